@@ -1,0 +1,83 @@
+import type { EpochMs } from '../time/clock.ts';
+import type { LockEvent } from './events.ts';
+import type { Claim, Holder, LockState, Waiter } from './state.ts';
+
+export interface Acquire extends Claim {
+  readonly kind: 'acquire';
+  readonly limit: number;
+  /** 0: answer at once. */
+  readonly waitMs: number;
+  /** How long the waiter counts as present after this request: the poll and the absence allowed after it. Null: parked, present until its deadline. */
+  readonly attendMs: number | null;
+}
+
+export interface Renew {
+  readonly kind: 'renew';
+  readonly leaseId: string;
+  /** Absent: as long again as the lease was granted for. */
+  readonly leaseMs?: number;
+}
+
+/** Ends a lease, or gives up a place in the queue. */
+export interface Release {
+  readonly kind: 'release';
+  readonly leaseId: string;
+}
+
+/** The waiter's own deadline has come: it leaves the queue, unless it was granted in the meantime. */
+export interface GiveUp {
+  readonly kind: 'give-up';
+  readonly leaseId: string;
+}
+
+/** The waiter's connection broke: its place is kept for as long as an absence may last. */
+export interface StepAway {
+  readonly kind: 'step-away';
+  readonly leaseId: string;
+}
+
+export interface Revoke {
+  readonly kind: 'revoke';
+  readonly fence: number;
+  readonly reason: string;
+}
+
+/** Drops the dead and grants what can be granted; what time alone would bring. */
+export interface Sweep {
+  readonly kind: 'sweep';
+}
+
+export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Revoke | Sweep;
+
+export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost';
+
+export type Answer =
+  | { readonly kind: 'granted'; readonly holder: Holder }
+  | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number }
+  | { readonly kind: 'held' }
+  | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
+  | { readonly kind: 'limit-mismatch' }
+  | { readonly kind: 'queue-full' }
+  | { readonly kind: 'lost'; readonly reason: LostReason }
+  | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
+  | { readonly kind: 'revoked' }
+  | { readonly kind: 'done' };
+
+/** What is known of a session at the time of a decision. A session that isn't known counts as alive. */
+export type SessionFact =
+  | { readonly alive: true; readonly expiresAt: EpochMs }
+  | { readonly alive: false; readonly endedAt: EpochMs; readonly how: 'ended' | 'expired' };
+
+/** What a decision may know besides the lock itself. Sessions are named only where a claim hangs on one. */
+export interface Facts {
+  readonly now: EpochMs;
+  readonly graceMs: number;
+  readonly sessions?: ReadonlyMap<string, SessionFact>;
+}
+
+export interface Decision {
+  /** The very object that came in where nothing changes: then there is nothing to write. */
+  readonly next: LockState;
+  readonly answer: Answer;
+  readonly events: readonly LockEvent[];
+}

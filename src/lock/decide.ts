@@ -1,0 +1,311 @@
+/**
+ * The rules of a lock. Pure: no I/O, no clock, no randomness. Whatever a store does for speed must come out the same.
+ *
+ *     holders ◄── grant ── queue ◄── acquire
+ *        │                   │
+ *        └──── release, expire, revoke, give up ────► ended (remembered)
+ */
+import { after, type EpochMs } from '../time/clock.ts';
+import type {
+  Acquire,
+  Answer,
+  Decision,
+  Facts,
+  GiveUp,
+  LockCommand,
+  LostReason,
+  Release,
+  Renew,
+  Revoke,
+  StepAway,
+} from './commands.ts';
+import { eventsBetween } from './events.ts';
+import { lockLimits } from './limits.ts';
+import {
+  type Claim,
+  type Ended,
+  type EndedHow,
+  type Holder,
+  type LockState,
+  permitsHeld,
+  type Waiter,
+} from './state.ts';
+import { isLive, isPresent, mayBeTaken } from './validity.ts';
+
+type Outcome = readonly [next: LockState, answer: Answer];
+
+export function decide(before: LockState, command: LockCommand, facts: Facts): Decision {
+  const [next, answer] = outcomeOf(before, command, facts);
+  if (next === before) return { next, answer, events: [] };
+  // Every write raises the revision, so that a compare-and-swap notices every other write.
+  const written: LockState = { ...next, rev: before.rev + 1, changedAt: facts.now };
+  return { next: written, answer, events: eventsBetween(before, written) };
+}
+
+function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outcome {
+  switch (command.kind) {
+    case 'acquire':
+      return acquire(before, command, facts);
+    case 'renew':
+      return renew(before, command, facts);
+    case 'release':
+      return release(before, command, facts);
+    case 'give-up':
+      return giveUp(before, command, facts);
+    case 'step-away':
+      return stepAway(before, command, facts);
+    case 'revoke':
+      return revoke(before, command, facts);
+    case 'sweep':
+      return [settle(before, facts), { kind: 'done' }];
+  }
+}
+
+function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
+  // Safe to repeat: the same lease gets the same grant, and no more time than it had.
+  const own = before.holders.find(isOf(command));
+  if (own !== undefined) return [before, isLive(own, facts) ? { kind: 'granted', holder: own } : lostByTime(own)];
+
+  // A late duplicate of an acquire must not take the lock again after its lease has ended.
+  const ended = before.ended.find(isOf(command));
+  if (ended !== undefined) return [before, { kind: 'lost', reason: lostReasons[ended.how] }];
+
+  const place = before.queue.find(isOf(command));
+  const settled = settle(before, facts);
+  if (place !== undefined) {
+    const granted = settled.holders.find(isOf(command));
+    if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
+    if (settled.queue.some(isOf(command))) return attend(settled, command, facts);
+    if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: facts.now - place.queuedAt }];
+    // It stayed away too long and lost its place; what follows queues it anew, at the end.
+  }
+  return acquireAnew(before, settled, command, facts);
+}
+
+function acquireAnew(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
+  // A refused caller changes nothing, unless time had already made somebody else's grant due.
+  const unchanged = settled.fence === before.fence ? before : settled;
+  const idle = settled.queue.length === 0 && settled.holders.every((holder) => mayBeTaken(holder, facts));
+  if (!idle && settled.limit !== command.limit) return [unchanged, { kind: 'limit-mismatch' }];
+
+  // Newcomers do not barge past a queue, whatever would still fit.
+  if (settled.queue.length === 0) {
+    const open = settled.limit === command.limit ? settled : { ...takeExpired(settled, facts), limit: command.limit };
+    const roomy = makeRoom(open, command.permits, facts);
+    if (roomy !== undefined) {
+      const next = grant(roomy, command, facts);
+      return [next, { kind: 'granted', holder: next.holders.at(-1) as Holder }];
+    }
+  }
+  if (command.waitMs === 0) return [unchanged, { kind: 'held' }];
+  return enqueue(before, settled, command, facts);
+}
+
+function enqueue(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
+  const deadlineAt = after(facts.now, command.waitMs);
+  const aliveUntil = presentUntil(command, deadlineAt, facts);
+  const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
+  const position = settled.queue.length + 1;
+  // A short queue is only appended to, which commutes with every other arrival; absent waiters are dropped when it gets long.
+  if (settled.fence === before.fence && before.queue.length < lockLimits.queueLengthPlain) {
+    return [
+      { ...before, queue: [...before.queue, waiter] },
+      { kind: 'waiting', waiter, position },
+    ];
+  }
+  const next: LockState = { ...settled, queue: [...settled.queue, waiter] };
+  if (position > lockLimits.queueLengthMax || bytesOf(next) > lockLimits.itemBytesMax) {
+    return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
+  }
+  return [next, { kind: 'waiting', waiter, position }];
+}
+
+/** A waiter that asks again keeps its place and its deadline, and counts as present anew. */
+function attend(settled: LockState, command: Acquire, facts: Facts): Outcome {
+  const index = settled.queue.findIndex(isOf(command));
+  const place = settled.queue[index] as Waiter;
+  const waiter: Waiter = { ...place, aliveUntil: presentUntil(command, place.deadlineAt, facts) };
+  return [
+    { ...settled, queue: settled.queue.with(index, waiter) },
+    { kind: 'waiting', waiter, position: index + 1 },
+  ];
+}
+
+function renew(before: LockState, command: Renew, facts: Facts): Outcome {
+  const index = before.holders.findIndex(isOf(command));
+  const own = before.holders[index];
+  // Only a live holder renews: an ended lease is never revived, an expired one can't be extended, even while nobody has taken it.
+  if (own === undefined) return [before, lost(before, command)];
+  if (!isLive(own, facts)) return [before, lostByTime(own)];
+  // A session bounds this lease, so there is nothing of its own to extend.
+  if (own.leaseMs === null) return [before, { kind: 'granted', holder: own }];
+  const leaseMs = command.leaseMs ?? own.leaseMs;
+  const holder: Holder = { ...own, leaseMs, expiresAt: after(facts.now, leaseMs) };
+  return [
+    { ...before, holders: before.holders.with(index, holder) },
+    { kind: 'granted', holder },
+  ];
+}
+
+function release(before: LockState, command: Release, facts: Facts): Outcome {
+  const own = before.holders.find(isOf(command));
+  if (own !== undefined) {
+    if (own.leaseMs === null && !isLive(own, facts)) return [before, lostByTime(own)];
+    // An expired lease that nobody has taken yet is still this holder's to give back.
+    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
+  }
+  if (before.queue.some(isOf(command))) {
+    const left = remember(without(before, command), { leaseId: command.leaseId, how: 'cancelled' });
+    return [serve(left, facts), { kind: 'released', reason: 'cancelled' }];
+  }
+  const how = before.ended.find(isOf(command))?.how;
+  if (how === 'released' || how === 'cancelled') return [before, { kind: 'released', reason: 'already_released' }];
+  return [before, lost(before, command)];
+}
+
+function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
+  const granted = before.holders.find(isOf(command));
+  if (granted !== undefined)
+    return [before, isLive(granted, facts) ? { kind: 'granted', holder: granted } : lostByTime(granted)];
+  const waiter = before.queue.find(isOf(command));
+  if (waiter === undefined)
+    return [before, before.ended.some(isOf(command)) ? lost(before, command) : { kind: 'wait-timeout', waitedMs: 0 }];
+  return [serve(without(before, command), facts), { kind: 'wait-timeout', waitedMs: facts.now - waiter.queuedAt }];
+}
+
+function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
+  const index = before.queue.findIndex(isOf(command));
+  const place = before.queue[index];
+  const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
+  if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
+  return [{ ...before, queue: before.queue.with(index, { ...place, aliveUntil }) }, { kind: 'done' }];
+}
+
+function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {
+  const holder = before.holders.find(({ fence }) => fence === command.fence);
+  if (holder !== undefined) {
+    const ended = endHolder(before, holder, { how: 'revoked', fence: holder.fence, reason: command.reason });
+    return [serve(ended, facts), { kind: 'revoked' }];
+  }
+  // Safe to repeat: a fence that was revoked is revoked.
+  const revoked = before.ended.some(({ how, fence }) => how === 'revoked' && fence === command.fence);
+  return [before, revoked ? { kind: 'revoked' } : { kind: 'lost', reason: 'not_owner' }];
+}
+
+/** Drops every absent waiter, then serves the queue: however many die together, none of them is granted here. */
+function settle(state: LockState, facts: Facts): LockState {
+  const queue = state.queue.filter((waiter) => isPresent(waiter, facts));
+  return serve(queue.length === state.queue.length ? state : { ...state, queue }, facts);
+}
+
+/**
+ * Grants to the head of the queue for as long as it fits: strictly in order, so that a writer isn't starved by readers
+ * behind it. A head that is absent is dropped, not granted.
+ */
+function serve(state: LockState, facts: Facts): LockState {
+  let served = state;
+  for (let head = served.queue[0]; head !== undefined; head = served.queue[0]) {
+    const roomy = makeRoom(served, 1, facts);
+    if (roomy === undefined) return served;
+    if (!isPresent(head, facts)) {
+      served = { ...served, queue: served.queue.slice(1) };
+      continue;
+    }
+    const room = makeRoom(served, head.permits, facts);
+    if (room === undefined) return served;
+    served = grant({ ...room, queue: room.queue.slice(1) }, head, facts, head.queuedAt);
+  }
+  return served;
+}
+
+/** The one place where a lock is granted. The permits must fit, and the fence is strictly above every earlier one. */
+function grant(state: LockState, claim: Claim, facts: Facts, queuedAt?: EpochMs): LockState {
+  // A lock that was never used, or whose idle item was collected, starts from the clock: DynamoDB takes at most 1,000
+  // writes a second to an item, so a counter that rises by one per grant never overtakes the milliseconds.
+  const fence = (state.fence === 0 ? facts.now : state.fence) + 1;
+  const holder: Holder = {
+    ...claimOf(claim),
+    fence,
+    acquiredAt: facts.now,
+    expiresAt: claim.leaseMs === null ? null : after(facts.now, claim.leaseMs),
+    ...(queuedAt === undefined ? {} : { queuedAt }),
+  };
+  return { ...state, fence, holders: [...state.holders, holder] };
+}
+
+/** The state in which the permits fit, taking over expired leases only if they are needed; undefined where they don't fit. */
+function makeRoom(state: LockState, permits: number, facts: Facts): LockState | undefined {
+  const fits = (candidate: LockState) => permitsHeld(candidate) + permits <= candidate.limit;
+  if (fits(state)) return state;
+  const taken = takeExpired(state, facts);
+  return fits(taken) ? taken : undefined;
+}
+
+function takeExpired(state: LockState, facts: Facts): LockState {
+  return state.holders
+    .filter((holder) => mayBeTaken(holder, facts))
+    .reduce(
+      (rest, holder) => endHolder(rest, holder, { how: holder.leaseMs === null ? 'session-lost' : 'expired' }),
+      state,
+    );
+}
+
+function endHolder(state: LockState, holder: Holder, ended: Omit<Ended, 'leaseId'>): LockState {
+  const holders = state.holders.filter((other) => other !== holder);
+  return remember({ ...state, holders }, { leaseId: holder.leaseId, ...ended });
+}
+
+const remember = (state: LockState, ended: Ended): LockState => ({
+  ...state,
+  ended: [ended, ...state.ended].slice(0, lockLimits.endedRemembered),
+});
+
+const without = (state: LockState, { leaseId }: { leaseId: string }): LockState => ({
+  ...state,
+  queue: state.queue.filter((waiter) => waiter.leaseId !== leaseId),
+});
+
+const presentUntil = (command: Acquire, deadlineAt: EpochMs, facts: Facts): EpochMs =>
+  command.attendMs === null ? deadlineAt : (Math.min(deadlineAt, facts.now + command.attendMs) as EpochMs);
+
+const isOf =
+  ({ leaseId }: { readonly leaseId: string }) =>
+  (entry: { readonly leaseId: string }): boolean =>
+    entry.leaseId === leaseId;
+
+const lostReasons: Record<EndedHow, LostReason> = {
+  released: 'released',
+  cancelled: 'released',
+  expired: 'expired',
+  revoked: 'revoked',
+  'session-lost': 'session_lost',
+};
+
+const lostByTime = (holder: Holder): Answer => ({
+  kind: 'lost',
+  reason: holder.leaseMs === null ? 'session_lost' : 'expired',
+});
+
+function lost(state: LockState, command: { readonly leaseId: string }): Answer {
+  const ended = state.ended.find(isOf(command));
+  return { kind: 'lost', reason: ended === undefined ? 'not_owner' : lostReasons[ended.how] };
+}
+
+function claimOf(claim: Claim): Claim {
+  const { leaseId, owner, permits, leaseMs, sessionId, lockDelayMs, mode, metadata, notify } = claim;
+  return {
+    leaseId,
+    owner,
+    permits,
+    leaseMs,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(lockDelayMs === undefined || lockDelayMs === 0 ? {} : { lockDelayMs }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(notify === undefined ? {} : { notify }),
+  };
+}
+
+/** About what the item weighs: JSON is longer than DynamoDB's own form, so this errs on the safe side. */
+const bytesOf = (state: LockState): number => utf8.encode(JSON.stringify([state.holders, state.queue])).length;
+const utf8 = new TextEncoder();

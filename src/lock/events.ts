@@ -1,0 +1,87 @@
+import type { Holder, LockState, Waiter } from './state.ts';
+
+export type LockEventType =
+  | 'queued'
+  | 'granted'
+  | 'renewed'
+  | 'released'
+  | 'expired'
+  | 'revoked'
+  | 'session-lost'
+  | 'wait-cancelled'
+  | 'wait-timeout';
+
+/** One thing that happened to a lock. It never carries a leaseId: events are read by many. */
+export interface LockEvent {
+  readonly at: number;
+  readonly type: LockEventType;
+  readonly owner: string;
+  /** The fence of the grant that it is about; for a waiter, the lock's fence at that time. */
+  readonly fence: number;
+  readonly waitedMs?: number;
+  readonly heldMs?: number;
+  readonly reason?: string;
+}
+
+const byLease = <T extends { readonly leaseId: string }>(entries: readonly T[]): Map<string, T> =>
+  new Map(entries.map((entry) => [entry.leaseId, entry]));
+
+/**
+ * What happened between two states of a lock: the one definition of its events, used where a decision is made and
+ * where the stream shows an old and a new image. Endings come first, then grants, then arrivals.
+ */
+export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
+  const at = next.changedAt;
+  const endings = byLease(next.ended);
+  const holdersBefore = byLease(before.holders);
+  const holdersNext = byLease(next.holders);
+  const queueBefore = byLease(before.queue);
+  const queueNext = byLease(next.queue);
+  const events: LockEvent[] = [];
+
+  for (const holder of before.holders) {
+    if (holdersNext.has(holder.leaseId)) continue;
+    const ended = endings.get(holder.leaseId);
+    // A lock remembers only its latest endings; who ended without being remembered ran out of time with many others.
+    const how = ended?.how ?? 'expired';
+    events.push({
+      at,
+      type: how === 'cancelled' ? 'released' : how,
+      owner: holder.owner,
+      fence: holder.fence,
+      heldMs: at - holder.acquiredAt,
+      ...(ended?.reason === undefined ? {} : { reason: ended.reason }),
+    });
+  }
+  for (const waiter of before.queue) {
+    if (queueNext.has(waiter.leaseId) || holdersNext.has(waiter.leaseId)) continue;
+    const type = endings.get(waiter.leaseId)?.how === 'cancelled' ? 'wait-cancelled' : 'wait-timeout';
+    events.push({ at, type, owner: waiter.owner, fence: next.fence, waitedMs: at - waiter.queuedAt });
+  }
+  for (const holder of next.holders) {
+    const earlier = holdersBefore.get(holder.leaseId);
+    if (earlier === undefined) events.push(granted(holder));
+    else if (earlier.expiresAt !== holder.expiresAt) {
+      events.push({ at, type: 'renewed', owner: holder.owner, fence: holder.fence });
+    }
+  }
+  for (const waiter of next.queue) {
+    if (!queueBefore.has(waiter.leaseId)) events.push(queued(waiter, next.fence));
+  }
+  return events;
+}
+
+const granted = (holder: Holder): LockEvent => ({
+  at: holder.acquiredAt,
+  type: 'granted',
+  owner: holder.owner,
+  fence: holder.fence,
+  waitedMs: holder.queuedAt === undefined ? 0 : holder.acquiredAt - holder.queuedAt,
+});
+
+const queued = (waiter: Waiter, fence: number): LockEvent => ({
+  at: waiter.queuedAt,
+  type: 'queued',
+  owner: waiter.owner,
+  fence,
+});

@@ -1,0 +1,37 @@
+/** Every bound of the lock rules, with its reason. Nothing waits for ever and nothing grows for ever. */
+export const lockLimits = {
+  /** Under a second, the skew between two hosts and one slow round trip would eat the lease. */
+  leaseMsMin: 1_000,
+  /** A day: whoever needs longer renews, or holds a session. */
+  leaseMsMax: 86_400_000,
+  /** Long enough for a cold start, a retry and the work of a typical handler; short enough that a crash is healed soon. */
+  leaseMsDefault: 30_000,
+
+  /** Fifteen minutes is the longest that a Lambda function can poll. */
+  waitMsMax: 900_000,
+  /** A parked waiter need not run, so it may wait for as long as a lease may last. */
+  parkedWaitMsMax: 86_400_000,
+
+  /** Largest semaphore that a caller may ask for. */
+  limitMax: 1_000,
+  /** Consul's bound for the same idea: long enough for a paused holder's writes in flight to land or die. */
+  lockDelayMsMax: 60_000,
+
+  /** How long a polling waiter may stay away, between two polls or after a cut connection, and keep its place. */
+  waiterAbsenceMs: 5_000,
+  /** Clock skew tolerated between two hosts. AWS keeps its hosts within a few milliseconds; 250 leaves room for a bad day. */
+  graceMs: 250,
+
+  /** More waiters than this on one lock would drain too slowly to be of use: the caller should shed load. */
+  queueLengthMax: 1_000,
+  /** Up to here a queue can't outgrow the item, however large its entries (3.4 KiB at most), so arrivals need not weigh it. */
+  queueLengthPlain: 100,
+  /** DynamoDB takes items up to 400 KiB. What queues stays well under it, so that a release always fits. */
+  itemBytesMax: 350 * 1024,
+  /** Endings that a lock remembers, to answer repeats: one retry's worth on a busy lock, and the item stays under 1 KiB. */
+  endedRemembered: 8,
+
+  ownerLengthMax: 128,
+  metadataBytesMax: 1_024,
+  reasonLengthMax: 256,
+} as const;

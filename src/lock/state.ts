@@ -1,0 +1,79 @@
+import { type EpochMs, epochMs } from '../time/clock.ts';
+import { everyPermit, type LockMode } from './permits.ts';
+
+/** How a parked waiter wants to be told of its grant. */
+export type Notify =
+  | { readonly type: 'event'; readonly ref: string }
+  | { readonly type: 'task-token'; readonly token: string }
+  | { readonly type: 'websocket'; readonly connectionId: string };
+
+/** What somebody asks for while waiting and has while holding. */
+export interface Claim {
+  /** The right to renew and release. Secret: it goes to its owner alone. */
+  readonly leaseId: string;
+  readonly owner: string;
+  readonly permits: number;
+  /** Null where a session bounds the claim instead. */
+  readonly leaseMs: number | null;
+  readonly sessionId?: string;
+  readonly lockDelayMs?: number;
+  readonly mode?: LockMode;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly notify?: Notify;
+}
+
+export interface Holder extends Claim {
+  readonly fence: number;
+  readonly acquiredAt: EpochMs;
+  /** Null where a session bounds the lease: then the lease is as valid as the session. */
+  readonly expiresAt: EpochMs | null;
+  /** Set when the holder came from the queue. */
+  readonly queuedAt?: EpochMs;
+}
+
+export interface Waiter extends Claim {
+  readonly queuedAt: EpochMs;
+  /** The end of its wait. */
+  readonly deadlineAt: EpochMs;
+  /** Until when it counts as present without another word from it; never after its deadline. */
+  readonly aliveUntil: EpochMs;
+}
+
+export type EndedHow = 'released' | 'cancelled' | 'expired' | 'revoked' | 'session-lost';
+
+export interface Ended {
+  readonly leaseId: string;
+  readonly how: EndedHow;
+  /** Known where somebody else ended the lease by its fence. */
+  readonly fence?: number;
+  readonly reason?: string;
+}
+
+/** Everything about one lock: one item, so that every step is one atomic write. */
+export interface LockState {
+  /** Raised by every write; what a compare-and-swap compares. Zero: never written. */
+  readonly rev: number;
+  /** The highest fence granted. It only rises. Zero: never granted. */
+  readonly fence: number;
+  readonly limit: number;
+  /** In the order of their fences. */
+  readonly holders: readonly Holder[];
+  /** In the order in which they queued. */
+  readonly queue: readonly Waiter[];
+  /** How the latest leases ended, newest first, so that repeats and late duplicates are recognised. */
+  readonly ended: readonly Ended[];
+  /** When this state was written, by the writer's clock. */
+  readonly changedAt: EpochMs;
+}
+
+export const unusedLock: LockState = {
+  rev: 0,
+  fence: 0,
+  limit: everyPermit,
+  holders: [],
+  queue: [],
+  ended: [],
+  changedAt: epochMs(0),
+};
+
+export const permitsHeld = (state: LockState): number => state.holders.reduce((sum, holder) => sum + holder.permits, 0);

@@ -1,0 +1,31 @@
+import { StoreError } from '../store-error.ts';
+
+/** Refusals to take traffic for a moment: the same request may pass later. */
+const throttlings = new Set([
+  'ProvisionedThroughputExceededException',
+  'ThrottlingException',
+  'RequestLimitExceeded',
+  'LimitExceededException',
+]);
+
+/** A plain write met a transaction on the same item. Nothing was written, and it says nothing about who holds the lock. */
+const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
+
+export const isConditionFailure = (error: unknown): error is Error & { Item?: Record<string, unknown> } =>
+  error instanceof Error && error.name === 'ConditionalCheckFailedException';
+
+/** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
+export const attemptsOf = (outcome: unknown): number =>
+  (outcome as { $metadata?: { attempts?: number } } | undefined)?.$metadata?.attempts ?? 1;
+
+/** Everything that is not a refused condition: never "held", never a grant. */
+export function toStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
+  if (conflicts.has(name)) return new StoreError('conflict', 'A transaction was under way on the same item.', error);
+  if (throttlings.has(name)) return new StoreError('throttled', 'The store asked for less traffic.', error);
+  if (name === 'ValidationException' && /size/i.test(message) && /exceed/i.test(message)) {
+    return new StoreError('too-large', 'The item would outgrow what the store takes.', error);
+  }
+  return new StoreError('unavailable', `The store can't be reached or did not answer in time (${name}).`, error);
+}

@@ -1,0 +1,69 @@
+import { lockLimits } from '../../lock/limits.ts';
+import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
+
+/**
+ * Locks in memory, for simulation and for users' own tests. It has no shortcuts: every command is refused at first, so that
+ * `decide` and the compare-and-swap behind it are what runs.
+ */
+export class MemoryLockStore implements LockStore {
+  readonly #locks = new Map<string, LockState>();
+
+  read(key: LockKey): Promise<LockState> {
+    return Promise.resolve(this.#stateOf(key));
+  }
+
+  attempt(key: LockKey): Promise<Written> {
+    return Promise.resolve(this.#refuse(key));
+  }
+
+  enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
+    const state = this.#stateOf(key);
+    const known = [...state.queue, ...state.holders, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
+    const taken = state.queue.length > 0 || permitsHeld(state) + waiter.permits > limit;
+    if (known || !taken || state.limit !== limit || state.queue.length >= lockLimits.queueLengthPlain) {
+      return Promise.resolve(this.#refuse(key));
+    }
+    return Promise.resolve(
+      this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, queue: [...state.queue, waiter] }),
+    );
+  }
+
+  swap(key: LockKey, next: LockState): Promise<Written> {
+    const unchanged = this.#stateOf(key).rev === next.rev - 1;
+    return Promise.resolve(unchanged ? this.#apply(key, next) : this.#refuse(key));
+  }
+
+  list(
+    namespace: string,
+    { prefix, after, limit }: { prefix: string; after?: string; limit: number },
+  ): Promise<LockPage> {
+    const start = `${namespace}/`;
+    const names = [...this.#locks.keys()]
+      .filter((id) => id.startsWith(`${start}${prefix}`))
+      .map((id) => id.slice(start.length))
+      .filter((name) => after === undefined || name > after)
+      .sort();
+    const page = names.slice(0, limit);
+    const last = page.at(-1);
+    return Promise.resolve({
+      locks: page.map((name) => ({ name, state: this.#stateOf({ namespace, name }) })),
+      ...(names.length > limit && last !== undefined ? { after: last } : {}),
+    });
+  }
+
+  #stateOf(key: LockKey): LockState {
+    return this.#locks.get(idOf(key)) ?? unusedLock;
+  }
+
+  #apply(key: LockKey, state: LockState): Written {
+    this.#locks.set(idOf(key), state);
+    return { applied: true, state };
+  }
+
+  #refuse(key: LockKey): Written {
+    return { applied: false, state: this.#stateOf(key), perhapsMine: false };
+  }
+}
+
+const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;

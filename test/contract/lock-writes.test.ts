@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Facts, LockCommand } from '../../src/lock/commands.ts';
+import { decide } from '../../src/lock/decide.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
+import { type LockState, permitsHeld } from '../../src/lock/state.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
+import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { freshTable } from '../support/engine.ts';
+import { commands, startOfTime, type World, worlds } from '../support/lock-worlds.ts';
+
+let store: DynamoDBLockStore;
+let put: (key: LockKey, state: LockState) => Promise<unknown>;
+
+beforeAll(async () => {
+  const { client, tableName } = await freshTable();
+  const documents = documentClient(client);
+  store = new DynamoDBLockStore({ client: documents, tableName });
+  put = (key, state) => documents.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
+});
+
+/** A lock of its own for each run, in the given state. */
+async function lockIn({ state }: World): Promise<LockKey> {
+  const key = { namespace: 'equivalence', name: randomUUID() };
+  if (state.rev > 0) await put(key, state);
+  return key;
+}
+
+/** The cases that must not need a second request. */
+function isCommonCase(before: LockState, command: LockCommand, facts: Facts): boolean {
+  const { answer, next } = decide(before, command, facts);
+  if (before.holders.some(({ leaseMs }) => leaseMs === null)) return false;
+  const head = before.queue[0];
+  switch (command.kind) {
+    case 'acquire':
+      return (
+        answer.kind === 'granted' &&
+        next !== before &&
+        head === undefined &&
+        (permitsHeld(before) === 0 || (before.limit === command.limit && permitsHeld(before) + command.permits <= before.limit))
+      );
+    case 'renew':
+      return answer.kind === 'granted';
+    case 'release': {
+      const whole = before.holders.some((holder) => holder.permits === before.limit);
+      const headIsServed =
+        whole && head?.permits === before.limit && facts.now < head.aliveUntil && head.sessionId === undefined;
+      return answer.kind === 'released' && answer.reason === 'ok' && (head === undefined || headIsServed);
+    }
+    default:
+      return false;
+  }
+}
+
+const runs = { numRuns: 400 };
+
+describe('a direct write', () => {
+  it('leaves the state that decide makes, and is refused only outside the common case', async () => {
+    const seen = { applied: 0, refused: 0 };
+    await fc.assert(
+      fc.asyncProperty(worlds, commands, fc.constantFrom(0, 1, 900, 1_100, 5_500), async (world, command, afterMs) => {
+        const facts: Facts = { now: epochMs(world.now + afterMs), graceMs: lockLimits.graceMs };
+        const expected = decide(world.state, command, facts);
+        const key = await lockIn(world);
+
+        const written = await store.attempt(key, command, facts);
+
+        if (written.applied) {
+          seen.applied += 1;
+          expect(written.state).toEqual(expected.next);
+          expect(await store.read(key)).toEqual(expected.next);
+        } else {
+          seen.refused += 1;
+          expect(written.state).toEqual(world.state);
+          expect(isCommonCase(world.state, command, facts), 'a common case was refused').toBe(false);
+        }
+      }),
+      runs,
+    );
+    // A generator that never reaches the interesting cases would prove nothing.
+    expect(seen.applied).toBeGreaterThan(50);
+    expect(seen.refused).toBeGreaterThan(50);
+  });
+});
+
+describe('enqueue', () => {
+  it('leaves the state that decide makes wherever it applies', async () => {
+    let applied = 0;
+    await fc.assert(
+      fc.asyncProperty(worlds, commands, async (world, command) => {
+        const facts: Facts = { now: world.now, graceMs: lockLimits.graceMs };
+        const expected = decide(world.state, command, facts);
+        const arrived = expected.answer.kind === 'waiting' && expected.next.queue.length === world.state.queue.length + 1;
+        fc.pre(command.kind === 'acquire' && arrived && expected.next.fence === world.state.fence);
+        if (command.kind !== 'acquire' || expected.answer.kind !== 'waiting') return;
+        const key = await lockIn(world);
+
+        const written = await store.enqueue(key, expected.answer.waiter, command.limit);
+
+        expect(written.applied).toBe(true);
+        expect(written.state).toEqual(expected.next);
+        applied += 1;
+        const again = await store.enqueue(key, expected.answer.waiter, command.limit);
+        expect(again.applied, 'the same waiter queued twice').toBe(false);
+      }),
+      { numRuns: 100 },
+    );
+    expect(applied).toBeGreaterThan(30);
+  });
+
+  it('is refused where the lock can be had', async () => {
+    const key = { namespace: 'equivalence', name: randomUUID() };
+    const waiter = {
+      leaseId: 'lease-a-0000000000',
+      owner: 'a',
+      permits: 1_024,
+      leaseMs: 1_000,
+      queuedAt: startOfTime,
+      deadlineAt: startOfTime,
+      aliveUntil: startOfTime,
+    };
+    expect(await store.enqueue(key, waiter, 1_024)).toMatchObject({ applied: false, state: { rev: 0 } });
+  });
+});

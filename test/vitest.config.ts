@@ -1,0 +1,23 @@
+import { defineConfig } from 'vitest/config';
+
+/** Suites that talk to a real engine; they share the one that engine.setup.ts starts. */
+const engineSetup = ['test/support/engine.setup.ts'];
+
+const project = (name: string, more: object = {}) => ({
+  test: { name, include: [`test/${name}/**/*.test.ts`], ...more },
+});
+
+export default defineConfig({
+  test: {
+    root: new URL('..', import.meta.url).pathname,
+    projects: [
+      project('unit'),
+      project('property'),
+      project('simulation', { testTimeout: 120_000 }),
+      project('contract', { globalSetup: engineSetup, testTimeout: 30_000 }),
+      project('integration', { globalSetup: engineSetup, testTimeout: 60_000 }),
+      project('infra', { testTimeout: 60_000 }),
+      project('e2e', { testTimeout: 120_000, fileParallelism: false }),
+    ],
+  },
+});
