@@ -1,3 +1,5 @@
+import type { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { StoreError } from '../store-error.ts';
 
 /** Refusals to take traffic for a moment: the same request may pass later. */
@@ -11,8 +13,12 @@ const throttlings = new Set([
 /** A plain write met a transaction on the same item. Nothing was written, and it says nothing about who holds the lock. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
-export const isConditionFailure = (error: unknown): error is Error & { Item?: Record<string, unknown> } =>
+export const isConditionFailure = (error: unknown): error is ConditionalCheckFailedException =>
   error instanceof Error && error.name === 'ConditionalCheckFailedException';
+
+/** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
+export const refusedItem = ({ Item }: ConditionalCheckFailedException): Record<string, unknown> | undefined =>
+  Item === undefined ? undefined : unmarshall(Item);
 
 /** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
 export const attemptsOf = (outcome: unknown): number =>

@@ -158,7 +158,7 @@ export function fromLockItem(item: LockItem | undefined): LockState {
     fence: item.fence as number,
     limit: item.lim as number,
     holders,
-    queue: ((item.q ?? []) as WaiterItem[]).map(fromWaiterItem),
+    queue: (item.q as WaiterItem[]).map(fromWaiterItem),
     ended,
     changedAt: epochMs(item.at as number),
   };
@@ -173,6 +173,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
     lim: state.limit,
     used: permitsHeld(state),
     at: state.changedAt,
+    q: state.queue.map(toWaiterItem),
   };
   for (const holder of state.holders) {
     const names = holderNames(slotOf(holder, state.limit));
@@ -184,7 +185,6 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
   }
   const [head] = state.queue;
   if (head !== undefined) {
-    item.q = state.queue.map(toWaiterItem);
     for (const waiter of state.queue) item[queuedMark(waiter.leaseId)] = 1;
     Object.assign(item, awaitedKeyOf(key, head.queuedAt));
   }

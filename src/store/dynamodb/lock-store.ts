@@ -12,7 +12,7 @@ import type { LockState, Waiter } from '../../lock/state.ts';
 import { jitteredMs } from '../jitter.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
 import { StoreError } from '../store-error.ts';
-import { attemptsOf, isConditionFailure, toStoreError } from './failures.ts';
+import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
 import { listingPartition, lockItemKey } from './keys.ts';
 import { exclusiveSlot, fromLockItem, type LockItem, slotOf, toLockItem } from './lock-item.ts';
 import {
@@ -65,7 +65,7 @@ export class DynamoDBLockStore implements LockStore {
     switch (command.kind) {
       case 'acquire': {
         const written = await this.#update(key, grantIfFree(key, command, facts, this.#retentionMs));
-        if (written.applied && command.permits < command.limit) this.#rememberPart(command.leaseId);
+        if (written.applied && command.permits < command.limit) this.#rememberPart(key, command);
         return written;
       }
       case 'renew':
@@ -126,14 +126,14 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async #attemptInSlot(key: LockKey, command: Renew | Release, facts: Facts): Promise<Written> {
-    const inPart = this.#parts.has(command.leaseId);
+    const inPart = this.#parts.has(partId(key, command));
     const first = await this.#update(key, this.#slotWrite(command, inPart, facts));
-    if (command.kind === 'release') this.#parts.delete(command.leaseId);
+    if (command.kind === 'release' || !first.applied) this.#parts.delete(partId(key, command));
     if (first.applied || inPart) return first;
     // Most locks are held whole, so that slot was tried first. The refusal tells where this lease really sits.
     const holder = first.state.holders.find(({ leaseId }) => leaseId === command.leaseId);
     if (holder === undefined || slotOf(holder, first.state.limit) === exclusiveSlot) return first;
-    if (command.kind === 'renew') this.#rememberPart(command.leaseId);
+    if (command.kind === 'renew') this.#rememberPart(key, command);
     const second = await this.#update(key, this.#slotWrite(command, true, facts));
     return second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
   }
@@ -146,8 +146,8 @@ export class DynamoDBLockStore implements LockStore {
       : releaseAndHandOff(command, facts, this.#retentionMs);
   }
 
-  #rememberPart(leaseId: string): void {
-    this.#parts.add(leaseId);
+  #rememberPart(key: LockKey, claim: { readonly leaseId: string }): void {
+    this.#parts.add(partId(key, claim));
     if (this.#parts.size <= partsRememberedMax) return;
     const [oldest] = this.#parts;
     if (oldest !== undefined) this.#parts.delete(oldest);
@@ -174,12 +174,7 @@ export class DynamoDBLockStore implements LockStore {
       return { applied: true, state: stateAfter(await this.#send(send)) };
     } catch (error) {
       if (!isConditionFailure(error)) throw error;
-      // lib-dynamodb turns the refusal's item into plain values, as it does a result's.
-      return {
-        applied: false,
-        state: fromLockItem(error.Item as LockItem | undefined),
-        perhapsMine: attemptsOf(error) > 1,
-      };
+      return { applied: false, state: fromLockItem(refusedItem(error)), perhapsMine: attemptsOf(error) > 1 };
     }
   }
 
@@ -239,6 +234,10 @@ export class DynamoDBLockStore implements LockStore {
     });
   }
 }
+
+/** One lease may hold several locks, each in its own way. */
+const partId = ({ namespace, name }: LockKey, { leaseId }: { readonly leaseId: string }): string =>
+  `${namespace}/${name}/${leaseId}`;
 
 interface NameRange {
   readonly from: string;

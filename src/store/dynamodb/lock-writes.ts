@@ -113,6 +113,8 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         '#h = :claim',
         '#a = :now',
         '#at = :now',
+        // A release removes the head of the queue blindly, which needs a list to be there.
+        '#q = if_not_exists(#q, :empty)',
         '#lp = :lp',
         '#ln = :ln',
         ...(bySession ? [] : ['#x = :end', '#ttl = :ttl']),
@@ -132,6 +134,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
       ':limit': command.limit,
       ':room': command.limit - command.permits,
       ':claim': toClaimItem(command),
+      ':empty': [],
       ':session': command.sessionId,
       ':ttl': ttlOf(now, retentionMs),
       ':lp': lp,
@@ -214,7 +217,7 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
   return update(
     {
       set: [
-        '#q = list_append(if_not_exists(#q, :empty), :waiters)',
+        '#q = list_append(#q, :waiters)',
         '#w = :one',
         '#rev = #rev + :one',
         '#at = :now',
@@ -223,7 +226,7 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
       ],
       when:
         '#lim = :limit AND attribute_not_exists(#w) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
-        `${notEnded} AND (#used > :room OR attribute_exists(#q[0])) AND (attribute_not_exists(#q) OR size(#q) < :plain)`,
+        `${notEnded} AND (#used > :room OR attribute_exists(#q[0])) AND size(#q) < :plain`,
     },
     { ...slotNames(waiter.leaseId), '#w': queuedMark(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
     {
@@ -232,7 +235,6 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
       ':room': limit - waiter.permits,
       ':now': now,
       ':waiters': [toWaiterItem(waiter)],
-      ':empty': [],
       ':plain': lockLimits.queueLengthPlain,
       ':ap': ap,
       ':as': as,

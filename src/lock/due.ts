@@ -1,0 +1,25 @@
+import { type EpochMs, epochMs } from '../time/clock.ts';
+import type { Facts } from './commands.ts';
+import { type LockState, permitsHeld } from './state.ts';
+import { takeoverAt } from './validity.ts';
+
+/**
+ * When time alone would next change something for those who wait: a lease may be taken over, or a waiter that blocks others
+ * leaves. Null where nobody waits, or where only another write can help.
+ */
+export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
+  const [head, second] = state.queue;
+  if (head === undefined) return null;
+  const instants = state.holders.map((holder) => takeoverAt(holder, facts) ?? sessionCheckAt(holder.sessionId, facts));
+  const headBlocksOthers = second !== undefined && permitsHeld(state) < state.limit;
+  if (headBlocksOthers || state.holders.length === 0)
+    instants.push(state.holders.length === 0 ? facts.now : head.aliveUntil);
+  const known = instants.filter((instant) => instant !== null);
+  return known.length === 0 ? null : epochMs(Math.min(...known));
+}
+
+/** A live session can end by itself at its expiry plus the skew bound, not before. */
+function sessionCheckAt(sessionId: string | undefined, facts: Facts): EpochMs | null {
+  const session = sessionId === undefined ? undefined : facts.sessions?.get(sessionId);
+  return session?.alive ? epochMs(session.expiresAt + facts.graceMs) : null;
+}

@@ -1,0 +1,146 @@
+import type { Acquire } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
+import { demandOf, type LockMode } from '../lock/permits.ts';
+import type { LockState, Notify } from '../lock/state.ts';
+import { isLive, isPresent } from '../lock/validity.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import { after, epochMs } from '../time/clock.ts';
+import { type Applied, apply } from './apply.ts';
+import { factsAbout, type LockContext } from './context.ts';
+import type { LockSight, Seat } from './waiting-room.ts';
+
+export interface AcquireRequest {
+  readonly leaseId: string;
+  readonly owner: string;
+  /** Absent with a session, which then bounds the lease. */
+  readonly leaseMs?: number | undefined;
+  readonly waitMs: number;
+  readonly limit?: number | undefined;
+  readonly permits?: number | undefined;
+  readonly mode?: LockMode | undefined;
+  readonly sessionId?: string | undefined;
+  readonly lockDelayMs?: number | undefined;
+  readonly tier?: 'correctness' | 'efficiency' | undefined;
+  readonly notify?: Notify | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface Acquired extends Applied {
+  /** For a waiter: when its turn may come, by the drain rate seen while it waited. */
+  readonly etaMs: number | null;
+}
+
+/** Takes a lock: at once, after a wait that is kept open, or parked. `gone` fires when the caller's connection broke. */
+export async function acquire(
+  context: LockContext,
+  key: LockKey,
+  request: AcquireRequest,
+  gone?: AbortSignal,
+): Promise<Acquired> {
+  const command = commandOf(context, request);
+  if (request.waitMs > 0 && request.notify === undefined) return longPoll(context, key, command, gone);
+  const ask = () => apply(context, key, command);
+  const applied =
+    request.tier === 'efficiency' && request.waitMs === 0
+      ? await context.refusals.answer(
+          { key, leaseId: command.leaseId, limit: command.limit, permits: command.permits },
+          () => ({ now: context.clock.now(), graceMs: context.graceMs }),
+          ask,
+        )
+      : await ask();
+  return { ...applied, etaMs: null };
+}
+
+function commandOf({ pollMs }: LockContext, request: AcquireRequest): Acquire {
+  const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify } = request;
+  return {
+    kind: 'acquire',
+    leaseId,
+    owner,
+    ...demandOf(request),
+    leaseMs: sessionId === undefined ? (request.leaseMs ?? lockLimits.leaseMsDefault) : null,
+    waitMs,
+    attendMs: notify === undefined ? pollMs + lockLimits.waiterAbsenceMs : null,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(lockDelayMs === undefined ? {} : { lockDelayMs }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(notify === undefined ? {} : { notify }),
+  };
+}
+
+async function longPoll(context: LockContext, key: LockKey, command: Acquire, gone?: AbortSignal): Promise<Acquired> {
+  const pollEndsAt = after(context.clock.now(), context.pollMs);
+  const seat = context.room.enter(sightOf(context, key));
+  try {
+    const applied = await apply(context, key, command);
+    const began = { fence: applied.state.fence, at: context.clock.now() };
+    const polled = await poll(context, key, command, { seat, applied, pollEndsAt, gone });
+    return { ...polled, etaMs: etaOf(polled, began) };
+  } finally {
+    seat.leave();
+  }
+}
+
+interface Poll {
+  readonly seat: Seat;
+  readonly applied: Applied;
+  readonly pollEndsAt: number;
+  readonly gone: AbortSignal | undefined;
+}
+
+async function poll(
+  context: LockContext,
+  key: LockKey,
+  command: Acquire,
+  { seat, pollEndsAt, gone, ...begun }: Poll,
+): Promise<Applied> {
+  const { leaseId } = command;
+  let applied = begun.applied;
+  while (applied.answer.kind === 'waiting') {
+    const { waiter } = applied.answer;
+    const until = epochMs(Math.min(pollEndsAt, waiter.deadlineAt));
+    const state = await seat.wait({ leaseId, known: applied.state, until, gone });
+    if (gone?.aborted) return apply(context, key, { kind: 'step-away', leaseId });
+
+    const facts = await factsAbout(context, key, state);
+    const holder = state.holders.find((candidate) => candidate.leaseId === leaseId);
+    if (holder !== undefined && isLive(holder, facts)) return { answer: { kind: 'granted', holder }, state, facts };
+    const position = positionOf(state, leaseId, (candidate) => isPresent(candidate, facts));
+    if (position === undefined) {
+      // Neither waiting nor holding: the rules know what became of it, or queue it anew.
+      applied = await apply(context, key, command);
+      if (facts.now >= pollEndsAt) return applied;
+      continue;
+    }
+    if (waiter.deadlineAt <= pollEndsAt) return apply(context, key, { kind: 'give-up', leaseId });
+    return { answer: { kind: 'waiting', waiter, position }, state, facts };
+  }
+  return applied;
+}
+
+const sightOf = (context: LockContext, key: LockKey): LockSight => ({
+  key,
+  look: () => context.store.read(key),
+  sweep: async () => (await apply(context, key, { kind: 'sweep' })).state,
+  facts: (state) => factsAbout(context, key, state),
+});
+
+/** Counted among those who are there: the absent ahead of it will be dropped, not served. */
+function positionOf(
+  state: LockState,
+  leaseId: string,
+  counts: (waiter: LockState['queue'][number]) => boolean,
+): number | undefined {
+  const index = state.queue.findIndex((waiter) => waiter.leaseId === leaseId);
+  return index < 0 ? undefined : state.queue.slice(0, index).filter(counts).length + 1;
+}
+
+function etaOf(
+  { answer, state, facts }: Applied,
+  began: { readonly fence: number; readonly at: number },
+): number | null {
+  const grants = state.fence - began.fence;
+  if (answer.kind !== 'waiting' || grants <= 0) return null;
+  return Math.round((answer.position * (facts.now - began.at)) / grants);
+}

@@ -1,0 +1,88 @@
+import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
+import { decide } from '../lock/decide.ts';
+import { lockLimits } from '../lock/limits.ts';
+import type { Holder, LockState } from '../lock/state.ts';
+import { jitteredMs } from '../store/jitter.ts';
+import type { LockKey, Written } from '../store/lock-store.ts';
+import { StoreError } from '../store/store-error.ts';
+import { pauseFor } from '../time/timers.ts';
+import { announce, factsAbout, type LockContext } from './context.ts';
+
+/** On a lock written 500 times a second, ten jittered tries lose to others with a chance of about one in a thousand. */
+const swapTriesMax = 10;
+
+export interface Applied {
+  readonly answer: Answer;
+  readonly state: LockState;
+  readonly facts: Facts;
+}
+
+/**
+ * Carries out a command: the common case in one write; otherwise what `decide` makes of the state that refused it, by
+ * compare-and-swap, tried again with jitter where others wrote in between.
+ */
+export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
+  const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
+  let written = await context.store.attempt(key, command, facts);
+  if (written.applied) {
+    announce(context, key, written.state);
+    return { answer: directAnswer(command, written.state), state: written.state, facts };
+  }
+  let perhapsMine = written.perhapsMine;
+  for (let attempt = 0; attempt < swapTriesMax; attempt++) {
+    const before = written.state;
+    const known = await factsAbout(context, key, before);
+    const decision = decide(before, command, known);
+    const answer = perhapsMine ? asFirstAnswer(decision.answer) : decision.answer;
+    if (decision.next === before) return { answer, state: before, facts: known };
+
+    written = await write(context, key, command, before, decision);
+    if (written.applied) {
+      announce(context, key, written.state);
+      return { answer, state: written.state, facts: known };
+    }
+    perhapsMine ||= written.perhapsMine;
+    await pauseFor(context.timers, jitteredMs(attempt, 4, 250, context.random));
+  }
+  throw new StoreError('conflict', `Others kept writing to this lock for ${swapTriesMax} tries.`);
+}
+
+/** An arrival at a short queue is only appended, so that a crowd arriving at once doesn't fight over the revision. */
+function write(
+  context: LockContext,
+  key: LockKey,
+  command: LockCommand,
+  before: LockState,
+  { answer, next }: Decision,
+): Promise<Written> {
+  const arrives =
+    command.kind === 'acquire' &&
+    answer.kind === 'waiting' &&
+    next.fence === before.fence &&
+    next.queue.length === before.queue.length + 1 &&
+    before.queue.length < lockLimits.queueLengthPlain;
+  return arrives ? context.store.enqueue(key, answer.waiter, command.limit) : context.store.swap(key, next);
+}
+
+/** What a command answers whose common case was written: only success can be. */
+function directAnswer(command: LockCommand, state: LockState): Answer {
+  switch (command.kind) {
+    case 'acquire':
+    case 'renew':
+      return { kind: 'granted', holder: state.holders.find(({ leaseId }) => leaseId === command.leaseId) as Holder };
+    case 'release':
+      return { kind: 'released', reason: 'ok' };
+    default:
+      return { kind: 'done' };
+  }
+}
+
+/**
+ * The request was sent more than once, and the state already shows its effect. Only the owner knows the lease, so this is its own
+ * first try, whose response was lost: it gets the answer that the first try would have got.
+ */
+function asFirstAnswer(answer: Answer): Answer {
+  return answer.kind === 'released' && answer.reason === 'already_released'
+    ? { kind: 'released', reason: 'ok' }
+    : answer;
+}

@@ -1,0 +1,69 @@
+import type { Facts } from '../lock/commands.ts';
+import { nextDueAt } from '../lock/due.ts';
+import type { LockState } from '../lock/state.ts';
+import type { EpochMs } from '../time/clock.ts';
+import { pauseFor, type Timers } from '../time/timers.ts';
+import type { LockSight, Seat, Wait, WaitingRoom } from './waiting-room.ts';
+
+/** Who is next looks this often: a hand-off is noticed in a fraction of what a cold call costs. */
+const nextPaceMs = 50;
+/** Further back this much is guessed for each turn ahead, until the fence has shown how long turns take. */
+const turnGuessMs = 100;
+/** Nobody looks less often: a queue may empty at once when many give up together. */
+const slowestPaceMs = 2_000;
+
+export interface Sighting {
+  readonly fence: number;
+  readonly at: EpochMs;
+}
+
+/**
+ * How long to leave the lock alone before the next look: tight for who is next, slower further back, following the drain rate
+ * seen in the fence since the first look, and exact where it is known when time alone will bring the turn.
+ */
+export function paceMs(state: LockState, position: number, first: Sighting, facts: Facts): number {
+  const grants = state.fence - first.fence;
+  const perTurnMs = grants > 0 ? (facts.now - first.at) / grants : turnGuessMs;
+  // Looking twice per expected turn finds it, on average, a quarter of a turn late.
+  const guessMs = Math.max(nextPaceMs, ((position - 1) * perTurnMs) / 2);
+  const pace = Math.min(guessMs, slowestPaceMs);
+  const dueAt = position === 1 ? nextDueAt(state, facts) : null;
+  return dueAt === null ? pace : Math.max(1, Math.min(pace, dueAt - facts.now));
+}
+
+/** Waiting where nothing can be told from outside, as in a Lambda function: each waiter looks for itself, at its own pace. */
+export class PacedRoom implements WaitingRoom {
+  readonly #timers: Timers;
+  readonly #random: () => number;
+
+  constructor({ timers, random }: { timers: Timers; random: () => number }) {
+    this.#timers = timers;
+    this.#random = random;
+  }
+
+  announce(): void {
+    // Nobody here depends on being told.
+  }
+
+  enter(sight: LockSight): Seat {
+    return { wait: (wait) => this.#wait(sight, wait), leave: () => {} };
+  }
+
+  async #wait(sight: LockSight, { leaseId, known, until, gone }: Wait): Promise<LockState> {
+    let state = known;
+    let facts = await sight.facts(state);
+    const first: Sighting = { fence: known.fence, at: facts.now };
+    for (;;) {
+      const position = state.queue.findIndex((waiter) => waiter.leaseId === leaseId) + 1;
+      if (position === 0 || facts.now >= until || gone?.aborted) return state;
+      // A tenth of jitter either way keeps waiters that arrived together from looking together.
+      const jitteredMs = paceMs(state, position, first, facts) * (0.9 + this.#random() * 0.2);
+      await pauseFor(this.#timers, Math.max(1, Math.min(jitteredMs, until - facts.now)));
+      state = await sight.look();
+      facts = await sight.facts(state);
+      const dueAt = nextDueAt(state, facts);
+      const next = state.queue[0]?.leaseId === leaseId;
+      if (next && dueAt !== null && dueAt <= facts.now) state = await sight.sweep();
+    }
+  }
+}
