@@ -1,0 +1,91 @@
+/** What others may see of a lock. No leaseId, no session id and no way to be told ever appears here. */
+import { epochMs, toIso } from '../time/clock.ts';
+import type { Facts } from './commands.ts';
+import { shownLimit, shownPermits } from './permits.ts';
+import type { Holder, LockState } from './state.ts';
+import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
+
+export interface HolderView {
+  readonly owner: string;
+  readonly fence: number;
+  readonly remainingMs: number | null;
+}
+
+export interface HolderDetail extends HolderView {
+  readonly permits: number;
+  readonly acquiredAt: string;
+  readonly sessionId?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+export interface WaiterView {
+  readonly owner: string;
+  readonly position: number;
+  readonly waitingMs: number;
+  readonly permits: number;
+}
+
+/** When a holder's lease ends as far as is known: its own end, or that of its session; null where that is not known. */
+export function endsAt(holder: Holder, facts: Facts) {
+  if (holder.expiresAt !== null) return holder.expiresAt;
+  const session = holder.sessionId === undefined ? undefined : facts.sessions?.get(holder.sessionId);
+  return session?.alive ? session.expiresAt : null;
+}
+
+export function remainingMs(holder: Holder, facts: Facts): number | null {
+  const end = endsAt(holder, facts);
+  return end === null ? null : Math.max(0, end - facts.now);
+}
+
+/** Those who are in the way of others: also who has run out of time but can't be taken over yet. */
+export const standingHolders = (state: LockState, facts: Facts): readonly Holder[] =>
+  state.holders.filter((holder) => !mayBeTaken(holder, facts));
+
+export const presentWaiters = (state: LockState, facts: Facts) =>
+  state.queue.filter((waiter) => isPresent(waiter, facts));
+
+export const viewHolders = (state: LockState, facts: Facts): HolderView[] =>
+  standingHolders(state, facts).map((holder) => ({
+    owner: holder.owner,
+    fence: holder.fence,
+    remainingMs: remainingMs(holder, facts),
+  }));
+
+export const detailHolders = (
+  state: LockState,
+  facts: Facts,
+  publicSessionId: (sessionId: string) => string,
+): HolderDetail[] =>
+  standingHolders(state, facts).map((holder) => ({
+    owner: holder.owner,
+    fence: holder.fence,
+    permits: shownPermits(holder.permits),
+    acquiredAt: toIso(holder.acquiredAt),
+    remainingMs: remainingMs(holder, facts),
+    ...(holder.sessionId === undefined ? {} : { sessionId: publicSessionId(holder.sessionId) }),
+    ...(holder.metadata === undefined ? {} : { metadata: holder.metadata }),
+  }));
+
+export const viewQueue = (state: LockState, facts: Facts): WaiterView[] =>
+  presentWaiters(state, facts).map((waiter, index) => ({
+    owner: waiter.owner,
+    position: index + 1,
+    waitingMs: Math.max(0, facts.now - waiter.queuedAt),
+    permits: shownPermits(waiter.permits),
+  }));
+
+export const limitInForce = (state: LockState, facts: Facts): number =>
+  shownLimit(state.limit, standingHolders(state, facts));
+
+/** When a try is worth repeating: at the earliest takeover, but soon, since a release may come at any time. */
+export function retryAfterMs(state: LockState, facts: Facts): number {
+  const takeovers = standingHolders(state, facts).map(
+    (holder) => takeoverAt(holder, facts) ?? epochMs(Number.POSITIVE_INFINITY),
+  );
+  const earliestMs = Math.min(...takeovers) - facts.now;
+  return Math.round(Math.max(retryAfterMsMin, Math.min(earliestMs, retryAfterMsMax)));
+}
+/** Sooner would only hammer the lock. */
+const retryAfterMsMin = 50;
+/** Later would leave a lock idle that was released right after the refusal. */
+const retryAfterMsMax = 2_000;

@@ -1,0 +1,27 @@
+import type { LockKey } from '../store/lock-store.ts';
+import { type Applied, apply } from './apply.ts';
+import { factsAbout, type LockContext } from './context.ts';
+
+/** Extends a live lease; its fence stays. */
+export const renew = (
+  context: LockContext,
+  key: LockKey,
+  { leaseId, leaseMs }: { leaseId: string; leaseMs?: number | undefined },
+) => apply(context, key, { kind: 'renew', leaseId, ...(leaseMs === undefined ? {} : { leaseMs }) });
+
+/** Gives a lease back, or a place in the queue, and hands the lock to the next waiter in the same write. */
+export const release = (context: LockContext, key: LockKey, { leaseId }: { leaseId: string }): Promise<Applied> =>
+  apply(context, key, { kind: 'release', leaseId });
+
+/** Ends the lease of a fence against its holder's will. */
+export const revoke = (
+  context: LockContext,
+  key: LockKey,
+  { fence, reason }: { fence: number; reason: string },
+): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason });
+
+/** The lock as it is stored now, with what is needed to judge it. One consistent read. */
+export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Applied, 'answer'>> {
+  const state = await context.store.read(key);
+  return { state, facts: await factsAbout(context, key, state) };
+}

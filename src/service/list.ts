@@ -1,0 +1,38 @@
+import type { Facts } from '../lock/commands.ts';
+import type { LockState } from '../lock/state.ts';
+import { standingHolders } from '../lock/view.ts';
+import { factsAbout, type LockContext } from './context.ts';
+
+export interface Listed {
+  readonly locks: readonly { readonly name: string; readonly state: LockState; readonly facts: Facts }[];
+  readonly after?: string;
+}
+
+/** Store pages looked at for one page of answers: with few held among many, an answer comes back short rather than late. */
+const pagesMax = 10;
+
+/** Locks of a namespace by name, complete over pages: a page may be short, but whoever follows the cursor sees every lock. */
+export async function list(
+  context: LockContext,
+  namespace: string,
+  page: { prefix: string; state?: 'held' | 'free' | undefined; after?: string | undefined; limit: number },
+): Promise<Listed> {
+  const locks: { name: string; state: LockState; facts: Facts }[] = [];
+  let after = page.after;
+  for (let pages = 0; pages < pagesMax; pages++) {
+    const wanted = page.limit - locks.length;
+    const found = await context.store.list(namespace, {
+      prefix: page.prefix,
+      limit: wanted,
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const { name, state } of found.locks) {
+      const facts = await factsAbout(context, { namespace, name }, state);
+      const held = standingHolders(state, facts).length > 0;
+      if (page.state === undefined || (page.state === 'held') === held) locks.push({ name, state, facts });
+    }
+    after = found.after;
+    if (after === undefined || locks.length >= page.limit) break;
+  }
+  return { locks, ...(after === undefined ? {} : { after }) };
+}
