@@ -1,24 +1,20 @@
 import middy from '@middy/core';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
+import type { ServiceLog } from './logger.ts';
 import { operations } from './operations.ts';
 import { Problem, toProblem } from './problems.ts';
 import { type Reply, Request } from './request.ts';
 import { methodsAt, operationOf } from './router.ts';
 import type { Service } from './service.ts';
 
-/** One line per request goes here. */
-export interface RequestLog {
-  info(message: string, fields: Record<string, unknown>): void;
-  error(message: string, fields: Record<string, unknown>): void;
-}
-
 type Answer = APIGatewayProxyStructuredResultV2;
 /** The local gateway can tell when a caller's connection broke; Lambda can't. */
 type CallContext = Context & { readonly clientGone?: AbortSignal };
 
 /** The function behind every route. A missing route is answered here too, so that what is deployed and what runs locally agree. */
-export function createHttpHandler(service: Service, log: RequestLog) {
-  return middy<APIGatewayProxyEventV2, Answer>()
+export function createHttpHandler(service: Service, log: ServiceLog) {
+  // Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed.
+  return middy<APIGatewayProxyEventV2, Answer>({ timeoutEarlyInMillis: 0 })
     .use(requestLog(log))
     .use(problemAnswers())
     .handler(async (event, context: CallContext) =>
@@ -72,7 +68,7 @@ function problemAnswers(): middy.MiddlewareObj<APIGatewayProxyEventV2, Answer> {
 }
 
 /** One line per request: by route, since a path may carry a session id; never a body. */
-function requestLog(log: RequestLog): middy.MiddlewareObj<APIGatewayProxyEventV2, Answer> {
+function requestLog(log: ServiceLog): middy.MiddlewareObj<APIGatewayProxyEventV2, Answer> {
   const startedAt = new WeakMap<object, number>();
   const write = ({ event, response, error }: { event: APIGatewayProxyEventV2; response: unknown; error?: unknown }) => {
     const status = (response as Answer | undefined)?.statusCode ?? 500;
@@ -85,7 +81,7 @@ function requestLog(log: RequestLog): middy.MiddlewareObj<APIGatewayProxyEventV2
       tookMs: Math.round((performance.now() - (startedAt.get(event) ?? performance.now())) * 10) / 10,
       ...(ns === undefined ? {} : { namespace: ns }),
       ...(name === undefined ? {} : { name }),
-      ...(error instanceof Problem ? { code: error.code } : {}),
+      ...(error === undefined || error === null ? {} : { code: toProblem(error).code }),
     };
     // The caller is told nothing of a cause; whoever runs the service needs it.
     if (status >= 500) log.error('request', { ...fields, error: describe(error) });

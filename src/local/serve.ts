@@ -1,0 +1,128 @@
+import { join } from 'node:path';
+import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
+import type { DynamoDBStreamEvent } from 'aws-lambda';
+import { createHttpHandler } from '../http/handler.ts';
+import type { ServiceLog } from '../http/logger.ts';
+import { routes } from '../http/routes.ts';
+import type { Service } from '../http/service.ts';
+import { version } from '../http/version.ts';
+import { lockChangeOf } from '../notify/lock-change.ts';
+import { announce } from '../service/context.ts';
+import { systemLockContext } from '../service/system.ts';
+import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
+import { type Engine, startEngine } from './engine.ts';
+import { type Gateway, startGateway } from './gateway.ts';
+import type { LocalOptions } from './options.ts';
+import { fileCheckpoints, memoryCheckpoints, type Pump, startPump } from './pump.ts';
+import { StartError } from './start-error.ts';
+import { ensureTable } from './table.ts';
+
+export interface Running {
+  readonly url: string;
+  readonly engine: Engine;
+  /** Resolves when the engine has gone without being asked to. */
+  readonly failed: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Brings up the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
+export async function serve(options: LocalOptions, log: ServiceLog): Promise<Running> {
+  const storage = options.memory ? { memory: true as const } : { dataFolder: options.dataFolder };
+  const engine = await startEngine({ engine: options.engine, region: options.region, ...storage });
+  try {
+    return await serveOn(engine, options, log);
+  } catch (error) {
+    await engine.stop();
+    throw error;
+  }
+}
+
+async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
+  const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
+  const client = createDynamoDBClient(address);
+  const streamArn = await ensureTable(client, options.table);
+  const store = new DynamoDBLockStore({ client: documentClient(client), tableName: options.table });
+  const service: Service = {
+    locks: systemLockContext({ store, alone: true, pollMs: options.pollMs }),
+    probe: async () => {
+      await store.read({ namespace: 'health', name: 'probe' });
+    },
+    engine: engine.name,
+    version,
+  };
+  const pump = startStreamPump(service, { streamArn, options, address, log });
+  const gateway = await openGateway(service, options, log).catch(async (error: unknown) => {
+    await pump.stop();
+    throw error;
+  });
+  await pump.ready;
+  let stopping: Promise<void> | undefined;
+  const stop = async () => {
+    await gateway.close();
+    await pump.stop();
+    client.destroy();
+    await engine.stop();
+  };
+  return {
+    url: gateway.url,
+    engine,
+    failed: engine.exited.then((exit) => `The engine ended: ${JSON.stringify(exit)}.`),
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+async function openGateway(service: Service, options: LocalOptions, log: ServiceLog): Promise<Gateway> {
+  const { host, port, token } = options;
+  try {
+    return await startGateway({ host, port, token, routes, handler: createHttpHandler(service, log) });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'EADDRINUSE')
+      throw new StartError(`Port ${port} is in use; stop what listens there, or choose another by --port.`);
+    if (code === 'EACCES')
+      throw new StartError(`Port ${port} may not be used by this user; choose one above 1023 by --port.`);
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+      throw new StartError(`${host} is not an address of this machine; choose another by --host.`);
+    throw error;
+  }
+}
+
+interface PumpSetting {
+  readonly streamArn: string;
+  readonly options: LocalOptions;
+  readonly address: Parameters<typeof createDynamoDBClient>[0];
+  readonly log: ServiceLog;
+}
+
+function startStreamPump(service: Service, { streamArn, options, address, log }: PumpSetting): Pump {
+  const { endpoint, region, credentials } = address;
+  const client = new DynamoDBStreamsClient({
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
+    ...(credentials === undefined ? {} : { credentials }),
+  });
+  return startPump({
+    client,
+    streamArn,
+    handler: (event) => wakeWaiters(service, event),
+    checkpoints: options.memory
+      ? memoryCheckpoints()
+      : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
+    startAt: 'LATEST',
+    onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
+    logger: log,
+  });
+}
+
+/** A release in another process rings here: the stream shows what it wrote. */
+function wakeWaiters(service: Service, event: DynamoDBStreamEvent): Promise<void> {
+  for (const record of event.Records) {
+    const change = lockChangeOf(record);
+    if (change !== undefined) announce(service.locks, change.key, change.after);
+  }
+  return Promise.resolve();
+}
