@@ -1,0 +1,159 @@
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { executeFenced, fencedUpdate, fencedUpsert, floorsTable, raiseFloor } from '../../../src/guards/sql.ts';
+import { connectMySql, type MySql } from './mysql-wire.ts';
+import { describePauseStory, describeWithEngine } from './pause-story.ts';
+import { findProgram, freePort, startServer, stopServer } from './programs.ts';
+
+const dialect = 'mysql';
+
+describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y mariadb-server', (program) => {
+  let server: ChildProcess;
+  let port: number;
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-mariadb-'));
+  const connections: MySql[] = [];
+  let resources = 0;
+
+  const open = async (foundRows: boolean) => {
+    const connection = await connectMySql(port, { foundRows });
+    connections.push(connection);
+    await connection.query('USE guards');
+    return connection;
+  };
+
+  beforeAll(async () => {
+    port = await freePort();
+    const user = `--user=${userInfo().username}`;
+    const install = findProgram('mariadb-install-db') ?? 'mariadb-install-db';
+    execFileSync(install, ['--no-defaults', user, `--datadir=${folder}`, '--skip-test-db'], { stdio: 'pipe' });
+    const words = [
+      '--no-defaults',
+      user,
+      `--datadir=${folder}`,
+      `--port=${port}`,
+      '--bind-address=127.0.0.1',
+      '--skip-grant-tables',
+    ];
+    server = await startServer(program, [...words, `--socket=${join(folder, 'socket')}`], /ready for connections/);
+    const admin = await connectMySql(port, { foundRows: false });
+    await admin.query('CREATE DATABASE guards');
+    await admin.query('USE guards');
+    await admin.query(
+      'CREATE TABLE orders (id VARCHAR(64) PRIMARY KEY, state VARCHAR(64), fence BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB',
+    );
+    await admin.query(floorsTable(dialect));
+    admin.close();
+  }, 60_000);
+
+  afterAll(async () => {
+    for (const connection of connections) connection.close();
+    await stopServer(server);
+    rmSync(folder, { recursive: true });
+  });
+
+  const freshId = () => `order-${++resources}`;
+
+  // The flag changes what the engine counts, drivers set it differently, and the guard must be right under both.
+  describe.each([{ foundRows: true }, { foundRows: false }])('with CLIENT_FOUND_ROWS $foundRows', ({ foundRows }) => {
+    let pool: MySql[];
+    beforeAll(async () => {
+      pool = await Promise.all(Array.from({ length: 6 }, () => open(foundRows)));
+    });
+    /** Each writer has a connection of its own, so that they meet at the row's lock and not in a client's queue. */
+    const connection = (i = 0) => pool[i % pool.length] as MySql;
+
+    const stored = async (id: string) => {
+      const { rows } = await connection().run({ text: 'SELECT state, fence FROM orders WHERE id = ?', values: [id] });
+      return { value: (rows[0]?.state as string) ?? null, floor: rows[0] ? Number(rows[0].fence) : null };
+    };
+
+    describePauseStory(
+      'fencedUpsert',
+      async () => {
+        const id = freshId();
+        let writers = 0;
+        return {
+          write: (fence, state) =>
+            executeFenced(
+              connection(writers++).run,
+              fencedUpsert({ dialect, table: 'orders', key: { id }, set: { state }, fence }),
+            ),
+          read: () => stored(id),
+        };
+      },
+      { runs: 15 },
+    );
+
+    describePauseStory(
+      'fencedUpdate',
+      async () => {
+        const id = freshId();
+        await connection().run({ text: 'INSERT INTO orders (id) VALUES (?)', values: [id] });
+        let writers = 0;
+        return {
+          write: (fence, state) =>
+            executeFenced(
+              connection(writers++).run,
+              fencedUpdate({ dialect, table: 'orders', key: { id }, set: { state }, fence }),
+            ),
+          read: () => stored(id),
+        };
+      },
+      { runs: 15 },
+    );
+
+    describePauseStory(
+      'raiseFloor in a transaction',
+      async () => {
+        const id = freshId();
+        await connection().run({ text: 'INSERT INTO orders (id) VALUES (?)', values: [id] });
+        let writers = 0;
+        return {
+          async write(fence, state) {
+            const { query, run } = connection(writers++);
+            await query('BEGIN');
+            const outcome = await executeFenced(run, raiseFloor({ dialect, resource: id, fence }));
+            if (outcome.kind === 'written')
+              await run({ text: 'UPDATE orders SET state = ? WHERE id = ?', values: [state, id] });
+            await query(outcome.kind === 'written' ? 'COMMIT' : 'ROLLBACK');
+            return outcome;
+          },
+          async read() {
+            const { rows } = await connection().run(raiseFloor({ dialect, resource: id, fence: 1 }).floor);
+            return { value: (await stored(id)).value, floor: rows[0] ? Number(rows[0].floor) : null };
+          },
+        };
+      },
+      { runs: 15 },
+    );
+
+    it('calls an update of no row missing', async () => {
+      const update = fencedUpdate({ dialect, table: 'orders', key: { id: freshId() }, set: { state: 'x' }, fence: 33 });
+      expect(await executeFenced(connection().run, update)).toEqual({ kind: 'missing' });
+    });
+
+    it("refuses a stale holder whose transaction's snapshot is older than the raise", async () => {
+      const [a, b] = [connection(0), connection(1)];
+      const resource = freshId();
+      await executeFenced(b.run, raiseFloor({ dialect, resource, fence: 33 }));
+      await a.query('BEGIN');
+      await a.query('SELECT * FROM holdfast_fences');
+      await executeFenced(b.run, raiseFloor({ dialect, resource, fence: 34 }));
+      expect(await executeFenced(a.run, raiseFloor({ dialect, resource, fence: 33 }))).toMatchObject({
+        kind: 'stale',
+        floor: 34,
+      });
+      await a.query('ROLLBACK');
+    });
+
+    it('keeps the floors of names that differ in case apart', async () => {
+      const resource = freshId();
+      await executeFenced(connection().run, raiseFloor({ dialect, resource, fence: 34 }));
+      const upper = raiseFloor({ dialect, resource: resource.toUpperCase(), fence: 33 });
+      expect(await executeFenced(connection().run, upper)).toEqual({ kind: 'written' });
+    });
+  });
+});

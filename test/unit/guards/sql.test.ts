@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type FencedRow,
+  fencedUpdate,
+  fencedUpsert,
+  floorsTable,
+  judgeFloor,
+  judgeRows,
+  raiseFloor,
+} from '../../../src/guards/sql.ts';
+
+const row: Omit<FencedRow, 'dialect'> = { table: 'orders', key: { id: 7 }, set: { state: 'paid' }, fence: 34 };
+
+describe('fencedUpdate', () => {
+  it('numbers its parameters for Postgres and uses the fence twice', () => {
+    const { text, values, floor } = fencedUpdate({ ...row, dialect: 'postgres' });
+    expect(text).toBe('UPDATE "orders" SET "state" = $1, "fence" = $2 WHERE "id" = $3 AND "fence" <= $2');
+    expect(values).toEqual(['paid', 34, 7]);
+    expect(floor).toEqual({ text: 'SELECT "fence" AS "floor" FROM "orders" WHERE "id" = $1 FOR UPDATE', values: [7] });
+  });
+
+  it('repeats its parameters for MySQL and SQLite', () => {
+    const mysql = fencedUpdate({ ...row, dialect: 'mysql' });
+    expect(mysql.text).toBe('UPDATE `orders` SET `state` = ?, `fence` = ? WHERE `id` = ? AND `fence` <= ?');
+    expect(mysql.values).toEqual(['paid', 34, 7, 34]);
+    const sqlite = fencedUpdate({ ...row, dialect: 'sqlite' });
+    expect(sqlite.text).toBe('UPDATE "orders" SET "state" = ?, "fence" = ? WHERE "id" = ? AND "fence" <= ?');
+    expect(sqlite.floor.text).not.toContain('FOR UPDATE');
+  });
+
+  it('quotes names, whatever is in them, and never puts a value into the text', () => {
+    const odd = { ...row, table: ['a"b', 'c`d'], key: { 'x"; --': 1 }, set: { 's`': "'; DROP TABLE orders; --" } };
+    expect(fencedUpdate({ ...odd, dialect: 'postgres' }).text).toBe(
+      'UPDATE "a""b"."c`d" SET "s`" = $1, "fence" = $2 WHERE "x""; --" = $3 AND "fence" <= $2',
+    );
+    expect(fencedUpdate({ ...odd, dialect: 'mysql' }).text).toBe(
+      'UPDATE `a"b`.`c``d` SET `s``` = ?, `fence` = ? WHERE `x"; --` = ? AND `fence` <= ?',
+    );
+  });
+
+  it.each([
+    [{ key: {} }, 'at least one column'],
+    [{ set: { fence: 1 } }, 'keeps the floor'],
+    [{ key: { fence: 1 } }, 'keeps the floor'],
+    [{ set: { id: 1 } }, 'both `key` and `set`'],
+    [{ table: '' }, 'name of a table'],
+    [{ table: 'a\0b' }, 'name of a table'],
+  ])('refuses %o', (change, message) => {
+    expect(() => fencedUpdate({ ...row, dialect: 'postgres', ...change })).toThrow(message);
+  });
+});
+
+describe('fencedUpsert', () => {
+  it('updates on conflict only where no later holder has written', () => {
+    const { text, values } = fencedUpsert({ ...row, dialect: 'postgres' });
+    expect(text).toBe(
+      'INSERT INTO "orders" AS "stored" ("id", "state", "fence") VALUES ($1, $2, $3) ON CONFLICT ("id") DO UPDATE SET "state" = excluded."state", "fence" = excluded."fence" WHERE "stored"."fence" <= excluded."fence"',
+    );
+    expect(values).toEqual([7, 'paid', 34]);
+  });
+
+  it('keeps every column as it was on MySQL, which has no WHERE there, when a later holder has written', () => {
+    const { text } = fencedUpsert({ ...row, dialect: 'mysql' });
+    expect(text).toBe(
+      'INSERT INTO `orders` (`id`, `state`, `fence`) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE `state` = IF(`fence` <= VALUES(`fence`), VALUES(`state`), `state`), `fence` = IF(`fence` <= VALUES(`fence`), VALUES(`fence`), `fence`)',
+    );
+  });
+});
+
+describe('floorsTable', () => {
+  it('has a row for each resource', () => {
+    expect(floorsTable('postgres')).toBe(
+      'CREATE TABLE IF NOT EXISTS "holdfast_fences" ("resource" TEXT NOT NULL PRIMARY KEY, "fence" BIGINT NOT NULL)',
+    );
+    expect(floorsTable('mysql', ['app', 'floors'])).toContain(
+      '`app`.`floors` (`resource` VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',
+    );
+  });
+});
+
+describe('judgeRows', () => {
+  const upsert = (dialect: FencedRow['dialect']) => raiseFloor({ dialect, resource: 'r', fence: 34 });
+  it('takes one row for proof, but on a MySQL upsert only two, since one may be a refusal', () => {
+    expect(judgeRows(upsert('postgres'), 1)).toBe('written');
+    expect(judgeRows(upsert('sqlite'), 1)).toBe('written');
+    expect(judgeRows(upsert('mysql'), 1)).toBeNull();
+    expect(judgeRows(upsert('mysql'), 2)).toBe('written');
+    expect(judgeRows(fencedUpdate({ ...row, dialect: 'mysql' }), 1)).toBe('written');
+  });
+
+  it('takes no rows for proof of nothing', () => {
+    for (const dialect of ['postgres', 'sqlite', 'mysql'] as const) expect(judgeRows(upsert(dialect), 0)).toBeNull();
+  });
+});
+
+describe('judgeFloor', () => {
+  const update = (dialect: FencedRow['dialect']) => fencedUpdate({ ...row, dialect });
+  it('tells stale from missing, in whatever form the driver gives the floor', () => {
+    for (const floor of [35, '35', 35n])
+      expect(judgeFloor(update('postgres'), floor)).toEqual({ kind: 'stale', fence: 34, floor: 35 });
+    expect(judgeFloor(update('postgres'), undefined)).toEqual({ kind: 'missing' });
+  });
+
+  it('finds the own fence as proof only where MySQL did not count the row', () => {
+    expect(judgeFloor(update('mysql'), 34)).toEqual({ kind: 'written' });
+    expect(judgeFloor(update('postgres'), 34)).toEqual({ kind: 'missing' });
+    expect(judgeFloor(update('mysql'), 33)).toEqual({ kind: 'missing' });
+  });
+
+  it('throws on a NULL floor and says how to declare the column', () => {
+    expect(() => judgeFloor(update('postgres'), null)).toThrow('BIGINT NOT NULL DEFAULT 0');
+  });
+});
