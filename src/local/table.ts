@@ -1,0 +1,123 @@
+import {
+  CreateTableCommand,
+  type CreateTableCommandInput,
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  type DynamoDBClient,
+  type KeySchemaElement,
+  ResourceInUseException,
+  ResourceNotFoundException,
+  type TableDescription,
+  UpdateTimeToLiveCommand,
+  waitUntilTableExists,
+} from '@aws-sdk/client-dynamodb';
+import { tableShape } from '../store/dynamodb/table.ts';
+import { StartError } from './start-error.ts';
+
+/** A local engine needs milliseconds; DynamoDB takes about ten seconds for a table with three indexes. */
+const activeWithinSeconds = 60;
+
+const keySchema = (partitionKey: string, sortKey: string): KeySchemaElement[] => [
+  { AttributeName: partitionKey, KeyType: 'HASH' },
+  { AttributeName: sortKey, KeyType: 'RANGE' },
+];
+
+function createTableInput(tableName: string): CreateTableCommandInput {
+  const indexes = Object.values(tableShape.indexes);
+  // Each attribute is defined once, however many keys it is part of.
+  const attributeTypes = new Map<string, 'S' | 'N'>([
+    [tableShape.partitionKey, 'S'],
+    [tableShape.sortKey, 'S'],
+  ]);
+  for (const index of indexes) {
+    attributeTypes.set(index.partitionKey, 'S');
+    attributeTypes.set(index.sortKey, index.sortKeyType);
+  }
+  return {
+    TableName: tableName,
+    BillingMode: 'PAY_PER_REQUEST',
+    AttributeDefinitions: [...attributeTypes].map(([AttributeName, AttributeType]) => ({
+      AttributeName,
+      AttributeType,
+    })),
+    KeySchema: keySchema(tableShape.partitionKey, tableShape.sortKey),
+    GlobalSecondaryIndexes: indexes.map((index) => ({
+      IndexName: index.name,
+      KeySchema: keySchema(index.partitionKey, index.sortKey),
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    })),
+    StreamSpecification: { StreamEnabled: true, StreamViewType: tableShape.streamView },
+  };
+}
+
+async function describe(client: DynamoDBClient, tableName: string): Promise<TableDescription | undefined> {
+  try {
+    return (await client.send(new DescribeTableCommand({ TableName: tableName }))).Table;
+  } catch (error) {
+    if (error instanceof ResourceNotFoundException) return undefined;
+    throw error;
+  }
+}
+
+const spell = (keys: readonly KeySchemaElement[] | undefined): string =>
+  (keys ?? []).map(({ AttributeName, KeyType }) => `${AttributeName} ${KeyType}`).join(', ') || 'none';
+
+/** Says how a table that exists differs from the shape, or nothing when it fits. More indexes than needed do no harm. */
+function difference(table: TableDescription, wanted: CreateTableCommandInput): string | undefined {
+  if (spell(table.KeySchema) !== spell(wanted.KeySchema)) {
+    return `expected the keys ${spell(wanted.KeySchema)}, but it has ${spell(table.KeySchema)}`;
+  }
+  for (const index of wanted.GlobalSecondaryIndexes ?? []) {
+    const found = table.GlobalSecondaryIndexes?.find(({ IndexName }) => IndexName === index.IndexName);
+    if (spell(found?.KeySchema) !== spell(index.KeySchema)) {
+      return `expected the index ${index.IndexName} on ${spell(index.KeySchema)}, but found ${spell(found?.KeySchema)}`;
+    }
+  }
+  const view = table.StreamSpecification?.StreamViewType;
+  if (!table.LatestStreamArn || view !== tableShape.streamView) {
+    return `expected a stream of ${tableShape.streamView}, but found ${view ?? 'none'}`;
+  }
+  return undefined;
+}
+
+async function enableTtl(client: DynamoDBClient, tableName: string): Promise<void> {
+  const { TimeToLiveDescription: now } = await client.send(new DescribeTimeToLiveCommand({ TableName: tableName }));
+  if (now?.TimeToLiveStatus === 'ENABLED' || now?.TimeToLiveStatus === 'ENABLING') return;
+  try {
+    await client.send(
+      new UpdateTimeToLiveCommand({
+        TableName: tableName,
+        TimeToLiveSpecification: { AttributeName: tableShape.ttlAttribute, Enabled: true },
+      }),
+    );
+  } catch (error) {
+    // Another process came first: the engines word it differently, but all refuse to enable what is on.
+    if (!(error instanceof Error && /already enabled|in progress/i.test(error.message))) throw error;
+  }
+}
+
+/**
+ * Makes sure that the table exists in the shape that the store relies on, and returns the ARN of its stream.
+ * Any number of processes may do so at once: one creates it and the others find it.
+ */
+export async function ensureTable(client: DynamoDBClient, tableName: string): Promise<string> {
+  const wanted = createTableInput(tableName);
+  if ((await describe(client, tableName)) === undefined) {
+    try {
+      await client.send(new CreateTableCommand(wanted));
+    } catch (error) {
+      if (!(error instanceof ResourceInUseException)) throw error;
+    }
+  }
+  await waitUntilTableExists(
+    { client, maxWaitTime: activeWithinSeconds, minDelay: 1, maxDelay: 2 },
+    { TableName: tableName },
+  );
+  const table = await describe(client, tableName);
+  const wrong = table ? difference(table, wanted) : 'it was deleted just after it became active';
+  if (wrong !== undefined || !table?.LatestStreamArn) {
+    throw new StartError(`Table ${tableName} can't be used: ${wrong}; name another with --table.`);
+  }
+  await enableTtl(client, tableName);
+  return table.LatestStreamArn;
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { type Environment, isLoopback, readOptions, usage } from '../../../src/local/options.ts';
+import { StartError } from '../../../src/local/start-error.ts';
+
+function refusal(args: string[], env: Environment = {}): string {
+  try {
+    readOptions(args, env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(StartError);
+    const { message } = error as StartError;
+    expect(message).not.toContain('\n');
+    return message;
+  }
+  throw new Error(`expected a refusal of ${JSON.stringify({ args, env })}`);
+}
+
+describe('readOptions', () => {
+  it('starts on loopback with a folder and no token when nothing is given', () => {
+    expect(readOptions([], {})).toEqual({
+      help: false,
+      port: 4100,
+      host: '127.0.0.1',
+      dataFolder: '.holdfast',
+      memory: false,
+      table: 'holdfast',
+      engine: 'auto',
+      region: 'us-east-1',
+      pollMs: 20_000,
+    });
+  });
+
+  it('reads every flag', () => {
+    const args = '--port 0 --host ::1 --data /d --table abc --engine dynoxide --region eu-west-1 --poll-ms=100';
+    expect(readOptions(args.split(' '), {})).toEqual({
+      help: false,
+      port: 0,
+      host: '::1',
+      dataFolder: '/d',
+      memory: false,
+      table: 'abc',
+      engine: 'dynoxide',
+      region: 'eu-west-1',
+      pollMs: 100,
+    });
+  });
+
+  it('reads every variable', () => {
+    const env = {
+      HOLDFAST_PORT: '65535',
+      HOLDFAST_HOST: '0.0.0.0',
+      HOLDFAST_DATA: '/d',
+      HOLDFAST_MEMORY: '1',
+      HOLDFAST_TABLE: 'abc',
+      HOLDFAST_ENGINE: 'https://dynamodb.us-gov-west-1.amazonaws.com',
+      HOLDFAST_REGION: 'us-gov-west-1',
+      HOLDFAST_POLL_MS: '29000',
+      HOLDFAST_TOKEN: 's3cret',
+      HOLDFAST_EVENTS_URL: 'http://127.0.0.1:9/events',
+    };
+    expect(readOptions([], env)).toEqual({
+      help: false,
+      port: 65_535,
+      host: '0.0.0.0',
+      dataFolder: '/d',
+      memory: true,
+      table: 'abc',
+      engine: 'https://dynamodb.us-gov-west-1.amazonaws.com',
+      region: 'us-gov-west-1',
+      pollMs: 29_000,
+      token: 's3cret',
+      eventsUrl: 'http://127.0.0.1:9/events',
+    });
+  });
+
+  it('lets a flag win over its variable, and the last of two flags over the first', () => {
+    expect(readOptions(['--port', '1', '--port', '2'], { HOLDFAST_PORT: '3' }).port).toBe(2);
+  });
+
+  it('lets a folder on the command line win over memory in the environment', () => {
+    expect(readOptions(['--data', '/d'], { HOLDFAST_MEMORY: 'true' })).toMatchObject({
+      memory: false,
+      dataFolder: '/d',
+    });
+    expect(readOptions(['--memory'], { HOLDFAST_DATA: '/d' }).memory).toBe(true);
+    expect(refusal(['--memory', '--data', '/d'])).toContain('give one of the two');
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    expect(readOptions([], { HOLDFAST_PORT: '', HOLDFAST_TOKEN: '', HOLDFAST_EVENTS_URL: '' })).toEqual(
+      readOptions([], {}),
+    );
+  });
+
+  it.each(['-1', '65536', '80a', '1e3', '0x10', ' ', '1.5'])('refuses the port %j', (port) => {
+    expect(refusal([`--port=${port}`])).toBe(`--port expects a whole number from 0 to 65535, but got '${port}'.`);
+  });
+
+  it('names the variable when the variable is wrong', () => {
+    expect(refusal([], { HOLDFAST_POLL_MS: '29001' })).toBe(
+      "HOLDFAST_POLL_MS expects a whole number from 100 to 29000, but got '29001'.",
+    );
+    expect(refusal(['--poll-ms', '99'])).toContain('--poll-ms expects');
+    expect(refusal([], { HOLDFAST_MEMORY: 'yes' })).toContain(
+      "HOLDFAST_MEMORY expects 1, true, 0 or false, but got 'yes'",
+    );
+    expect(refusal([], { HOLDFAST_EVENTS_URL: 'ftp://x' })).toContain('HOLDFAST_EVENTS_URL expects an http(s) URL');
+  });
+
+  it('refuses what it does not know', () => {
+    expect(refusal(['--prot', '1'])).toContain('Unknown flag --prot');
+    expect(refusal(['--token', 'abc'])).toContain('Unknown flag --token');
+    expect(refusal(['serve'])).toContain("but got 'serve'");
+    expect(refusal(['--port'])).toContain('--port expects a value');
+    expect(refusal(['--data='])).toContain('--data expects a value');
+    expect(refusal(['--memory=yes'])).toContain('--memory takes no value');
+    expect(refusal(['--engine', 'postgres'])).toContain('expects auto, dynamodb-local, dynoxide or an http(s) URL');
+    expect(refusal(['--engine', 'ftp://host'])).toContain('but got');
+    expect(refusal(['--table', 'ab'])).toContain('3 to 255');
+    expect(refusal(['--region', 'Ireland'])).toContain('such as us-east-1');
+    expect(refusal(['--host', 'a b'])).toContain('an IP address or a host name');
+  });
+
+  it.each(['0.0.0.0', '::', '192.168.1.5', 'example.com', '127.example.com'])('refuses %s without a token', (host) => {
+    expect(refusal(['--host', host])).toContain('set HOLDFAST_TOKEN');
+    expect(readOptions(['--host', host], { HOLDFAST_TOKEN: 'abc' }).host).toBe(host);
+  });
+
+  it('refuses a token that no header can carry, without repeating it', () => {
+    const message = refusal([], { HOLDFAST_TOKEN: 'two words' });
+    expect(message).toContain('HOLDFAST_TOKEN expects');
+    expect(message).not.toContain('words');
+  });
+
+  it.each(['--help', '-h'])('answers %s even where a variable is wrong', (flag) => {
+    expect(readOptions([flag], { HOLDFAST_PORT: 'x', HOLDFAST_HOST: '0.0.0.0', HOLDFAST_TOKEN: ' ' }).help).toBe(true);
+  });
+});
+
+describe('isLoopback', () => {
+  it('holds for the addresses that only this machine reaches', () => {
+    expect(['127.0.0.1', '127.1.2.3', '::1', 'localhost'].filter(isLoopback)).toHaveLength(4);
+    expect(['0.0.0.0', '::', '10.0.0.1', '127.example.com', ''].filter(isLoopback)).toEqual([]);
+  });
+});
+
+describe('usage', () => {
+  it('names every flag with its variable and default', () => {
+    for (const row of [
+      /--port <n> +HOLDFAST_PORT +4100 /,
+      /--host <address> +HOLDFAST_HOST +127\.0\.0\.1 /,
+      /--data <folder> +HOLDFAST_DATA +\.holdfast /,
+      /--memory +HOLDFAST_MEMORY +off /,
+      /--table <name> +HOLDFAST_TABLE +holdfast /,
+      /--engine <engine> +HOLDFAST_ENGINE +auto /,
+      /--region <region> +HOLDFAST_REGION +us-east-1 /,
+      /--poll-ms <n> +HOLDFAST_POLL_MS +20000 /,
+      /--help/,
+      /HOLDFAST_TOKEN /,
+      /HOLDFAST_EVENTS_URL /,
+    ]) {
+      expect(usage()).toMatch(row);
+    }
+  });
+
+  it('shows examples that the parser takes', () => {
+    const examples = [...usage().matchAll(/^ {2}npm start -- (.+)$/gm)].map(([, line]) => (line ?? '').split(' '));
+    expect(examples).toHaveLength(2);
+    for (const args of examples) expect(readOptions(args, {}).help).toBe(false);
+  });
+});
