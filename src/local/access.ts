@@ -1,0 +1,58 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { Problem } from './http-answer.ts';
+
+/** Decides who may speak to the gateway at all, before a handler runs. Undefined means: let it through. */
+export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Problem | undefined;
+
+// Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
+
+function requireToken(token: string): AccessRule {
+  const expected = digest(token);
+  return (headers) => {
+    const given = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+    if (given !== undefined && timingSafeEqual(digest(given), expected)) return undefined;
+    return {
+      status: 401,
+      title: 'Unauthorized',
+      code: 'unauthorized',
+      headers: ['www-authenticate', 'Bearer'],
+      detail: 'Expected the header "Authorization: Bearer <token>" with the token that this service was started with.',
+    };
+  };
+}
+
+const loopbackPattern = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
+const stripPort = (host: string): string => host.replace(/:\d{1,5}$/, '');
+
+/**
+ * Without a token, being on this machine is the only credential, and a browser lends it to every page that it shows.
+ * A page can reach a loopback port in two ways, and a header that pages can't set betrays each:
+ *
+ * - DNS rebinding: the page's own name is made to resolve to 127.0.0.1, so the browser takes this service for the
+ *   page's origin. `Host` then carries the foreign name.
+ * - A cross-site request, or a WebSocket, which no same-origin policy stops. `Origin` then carries the foreign origin.
+ */
+function requireLoopback(boundHost: string): AccessRule {
+  const bound = boundHost.includes(':') ? `[${boundHost}]` : boundHost.toLowerCase();
+  const isOurs = (host: string): boolean => loopbackPattern.test(host) || stripPort(host).toLowerCase() === bound;
+  const refuse = (header: string, value: string | undefined): Problem => ({
+    status: 403,
+    title: 'Forbidden',
+    code: 'forbidden',
+    detail: `Without a token this service answers only to loopback names, and the ${header} header is ${
+      value === undefined ? 'missing' : JSON.stringify(value)
+    }. Start it with a token to use another name.`,
+  });
+  return (headers) => {
+    if (headers.host === undefined || !isOurs(headers.host)) return refuse('Host', headers.host);
+    const { origin } = headers;
+    if (origin === undefined) return undefined;
+    const originHost = /^https?:\/\/(.+)$/i.exec(origin)?.[1];
+    return originHost !== undefined && isOurs(originHost) ? undefined : refuse('Origin', origin);
+  };
+}
+
+export const createAccessRule = (boundHost: string, token: string | undefined): AccessRule =>
+  token === undefined || token === '' ? requireLoopback(boundHost) : requireToken(token);

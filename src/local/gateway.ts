@@ -1,0 +1,178 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createAccessRule } from './access.ts';
+import { Exchanges, type GatewayLogger, type HttpHandler } from './exchange.ts';
+import { formatRawAnswer, type Problem, problemAnswer } from './http-answer.ts';
+import { createGatewayId } from './request-id.ts';
+import { compileRoutes, type Route } from './route-table.ts';
+import { type WebsocketOptions, Websockets } from './websocket.ts';
+
+export const defaultGatewayLimits = {
+  /** API Gateway's own limit for a request body. */
+  bodyBytesMax: 10 * 1024 * 1024,
+  /** The longest that an HTTP API waits for a Lambda function. */
+  answerMs: 30_000,
+  /** Headers fit into a packet or two; who needs longer holds a socket, not a conversation. */
+  headersMs: 10_000,
+  /** Headers and body together: the largest body needs 3 Mbit/s to make it. The handler's own time does not count. */
+  requestMs: 30_000,
+  /** Above the 60 s after which common clients and proxies drop an idle connection: the sender should be who closes. */
+  keepAliveMs: 65_000,
+  /** How often connections are checked against the limits above, and so how late a slow one is found. */
+  checkMs: 2_000,
+  /** For requests in flight when the gateway closes: enough for all but a long poll, which its client repeats. */
+  closeGraceMs: 5_000,
+  /** Far above what the clients of one machine open, and a bound on what they can make this process hold. */
+  connectionsMax: 10_000,
+} as const;
+
+export type GatewayLimits = { readonly [Name in keyof typeof defaultGatewayLimits]: number };
+
+/** Node's default, written down: API Gateway allows 10,240 bytes of request line and header values, names apart. */
+const headerBytesMax = 16 * 1024;
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly routes: readonly Route[];
+  readonly handler: HttpHandler;
+  /** Where given, every request must carry it as a bearer token. */
+  readonly token?: string | undefined;
+  readonly websocket?: WebsocketOptions | undefined;
+  readonly logger?: GatewayLogger | undefined;
+  readonly limits?: Partial<GatewayLimits> | undefined;
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly port: number;
+  /** Stops accepting, lets requests in flight end for a bounded time, then cuts what is left. */
+  close(): Promise<void>;
+}
+
+/** Malformed HTTP never becomes a request, so it is answered on the bare socket. */
+const brokenRequests: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    title: 'Request Header Fields Too Large',
+    code: 'invalid-request',
+    detail: `The request line and headers have at most ${headerBytesMax} bytes.`,
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    title: 'Request Timeout',
+    code: 'invalid-request',
+    detail: 'The request did not arrive within its time.',
+  },
+};
+
+const malformedRequest: Problem = {
+  status: 400,
+  title: 'Bad Request',
+  code: 'invalid-request',
+  detail: 'Expected an HTTP/1.1 request and got something else.',
+};
+
+function answerOnSocket(socket: Duplex, problem: Problem): void {
+  socket.on('error', () => socket.destroy());
+  socket.end(formatRawAnswer(problemAnswer(problem, createGatewayId())), () => socket.destroy());
+}
+
+function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** A wildcard address says where to listen, not where to connect to. */
+function toUrl(host: string, port: number): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  if (host === '::') return `http://[::1]:${port}`;
+  return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
+}
+
+function createHttpServer(limits: GatewayLimits, exchanges: Exchanges, websockets: Websockets | undefined): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkMs,
+      // Requests without a body need no body stream to be read to its end.
+      optimizeEmptyRequests: true,
+      // Some clients offer HTTP/2 on every plain request (`Upgrade: h2c`). An offer may be ignored, so only what is
+      // meant for the WebSocket endpoint leaves the path of ordinary requests.
+      shouldUpgradeCallback: (request) => websockets?.accepts(request) ?? false,
+    },
+    (request, response) => exchanges.receive(request, response),
+  );
+  server.maxConnections = limits.connectionsMax;
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || exchanges.isRunningOn(socket)) socket.destroy();
+    else answerOnSocket(socket, brokenRequests[error.code ?? ''] ?? malformedRequest);
+  });
+  if (websockets !== undefined) {
+    server.on('upgrade', (request, socket, head) => void websockets.upgrade(request, socket, head));
+  }
+  return server;
+}
+
+/** Starts an HTTP server that does for the handlers what API Gateway does for them when they are deployed. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const limits: GatewayLimits = { ...defaultGatewayLimits, ...options.limits };
+  const logger = options.logger ?? console;
+  const access = createAccessRule(options.host, options.token);
+  const exchanges = new Exchanges({
+    routes: compileRoutes(options.routes),
+    handler: options.handler,
+    access,
+    logger,
+    bodyBytesMax: limits.bodyBytesMax,
+    answerMs: limits.answerMs,
+  });
+  const websockets = options.websocket === undefined ? undefined : new Websockets(options.websocket, access, logger);
+
+  const server = createHttpServer(limits, exchanges, websockets);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  const { port } = await listen(server, options.host, options.port);
+  // Accepting can fail later too, for want of file descriptors. That costs one connection, not the process.
+  server.on('error', (error) => logger.error('A connection could not be accepted.', error));
+
+  async function stop(): Promise<void> {
+    exchanges.isClosing = true;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    // Node does not count a connection as idle before its first request; browsers and pools open such ones in advance.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    websockets?.close();
+    // Not `closeAllConnections`, which knows nothing of upgraded connections.
+    const cut = setTimeout(() => {
+      for (const socket of sockets) socket.destroy();
+    }, limits.closeGraceMs);
+    await closed;
+    clearTimeout(cut);
+    // Handlers whose client was cut off may still be at work; the caller closes their store next.
+    await Promise.all([exchanges.settle(limits.closeGraceMs), websockets?.settle(limits.closeGraceMs)]);
+  }
+
+  let stopped: Promise<void> | undefined;
+  return {
+    url: toUrl(options.host, port),
+    port,
+    close() {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,493 @@
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { HttpHandler } from '../../src/local/exchange.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/local/gateway.ts';
+import type { LocalContext } from '../../src/local/invocation.ts';
+
+const routes = [
+  { method: 'GET', path: '/v1/health' },
+  { method: 'POST', path: '/v1/{ns}/locks/{name}/acquire' },
+];
+
+const ok: HttpHandler = async () => ({ statusCode: 200, body: 'ok' });
+
+const logged: { message: string; cause: unknown }[] = [];
+const logger = { error: (message: string, cause: unknown) => void logged.push({ message, cause }) };
+const started: Gateway[] = [];
+
+async function start(handler: HttpHandler, more: Partial<GatewayOptions> = {}): Promise<Gateway> {
+  const gateway = await startGateway({ host: '127.0.0.1', port: 0, routes, handler, logger, ...more });
+  started.push(gateway);
+  return gateway;
+}
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((gateway) => gateway.close()));
+  logged.length = 0;
+});
+
+/** A handler that holds each call until the test lets it go. */
+function holdCalls() {
+  const calls: { event: APIGatewayProxyEventV2; context: LocalContext; answer: (result: unknown) => void }[] = [];
+  const arrivals: ((call: (typeof calls)[number]) => void)[] = [];
+  const handler: HttpHandler = (event, context) =>
+    new Promise((answer) => {
+      const call = { event, context, answer };
+      const arrival = arrivals.shift();
+      if (arrival === undefined) calls.push(call);
+      else arrival(call);
+    });
+  const next = (): Promise<(typeof calls)[number]> => {
+    const call = calls.shift();
+    return call === undefined ? new Promise((resolve) => arrivals.push(resolve)) : Promise.resolve(call);
+  };
+  return { handler, next };
+}
+
+const aborted = (signal: AbortSignal): Promise<unknown> => (signal.aborted ? Promise.resolve() : once(signal, 'abort'));
+
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  return socket;
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.toString();
+  });
+  socket.on('error', () => undefined);
+  await once(socket, 'close');
+  return text;
+}
+
+async function ask(
+  gateway: Gateway,
+  options: RequestOptions,
+  body = '',
+): Promise<{ response: IncomingMessage; text: string }> {
+  const request = httpRequest({ host: '127.0.0.1', port: gateway.port, agent: false, ...options });
+  request.end(body);
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  let text = '';
+  for await (const chunk of response) text += chunk;
+  return { response, text };
+}
+
+const get = (path: string, ...headers: string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'host: localhost', ...headers, '', ''].join('\r\n');
+
+describe('a request', () => {
+  it('reaches the handler as an event and comes back as its answer', async () => {
+    const gateway = await start(async (event, context) => ({
+      statusCode: 201,
+      headers: { 'content-type': 'application/json', 'x-remaining': context.getRemainingTimeInMillis() > 29_000 },
+      cookies: ['a=1', 'b=2'],
+      body: JSON.stringify({ event, requestId: context.awsRequestId }),
+    }));
+    const response = await fetch(`${gateway.url}/v1/orders/locks/%C3%BC/acquire?a=1&a=2`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', cookie: 'c=3; d=4' },
+      body: '{"owner":"🔒"}',
+    });
+    expect(response.status).toBe(201);
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+    expect(response.headers.get('x-remaining')).toBe('true');
+    const { event, requestId } = (await response.json()) as { event: APIGatewayProxyEventV2; requestId: string };
+    expect(event).toMatchObject({
+      routeKey: 'POST /v1/{ns}/locks/{name}/acquire',
+      rawPath: '/v1/orders/locks/ü/acquire',
+      rawQueryString: 'a=1&a=2',
+      pathParameters: { ns: 'orders', name: 'ü' },
+      queryStringParameters: { a: '1,2' },
+      cookies: ['c=3', 'd=4'],
+      body: '{"owner":"🔒"}',
+      isBase64Encoded: false,
+    });
+    expect(event.requestContext.http.sourceIp).toBe('127.0.0.1');
+    expect(event.requestContext.requestId).toBe(requestId);
+    expect(requestId).toMatch(/^[A-Za-z0-9_-]{15}=$/);
+  });
+
+  it('carries binary bodies both ways', async () => {
+    const gateway = await start(async (event) => ({
+      statusCode: 200,
+      headers: { 'content-type': 'application/octet-stream' },
+      body: event.body,
+      isBase64Encoded: event.isBase64Encoded,
+    }));
+    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
+    const response = await fetch(gateway.url, { method: 'POST', body: bytes });
+    expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
+  });
+
+  it('joins a body that arrives in pieces', async () => {
+    const gateway = await start(async (event) => ({ statusCode: 200, body: event.body }));
+    const socket = await open(gateway.port);
+    const answer = readAll(socket);
+    socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\nconnection: close\r\n');
+    socket.write('transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n');
+    await new Promise((resolve) => setImmediate(resolve));
+    socket.write('3\r\ndef\r\n0\r\n\r\n');
+    expect(await answer).toMatch(/\r\n\r\nabcdef$/);
+  });
+
+  it.each(['HEAD', 'OPTIONS', 'DELETE', 'PATCH'])('reaches the handler with the method %s', async (method) => {
+    const gateway = await start(async (event) => ({ statusCode: 200, body: event.requestContext.http.method }));
+    const { response, text } = await ask(gateway, { method, path: '/v1/health' });
+    expect(response.headers['content-length']).toBe(String(method.length));
+    expect(text).toBe(method === 'HEAD' ? '' : method);
+  });
+
+  it('is an ordinary request although it offers another protocol', async () => {
+    const gateway = await start(ok);
+    const socket = await open(gateway.port);
+    const answer = readAll(socket);
+    socket.write(get('/v1/health', 'connection: Upgrade, HTTP2-Settings', 'upgrade: h2c', 'http2-settings: AAMAAABk'));
+    await once(socket, 'data');
+    socket.write(get('/v1/health', 'connection: close'));
+    expect((await answer).match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+  });
+});
+
+describe('a handler that fails', () => {
+  it.each<[string, HttpHandler]>([
+    ['throws', () => Promise.reject(new Error('secret'))],
+    [
+      'throws before it returns a promise',
+      () => {
+        throw new Error('secret');
+      },
+    ],
+    ['returns nothing', async () => undefined],
+    ['returns no status', async () => ({ statusCode: 'fine' })],
+    ['returns a header that HTTP forbids', async () => ({ statusCode: 200, headers: { 'x-a': 'b\nc' } })],
+    ['returns a header name that HTTP forbids', async () => ({ statusCode: 200, headers: { 'x a': 'b' } })],
+  ])('that %s gets API Gateway’s own 500 and a line in the log', async (_title, handler) => {
+    const gateway = await start(handler);
+    const response = await fetch(`${gateway.url}/v1/health`);
+    expect(response.status).toBe(500);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('x-request-id')).toBeTruthy();
+    expect(await response.text()).toBe('{"message":"Internal Server Error"}');
+    expect(logged).toEqual([{ message: 'The handler of GET /v1/health failed.', cause: expect.any(Error) }]);
+  });
+
+  it('gets 504 when its time is up, and is told that nobody waits any more', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler, { limits: { answerMs: 20 } });
+    const [response, call] = await Promise.all([fetch(gateway.url), next()]);
+    expect(response.status).toBe(504);
+    expect(await response.text()).toBe('{"message":"Endpoint request timed out"}');
+    await aborted(call.context.clientGone);
+    expect(call.context.getRemainingTimeInMillis()).toBe(0);
+    call.answer({ statusCode: 200 });
+    expect((await Promise.all([fetch(gateway.url), next().then((other) => other.answer('again'))]))[0].status).toBe(
+      200,
+    );
+  });
+});
+
+describe('a body beyond the limit', () => {
+  const limits = { bodyBytesMax: 1_000 };
+
+  it('is taken up to the last byte that is allowed', async () => {
+    const gateway = await start(async (event) => String(event.headers['content-length']), { limits });
+    const response = await fetch(gateway.url, { method: 'POST', body: 'x'.repeat(1_000) });
+    expect(await response.text()).toBe('1000');
+  });
+
+  it('is refused by its announced length before a byte of it is read', async () => {
+    const gateway = await start(() => expect.unreachable(), { limits });
+    const socket = await open(gateway.port);
+    socket.write('POST /v1/a/locks/b/acquire?x=1 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1001\r\n\r\n');
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    const [head, body] = chunk.toString().split('\r\n\r\n') as [string, string];
+    expect(head).toMatch(/^HTTP\/1\.1 413 /);
+    expect(JSON.parse(body)).toMatchObject({
+      status: 413,
+      code: 'too-large',
+      instance: '/v1/a/locks/b/acquire',
+      message: 'Request Entity Too Large',
+    });
+  });
+
+  it('is refused while it streams in, with the connection good for more', async () => {
+    const gateway = await start(ok, { limits });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const refused = await ask(
+      gateway,
+      { agent, method: 'POST', headers: { 'transfer-encoding': 'chunked' } },
+      'x'.repeat(100_000),
+    );
+    expect(refused.response.statusCode).toBe(413);
+    expect((await ask(gateway, { agent })).text).toBe('ok');
+    agent.destroy();
+  });
+
+  it('of 64 MB is answered to a common client', async () => {
+    const gateway = await start(() => expect.unreachable());
+    const response = await fetch(gateway.url, { method: 'POST', body: Buffer.alloc(64 * 1024 * 1024) });
+    expect(response.status).toBe(413);
+  });
+});
+
+describe('what is no proper request', () => {
+  it.each([
+    ['no HTTP at all', 'GARBAGE\r\n\r\n', 400],
+    ['a version that does not exist', 'GET / HTTP/9.9\r\n\r\n', 400],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400],
+    ['two lengths', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n', 400],
+    [
+      'a length and chunks',
+      'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+      400,
+    ],
+    [
+      'a chunk size that is no number',
+      'POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
+      400,
+    ],
+    ['endless headers', get('/', `x-a: ${'y'.repeat(20_000)}`), 431],
+    ['headers that stop half-way', 'GET / HTTP/1.1\r\nhost: loc', 408],
+    ['a body that stops half-way', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nab', 408],
+  ])('is answered and cut off: %s', async (_title, text, status) => {
+    const gateway = await start(() => expect.unreachable(), { limits: { headersMs: 50, requestMs: 100, checkMs: 10 } });
+    const socket = await open(gateway.port);
+    const answer = readAll(socket);
+    socket.write(text);
+    expect(await answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
+  it('has less time for its headers than for the whole', async () => {
+    const gateway = await start(() => expect.unreachable(), {
+      limits: { headersMs: 50, requestMs: 3_600_000, checkMs: 10 },
+    });
+    const socket = await open(gateway.port);
+    const answer = readAll(socket);
+    socket.write('GET / HTTP/1.1\r\nhost: loc');
+    expect(await answer).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('is not answered while another request on its connection waits, which would take it for its own answer', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const socket = await open(gateway.port);
+    const answer = readAll(socket);
+    socket.write(get('/v1/health'));
+    const call = await next();
+    socket.write('GARBAGE\r\n\r\n');
+    expect(await answer).toBe('');
+    await aborted(call.context.clientGone);
+    call.answer('late');
+  });
+});
+
+describe('clientGone', () => {
+  it('aborts when the connection breaks while the handler waits', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const socket = await open(gateway.port);
+    socket.write(get('/v1/health'));
+    const call = await next();
+    expect(call.context.clientGone.aborted).toBe(false);
+    const gone = aborted(call.context.clientGone);
+    socket.destroy();
+    await gone;
+    call.answer('nobody reads this');
+  });
+
+  it('is already aborted for a handler that asks only afterwards', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const first = await open(gateway.port);
+    const second = await open(gateway.port);
+    first.write(get('/v1/health'));
+    const call = await next();
+    second.write(get('/v1/health'));
+    const witness = await next();
+    const gone = aborted(witness.context.clientGone);
+    // Both break in this order, so when the second is known to be gone the first is too.
+    first.destroy();
+    await once(first, 'close');
+    second.destroy();
+    await gone;
+    expect(call.context.clientGone.aborted).toBe(true);
+    call.answer('');
+    witness.answer('');
+  });
+
+  it('aborts for the request in flight alone on a connection that is kept alive', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const socket = await open(gateway.port);
+    socket.write(get('/v1/health'));
+    const first = await next();
+    const { clientGone } = first.context;
+    first.answer('one');
+    await once(socket, 'data');
+    socket.write(get('/v1/health'));
+    const second = await next();
+    const gone = aborted(second.context.clientGone);
+    socket.destroy();
+    await gone;
+    expect(clientGone.aborted).toBe(false);
+    second.answer('two');
+  });
+
+  it('does not start a handler for a body that never came whole', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const broken = await open(gateway.port);
+    broken.write('POST /v1/a/locks/broken/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nab');
+    broken.destroy();
+    await once(broken, 'close');
+    const whole = fetch(`${gateway.url}/v1/health`);
+    const call = await next();
+    expect(call.event.routeKey).toBe('GET /v1/health');
+    call.answer('');
+    await whole;
+  });
+});
+
+describe('access', () => {
+  it.each([
+    ['without one', undefined],
+    ['with another one', 'Bearer wrong'],
+    ['with another scheme', 'Basic right'],
+    ['with a longer one', 'Bearer right-and-more'],
+  ])('refuses a request %s where a token is set', async (_title, authorization) => {
+    const gateway = await start(() => expect.unreachable(), { token: 'right' });
+    const response = await fetch(`${gateway.url}/v1/health?a=1`, {
+      headers: authorization === undefined ? {} : { authorization },
+    });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(await response.json()).toMatchObject({
+      type: 'about:blank',
+      title: 'Unauthorized',
+      status: 401,
+      detail: expect.any(String),
+      instance: '/v1/health',
+      code: 'unauthorized',
+    });
+  });
+
+  it.each(['Bearer right', 'bearer right'])(
+    'lets "%s" in, by whatever name the service is called',
+    async (authorization) => {
+      const gateway = await start(ok, { token: 'right' });
+      const headers = { authorization, host: 'locks.example.com', origin: 'https://app.example.com' };
+      expect((await ask(gateway, { headers })).text).toBe('ok');
+    },
+  );
+
+  it.each(['localhost', 'LOCALHOST:4600', '127.0.0.1:80', '127.1.2.3', '[::1]:4600', 'holdfast.localhost'])(
+    'answers to the loopback name %s',
+    async (host) => {
+      const gateway = await start(ok);
+      expect((await ask(gateway, { headers: { host, origin: `http://${host}` } })).response.statusCode).toBe(200);
+    },
+  );
+
+  it.each([
+    [{ host: 'evil.example' }],
+    [{ host: 'localhost.evil.example' }],
+    [{ host: '127.0.0.1.evil.example' }],
+    [{ host: 'evil.example@localhost' }],
+    [{ host: 'localhost', origin: 'https://evil.example' }],
+    [{ host: 'localhost', origin: 'http://localhost.evil.example' }],
+    [{ host: 'localhost', origin: 'null' }],
+  ])('refuses a page of another site: %o', async (headers) => {
+    const gateway = await start(() => expect.unreachable());
+    const { response, text } = await ask(gateway, { headers });
+    expect(response.statusCode).toBe(403);
+    expect(JSON.parse(text)).toMatchObject({ status: 403, code: 'forbidden' });
+  });
+});
+
+describe('close', () => {
+  it('lets the request in flight end, closes its connection and takes no more', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler);
+    const agent = new Agent({ keepAlive: true });
+    const asked = ask(gateway, { agent });
+    const call = await next();
+    const closed = gateway.close();
+    await expect(fetch(gateway.url)).rejects.toThrow();
+    call.answer({ statusCode: 200, body: 'done' });
+    const { response, text } = await asked;
+    expect([text, response.headers.connection]).toEqual(['done', 'close']);
+    await closed;
+    expect(gateway.close()).toBe(gateway.close());
+  });
+
+  it('does not wait for connections that are idle, used or never used', async () => {
+    const gateway = await start(ok, { limits: { closeGraceMs: 3_600_000 } });
+    const unused = await open(gateway.port);
+    const used = await open(gateway.port);
+    used.write(get('/'));
+    await once(used, 'data');
+    await gateway.close();
+    unused.destroy();
+  });
+
+  it('cuts off a handler that outlasts the grace, and tells it', async () => {
+    const { handler, next } = holdCalls();
+    const gateway = await start(handler, { limits: { closeGraceMs: 20 } });
+    const asked = ask(gateway, {}).catch((error: NodeJS.ErrnoException) => error.code);
+    const call = await next();
+    let isSettled = false;
+    const gone = aborted(call.context.clientGone).then(() => {
+      isSettled = true;
+      call.answer('');
+    });
+    await gateway.close();
+    await gone;
+    expect([await asked, isSettled]).toEqual(['ECONNRESET', true]);
+  });
+
+  it('answers whole or not at all under load, and ends', async () => {
+    const gateway = await start(async (event) => ({ statusCode: 200, body: `${event.body}`.repeat(50) }));
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    const headers = { 'content-type': 'text/plain' };
+    let answered = 0;
+    let isRefused = false;
+    const clients = Array.from({ length: 16 }, async (_, client) => {
+      while (!isRefused) {
+        try {
+          const { text } = await ask(gateway, { agent, method: 'POST', headers }, `client ${client};`);
+          expect(text).toBe(`client ${client};`.repeat(50));
+          answered += 1;
+          if (answered === 200) void gateway.close();
+        } catch (error) {
+          expect((error as NodeJS.ErrnoException).code).toMatch(/^(ECONNREFUSED|ECONNRESET|EPIPE)$/);
+          isRefused = true;
+        }
+      }
+    });
+    await Promise.all(clients);
+    await gateway.close();
+    expect(answered).toBeGreaterThanOrEqual(200);
+    agent.destroy();
+  });
+});
+
+describe('startGateway', () => {
+  it('leaves the code of the error as it is where the port is taken', async () => {
+    const { port } = await start(ok);
+    await expect(start(ok, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  it('names a URL that can be connected to', async () => {
+    const gateway = await start(ok, { host: '0.0.0.0' });
+    expect(gateway.url).toBe(`http://127.0.0.1:${gateway.port}`);
+    expect(await (await fetch(gateway.url)).text()).toBe('ok');
+  });
+});

@@ -1,0 +1,382 @@
+import { EventEmitter, once } from 'node:events';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { type ConnectionTable, createConnections, type WebsocketLimits } from '../../src/local/connections.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/local/gateway.ts';
+import type { WebsocketHandler } from '../../src/local/websocket.ts';
+import type { WebsocketEvent } from '../../src/local/websocket-event.ts';
+
+const logged: { message: string; cause: unknown }[] = [];
+const logger = { error: (message: string, cause: unknown) => void logged.push({ message, cause }) };
+const started: Gateway[] = [];
+const clients: WebSocket[] = [];
+
+interface World {
+  readonly gateway: Gateway;
+  readonly connections: ConnectionTable;
+  readonly events: WebsocketEvent[];
+  /** Emits each event by its route, after the handler took it. */
+  readonly routes: EventEmitter;
+}
+
+async function start(
+  answer: WebsocketHandler = async () => ({ statusCode: 200 }),
+  limits: Partial<WebsocketLimits> = {},
+  more: Partial<GatewayOptions> = {},
+): Promise<World> {
+  const connections = createConnections(limits);
+  const events: WebsocketEvent[] = [];
+  const routes = new EventEmitter();
+  const handler: WebsocketHandler = (event, context) => {
+    events.push(event);
+    routes.emit(event.requestContext.routeKey, event);
+    return answer(event, context);
+  };
+  const gateway = await startGateway({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [],
+    handler: async () => ({ statusCode: 404, body: 'plain' }),
+    logger,
+    websocket: { handler, connections },
+    ...more,
+  });
+  started.push(gateway);
+  return { gateway, connections, events, routes };
+}
+
+function dial(world: World, path = '/v1/watch', headers: Record<string, string> = {}): WebSocket {
+  const client = new WebSocket(`${world.gateway.url.replace('http', 'ws')}${path}`, { headers });
+  client.on('error', () => undefined);
+  clients.push(client);
+  return client;
+}
+
+async function join(world: World, path?: string): Promise<{ client: WebSocket; connectionId: string }> {
+  const connected = once(world.routes, '$connect') as Promise<[WebsocketEvent]>;
+  const client = dial(world, path);
+  const [[event]] = await Promise.all([connected, once(client, 'open')]);
+  return { client, connectionId: event.requestContext.connectionId };
+}
+
+/** The status and body with which an upgrade was refused. */
+async function refusal(client: WebSocket): Promise<{ status: number | undefined; text: string }> {
+  const [, response] = await once(client, 'unexpected-response');
+  let text = '';
+  for await (const chunk of response) text += chunk;
+  return { status: response.statusCode, text };
+}
+
+const nextText = async (client: WebSocket): Promise<string> => String((await once(client, 'message'))[0]);
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.terminate();
+  await Promise.all(started.splice(0).map((gateway) => gateway.close()));
+  logged.length = 0;
+});
+
+describe('$connect', () => {
+  it('tells the handler who connects and what for', async () => {
+    const world = await start();
+    const { connectionId } = await join(world, '/v1/watch?namespace=a&lock=b&lock=c%20d');
+    expect(connectionId).toMatch(/^[A-Za-z0-9_-]{15}=$/);
+    expect(world.events).toEqual([
+      expect.objectContaining({
+        queryStringParameters: { namespace: 'a', lock: 'c d' },
+        multiValueQueryStringParameters: { namespace: ['a'], lock: ['b', 'c d'] },
+        headers: expect.objectContaining({ Host: `127.0.0.1:${world.gateway.port}`, Upgrade: 'websocket' }),
+        isBase64Encoded: false,
+      }),
+    ]);
+    expect(world.events[0]?.requestContext).toMatchObject({
+      routeKey: '$connect',
+      eventType: 'CONNECT',
+      connectionId,
+      domainName: 'localhost',
+      stage: 'local',
+      apiId: 'local',
+      messageDirection: 'IN',
+      connectedAt: expect.any(Number),
+      requestId: expect.any(String),
+      identity: { sourceIp: '127.0.0.1' },
+    });
+  });
+
+  it('refuses the upgrade with the handler’s own status and body', async () => {
+    const headers = { 'content-type': 'application/problem+json' };
+    const world = await start(async () => ({ statusCode: 400, headers, body: '{"code":"invalid-request"}' }));
+    expect(await refusal(dial(world))).toEqual({ status: 400, text: '{"code":"invalid-request"}' });
+    expect([world.connections.size, world.events.length]).toEqual([0, 1]);
+  });
+
+  it.each<[string, WebsocketHandler, number]>([
+    ['throws', () => Promise.reject(new Error('broken')), 500],
+    ['returns no status', async () => 'welcome', 500],
+    ['returns a header that HTTP forbids', async () => ({ statusCode: 403, headers: { 'x-a': 'b\r\nc' } }), 500],
+    ['never answers', () => new Promise(() => undefined), 504],
+  ])('refuses the upgrade when the handler %s', async (_title, handler, status) => {
+    const world = await start(handler, { answerMs: 20 }, { limits: { closeGraceMs: 20 } });
+    expect((await refusal(dial(world))).status).toBe(status);
+  });
+
+  it('asks for the token where one is set', async () => {
+    const world = await start(undefined, {}, { token: 'right' });
+    expect((await refusal(dial(world))).status).toBe(401);
+    expect(world.events).toEqual([]);
+    await once(dial(world, '/v1/watch', { authorization: 'Bearer right' }), 'open');
+  });
+
+  it('refuses the page of another site, which no same-origin policy keeps from opening a WebSocket', async () => {
+    const world = await start();
+    expect((await refusal(dial(world, '/v1/watch', { origin: 'https://evil.example' }))).status).toBe(403);
+    await once(dial(world, '/v1/watch', { origin: 'http://localhost:3000' }), 'open');
+  });
+
+  it('leaves other paths to the handler of ordinary requests', async () => {
+    const world = await start();
+    expect(await refusal(dial(world, '/v1/other'))).toEqual({ status: 404, text: 'plain' });
+    expect(world.events).toEqual([]);
+  });
+
+  it('is followed by $disconnect where the handshake was wrong', async () => {
+    const world = await start();
+    const disconnected = once(world.routes, '$disconnect');
+    const socket = connect(world.gateway.port, '127.0.0.1');
+    socket.write('GET /v1/watch HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+    const [chunk] = await once(socket, 'data');
+    expect(String(chunk)).toMatch(/^HTTP\/1\.1 400 /);
+    await disconnected;
+    socket.destroy();
+  });
+});
+
+describe('$default', () => {
+  const echo: WebsocketHandler = async (event) => ({
+    statusCode: 200,
+    body: event.requestContext.routeKey === '$default' ? `${event.isBase64Encoded}:${event.body}` : undefined,
+  });
+
+  it('sends back what the handler returns, in order', async () => {
+    const { client } = await join(await start(echo));
+    const received: string[] = [];
+    client.on('message', (text) => received.push(String(text)));
+    for (let index = 0; index < 100; index += 1) client.send(`grüße ${index}`);
+    client.send(Buffer.from([0xff, 0]));
+    while (received.length < 101) await once(client, 'message');
+    expect(received).toEqual([...Array.from({ length: 100 }, (_, index) => `false:grüße ${index}`), 'true:/wA=']);
+  });
+
+  it('says so when the handler fails, and goes on', async () => {
+    let isBroken = true;
+    const world = await start(async (event) => {
+      if (event.requestContext.routeKey === '$default' && isBroken) throw new Error('secret');
+      return { statusCode: 200, body: 'fine' };
+    });
+    const { client, connectionId } = await join(world);
+    client.send('x');
+    expect(JSON.parse(await nextText(client))).toEqual({
+      message: 'Internal server error',
+      connectionId,
+      requestId: expect.any(String),
+    });
+    isBroken = false;
+    client.send('x');
+    expect(await nextText(client)).toBe('fine');
+  });
+
+  it('reads no further while the handler is at work', async () => {
+    let answer: (result: unknown) => void = () => expect.unreachable();
+    const world = await start(async (event) =>
+      event.requestContext.routeKey === '$default'
+        ? new Promise((resolve) => {
+            answer = resolve;
+          })
+        : { statusCode: 200 },
+    );
+    const { client } = await join(world);
+    const [connection] = world.connections;
+    client.send('x');
+    await once(world.routes, '$default');
+    expect(connection?.socket.isPaused).toBe(true);
+    answer({ statusCode: 200, body: 'y' });
+    expect(await nextText(client)).toBe('y');
+    expect(connection?.socket.isPaused).toBe(false);
+  });
+
+  it('takes the largest message in frames of the largest size', async () => {
+    const world = await start(async (event) => ({ statusCode: 200, body: String(event.body?.length ?? '') }));
+    const { client } = await join(world);
+    for (const fin of [false, false, false, true]) client.send('x'.repeat(32_768), { fin });
+    expect(await nextText(client)).toBe('131072');
+  });
+
+  it.each([
+    ['a frame', (client: WebSocket) => client.send('x'.repeat(32_769))],
+    ['a frame beyond any message', (client: WebSocket) => client.send('x'.repeat(1_000_000))],
+    [
+      'a message',
+      (client: WebSocket) => {
+        for (let index = 0; index < 5; index += 1) client.send('x'.repeat(32_768), { fin: index === 4 });
+      },
+    ],
+  ])('closes with 1009 after %s that is too large', async (_title, send) => {
+    const world = await start();
+    const { client } = await join(world);
+    const disconnected = once(world.routes, '$disconnect');
+    send(client);
+    expect((await once(client, 'close'))[0]).toBe(1009);
+    await disconnected;
+    expect(world.events.map((event) => event.requestContext.routeKey)).toEqual(['$connect', '$disconnect']);
+  });
+});
+
+describe('$disconnect', () => {
+  const routesOf = (world: World) => world.events.map((event) => event.requestContext.routeKey);
+
+  it.each([
+    ['says goodbye', (client: WebSocket) => client.close(4000, 'bye'), 4000, 'bye'],
+    ['breaks off', (client: WebSocket) => client.terminate(), 1006, ''],
+  ])('comes once when the client %s', async (_title, leave, disconnectStatusCode, disconnectReason) => {
+    const world = await start();
+    const { client, connectionId } = await join(world);
+    const disconnected = once(world.routes, '$disconnect') as Promise<[WebsocketEvent]>;
+    leave(client);
+    const [event] = await disconnected;
+    expect(event.requestContext).toMatchObject({
+      eventType: 'DISCONNECT',
+      connectionId,
+      disconnectStatusCode,
+      disconnectReason,
+    });
+    expect(await world.connections.post(connectionId, 'x')).toBe('gone');
+    await world.gateway.close();
+    expect(routesOf(world)).toEqual(['$connect', '$disconnect']);
+  });
+
+  it('comes for a client that vanished without a word', async () => {
+    const world = await start(undefined, { heartbeatMs: 20 });
+    const disconnected = once(world.routes, '$disconnect') as Promise<[WebsocketEvent]>;
+    // A bare socket shakes hands and then never answers a ping, like a laptop whose lid was shut.
+    const socket = connect(world.gateway.port, '127.0.0.1');
+    socket.write('GET /v1/watch HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n');
+    socket.write('sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n');
+    socket.on('error', () => undefined);
+    const [event] = await disconnected;
+    expect(event.requestContext.disconnectStatusCode).toBe(1006);
+    socket.destroy();
+  });
+
+  it('does not come for a client that answers its pings', async () => {
+    // Long enough that a busy machine still delivers a pong between two pings.
+    const world = await start(undefined, { heartbeatMs: 200 });
+    const { client, connectionId } = await join(world);
+    for (let pings = 0; pings < 3; pings += 1) await once(client, 'ping');
+    expect(await world.connections.post(connectionId, 'still here')).toBe('sent');
+    expect(routesOf(world)).toEqual(['$connect']);
+  });
+
+  it.each([
+    ['was silent for too long', { idleMs: 30 }],
+    ['lived for too long', { lifeMs: 30 }],
+  ])('comes when the connection %s', async (_title, limits) => {
+    const world = await start(undefined, { heartbeatMs: 10, ...limits });
+    const { client } = await join(world);
+    expect((await once(client, 'close'))[0]).toBe(1001);
+    if (!routesOf(world).includes('$disconnect')) await once(world.routes, '$disconnect');
+  });
+
+  it('comes for every connection, and is waited for, when the gateway closes', async () => {
+    let finished = 0;
+    const world = await start(async (event) => {
+      if (event.requestContext.routeKey === '$disconnect') {
+        await new Promise((resolve) => setImmediate(resolve));
+        finished += 1;
+      }
+      return { statusCode: 200 };
+    });
+    const joined = [await join(world), await join(world), await join(world)];
+    const codes = Promise.all(joined.map(async ({ client }) => (await once(client, 'close'))[0]));
+    await world.gateway.close();
+    expect([await codes, finished]).toEqual([[1001, 1001, 1001], 3]);
+  });
+});
+
+describe('close', () => {
+  it('cuts off a peer that does not say goodbye, and one whose $connect is still open', async () => {
+    const world = await start(
+      (event) =>
+        event.queryStringParameters?.lock === 'slow'
+          ? new Promise(() => undefined)
+          : Promise.resolve({ statusCode: 200 }),
+      { goodbyeMs: 3_600_000 },
+      { limits: { closeGraceMs: 30 } },
+    );
+    const { client } = await join(world);
+    client.pause();
+    const connecting = once(world.routes, '$connect');
+    dial(world, '/v1/watch?lock=slow');
+    await connecting;
+    await world.gateway.close();
+    expect(world.events.map((event) => event.requestContext.routeKey)).toEqual(['$connect', '$connect', '$disconnect']);
+  });
+});
+
+describe('connections', () => {
+  it('post to one client and to no other', async () => {
+    const world = await start();
+    const one = await join(world);
+    const other = await join(world);
+    other.client.on('message', () => expect.unreachable());
+    expect(await world.connections.post(one.connectionId, '{"type":"granted"}')).toBe('sent');
+    expect(await nextText(one.client)).toBe('{"type":"granted"}');
+  });
+
+  it('say that a connection is gone that never was', async () => {
+    const world = await start();
+    expect(await world.connections.post('AAAAAAAAAAAAAAA=', 'x')).toBe('gone');
+    world.connections.close('AAAAAAAAAAAAAAA=');
+  });
+
+  it('can’t post before $connect has ended, as when deployed', async () => {
+    let world: World;
+    let posted: string | undefined;
+    world = await start(async (event) => {
+      posted = await world.connections.post(event.requestContext.connectionId, 'too early');
+      return { statusCode: 200 };
+    });
+    await join(world);
+    expect(posted).toBe('gone');
+  });
+
+  it('refuse a message that API Gateway would not deliver', async () => {
+    const world = await start();
+    const { connectionId } = await join(world);
+    await expect(world.connections.post(connectionId, 'x'.repeat(131_073))).rejects.toThrow(RangeError);
+  });
+
+  it('close one connection', async () => {
+    const world = await start();
+    const { client, connectionId } = await join(world);
+    world.connections.close(connectionId);
+    expect((await once(client, 'close'))[0]).toBe(1000);
+  });
+
+  it('drop a client that does not read, before it fills the memory', async () => {
+    const world = await start();
+    const { client, connectionId } = await join(world);
+    const disconnected = once(world.routes, '$disconnect') as Promise<[WebsocketEvent]>;
+    client.pause();
+    const text = 'x'.repeat(100_000);
+    let sentBytes = 0;
+    while ((await world.connections.post(connectionId, text)) === 'sent') {
+      sentBytes += text.length;
+      // The kernel takes some megabytes on both sides of a loopback socket before anything is held back here.
+      expect(sentBytes).toBeLessThan(64 * 1024 * 1024);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const [event] = await disconnected;
+    expect(event.requestContext).toMatchObject({ connectionId, disconnectStatusCode: 1006 });
+    expect(await world.connections.post(connectionId, 'x')).toBe('gone');
+  });
+});

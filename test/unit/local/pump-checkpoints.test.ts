@@ -1,0 +1,65 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fileCheckpoints } from '../../../src/local/pump/checkpoints.ts';
+
+const logger = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+const checkpoint = (sequenceNumber: string) => ({ streamArn: 'arn:stream', shards: { 'shard-1': sequenceNumber } });
+
+describe('fileCheckpoints', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-checkpoints-'));
+    vi.clearAllMocks();
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it('knows nothing before the first save', async () => {
+    expect(await fileCheckpoints(join(folder, 'c.json'), logger).load()).toBeNull();
+  });
+
+  it('keeps the last of many saves when flushed, in a folder that it makes, and leaves no other file', async () => {
+    const path = join(folder, 'deep', 'c.json');
+    const checkpoints = fileCheckpoints(path, logger, 60_000);
+    for (let n = 0; n < 100; n += 1) checkpoints.save(checkpoint(String(n)));
+    await checkpoints.flush();
+    expect(await fileCheckpoints(path, logger).load()).toEqual(checkpoint('99'));
+    expect(await readdir(join(folder, 'deep'))).toEqual(['c.json']);
+  });
+
+  it('keeps what is saved while it writes', async () => {
+    const path = join(folder, 'c.json');
+    const checkpoints = fileCheckpoints(path, logger, 60_000);
+    checkpoints.save(checkpoint('1'));
+    const first = checkpoints.flush();
+    checkpoints.save(checkpoint('2'));
+    await Promise.all([first, checkpoints.flush()]);
+    expect(await fileCheckpoints(path, logger).load()).toEqual(checkpoint('2'));
+  });
+
+  it('writes by itself soon after a save', async () => {
+    const path = join(folder, 'c.json');
+    fileCheckpoints(path, logger, 1).save(checkpoint('5'));
+    await vi.waitFor(async () => expect(JSON.parse(await readFile(path, 'utf8'))).toEqual(checkpoint('5')));
+  });
+
+  it('takes a torn file for the checkpoint of another stream, so that nothing is skipped', async () => {
+    const path = join(folder, 'c.json');
+    await writeFile(path, '{"streamArn": "arn:str');
+    expect(await fileCheckpoints(path, logger).load()).toEqual({ streamArn: '', shards: {} });
+    expect(logger.warn).toHaveBeenCalledOnce();
+  });
+
+  it('tells whoever flushes that the disk refused, and keeps the checkpoint for the next try', async () => {
+    const blocker = join(folder, 'blocker');
+    await writeFile(blocker, 'a file where a folder is wanted');
+    const path = join(blocker, 'c.json');
+    const checkpoints = fileCheckpoints(path, logger, 60_000);
+    checkpoints.save(checkpoint('7'));
+    await expect(checkpoints.flush()).rejects.toThrow();
+    await rm(blocker);
+    await checkpoints.flush();
+    expect(await checkpoints.load()).toEqual(checkpoint('7'));
+  });
+});
