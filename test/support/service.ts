@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { inject } from 'vitest';
+import type { LocalOptions } from '../../src/local/options.ts';
+import { type Running, serve } from '../../src/local/serve.ts';
+import './engine.setup.ts';
+
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // Tests read answers as their callers would: by field, without a schema in between.
+  // biome-ignore lint/suspicious/noExplicitAny: what a JSON answer holds is what the test checks.
+  readonly body: any;
+}
+
+export type Call = (method: string, path: string, body?: unknown, init?: RequestInit) => Promise<Answer>;
+
+export interface TestService extends Running {
+  readonly table: string;
+  readonly call: Call;
+}
+
+export const callAt =
+  (url: string): Call =>
+  async (method, path, body, init = {}) => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...init,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...(init.headers as Record<string, string>) },
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  };
+
+/** The whole service in this process, on the run's engine, with a table of its own unless one is named. */
+export async function startService(more: Partial<LocalOptions> = {}): Promise<TestService> {
+  const { endpoint, region } = inject('engine');
+  const table = more.table ?? `holdfast-test-${randomUUID()}`;
+  const options: LocalOptions = {
+    help: false,
+    port: 0,
+    host: '127.0.0.1',
+    dataFolder: '.unused',
+    memory: true,
+    engine: endpoint as `http://${string}`,
+    region,
+    pollMs: 20_000,
+    ...more,
+    table,
+  };
+  const running = await serve(options, silent);
+  return { ...running, table, call: callAt(running.url) };
+}
+
+/** Calls on one lock, as one client makes them. */
+export function lockAt(call: Call, name: string, namespace = 'test') {
+  const path = `/v1/${namespace}/locks/${name}`;
+  return {
+    acquire: (body: object = {}, init?: RequestInit) => call('POST', `${path}/acquire`, body, init),
+    renew: (body: object) => call('POST', `${path}/renew`, body),
+    release: (leaseId: string) => call('POST', `${path}/release`, { leaseId }),
+    revoke: (body: object) => call('POST', `${path}/revoke`, body),
+    inspect: () => call('GET', path),
+    check: (fence: number) => call('GET', `${path}/check?fence=${fence}`),
+  };
+}
+
+export const newLeaseId = (): string => randomUUID();
