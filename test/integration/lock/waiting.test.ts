@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
+
+const pollMs = 300;
+let service: TestService;
+let neighbour: TestService;
+beforeAll(async () => {
+  service = await startService({ pollMs });
+  neighbour = await startService({ table: service.table });
+});
+afterAll(async () => {
+  await service.stop();
+  await neighbour.stop();
+});
+
+const newLock = () => {
+  const name = randomUUID();
+  return { ...lockAt(service.call, name), nextDoor: lockAt(neighbour.call, name) };
+};
+type Lock = ReturnType<typeof newLock>;
+
+const owners = async (lock: Lock) => (await lock.inspect()).body.queue.map(({ owner }: { owner: string }) => owner);
+async function queued(lock: Lock, depth: number): Promise<void> {
+  while ((await lock.inspect()).body.queueDepth < depth);
+}
+
+describe('a long poll', () => {
+  it('answers 202 when it ends, and the same request resumes in the same place', async () => {
+    const lock = newLock();
+    const held = await lock.acquire({ owner: 'holder' });
+    const leaseId = newLeaseId();
+    const request = { leaseId, waitMs: 30_000, owner: 'patient' };
+    const waiting = await lock.acquire(request);
+    expect(waiting.status).toBe(202);
+    expect(waiting.body).toMatchObject({ status: 'waiting', leaseId, position: 1, queueDepth: 1, etaMs: null, retryAfterMs: 0 });
+    expect(waiting.body.holders).toMatchObject([{ owner: 'holder', fence: held.body.fence }]);
+    expect(waiting.body.waitRemainingMs).toBeLessThanOrEqual(30_000 - pollMs + 5);
+
+    const behind = lock.acquire({ leaseId: newLeaseId(), waitMs: 30_000, owner: 'behind' });
+    await queued(lock, 2);
+    const resumed = lock.acquire(request);
+    await lock.release(held.body.leaseId);
+    const granted = await resumed;
+    expect(granted).toMatchObject({ status: 200, body: { leaseId, status: 'granted' } });
+    expect(granted.body.waitedMs).toBeGreaterThanOrEqual(pollMs);
+    expect(granted.body.remainingMs).toBeGreaterThan(29_000);
+    await lock.release(leaseId);
+    expect([200, 202]).toContain((await behind).status);
+  });
+
+  it('answers wait-timeout at the deadline, and the waiter has left the queue', async () => {
+    const lock = newLock();
+    await lock.acquire({ owner: 'holder' });
+    const timedOut = await lock.acquire({ waitMs: 150, owner: 'impatient' });
+    expect(timedOut).toMatchObject({ status: 409, body: { code: 'wait-timeout', holders: [{ owner: 'holder' }] } });
+    expect(timedOut.body.waitedMs).toBeGreaterThanOrEqual(145);
+    expect(await owners(lock)).toEqual([]);
+  });
+
+  it('says when the turn may come, once the queue has moved', async () => {
+    const lock = newLock();
+    let holder = (await lock.acquire()).body.leaseId;
+    const next = newLeaseId();
+    const second = lock.acquire({ leaseId: next, waitMs: 10_000 });
+    await queued(lock, 1);
+    const last = lock.acquire({ waitMs: 10_000 });
+    await queued(lock, 2);
+    await lock.release(holder);
+    holder = (await second).body.leaseId;
+    const waiting = await last;
+    expect(waiting.status).toBe(202);
+    expect(waiting.body.position).toBe(1);
+    expect(waiting.body.etaMs).toBeGreaterThan(0);
+    await lock.release(holder);
+  });
+});
+
+describe('a waiter', () => {
+  it('that cancels gives up its place; its late duplicate does not queue again', async () => {
+    const lock = newLock();
+    await lock.acquire({ owner: 'holder' });
+    const leaseId = newLeaseId();
+    const request = { leaseId, waitMs: 30_000, owner: 'fickle' };
+    const waiting = lock.acquire(request);
+    await queued(lock, 1);
+    expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'cancelled' });
+    expect(await waiting).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'released' } });
+    expect((await lock.release(leaseId)).body).toEqual({ released: false, reason: 'already_released' });
+    expect(await lock.acquire(request)).toMatchObject({ status: 409, body: { code: 'lease-lost' } });
+    expect(await owners(lock)).toEqual([]);
+  });
+
+  it('whose connection broke keeps its place for a while, then loses it', async () => {
+    const lock = newLock();
+    const held = await lock.acquire({ owner: 'holder', leaseMs: 60_000 });
+    const gone = new AbortController();
+    const lost = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'cut off' };
+    // A long poll on the neighbour: nothing but the broken connection ends it.
+    const cut = lock.nextDoor.acquire(lost, { signal: gone.signal }).catch(() => 'cut');
+    await queued(lock, 1);
+    gone.abort();
+    expect(await cut).toBe('cut');
+    expect(await owners(lock)).toEqual(['cut off']);
+    const returned = lock.acquire(lost);
+    await lock.release(held.body.leaseId);
+    expect((await returned).status).toBe(200);
+    await lock.release(lost.leaseId);
+
+    const again = new AbortController();
+    const holder = await lock.acquire({ owner: 'holder', leaseMs: 60_000 });
+    const vanished = lock.nextDoor.acquire({ leaseId: newLeaseId(), waitMs: 60_000, owner: 'vanished' }, { signal: again.signal }).catch(() => 'cut');
+    await queued(lock, 1);
+    again.abort();
+    await vanished;
+    const leftAt = Date.now();
+    while ((await owners(lock)).length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(Date.now() - leftAt).toBeGreaterThan(lockLimits.waiterAbsenceMs - 500);
+    expect(Date.now() - leftAt).toBeLessThan(lockLimits.waiterAbsenceMs + 1_500);
+    await lock.release(holder.body.leaseId);
+    expect((await lock.inspect()).body).toMatchObject({ state: 'free' });
+  });
+});
+
+describe('two services on one table', () => {
+  it('hand over to each other: the stream wakes the waiter of the other', async () => {
+    const lock = newLock();
+    const held = await lock.acquire();
+    const leaseId = newLeaseId();
+    const waiting = lock.nextDoor.acquire({ leaseId, waitMs: 15_000 });
+    await queued(lock, 1);
+    const releasedAt = Date.now();
+    await lock.release(held.body.leaseId);
+    const granted = await waiting;
+    expect(granted).toMatchObject({ status: 200, body: { leaseId } });
+    expect(Date.now() - releasedAt).toBeLessThan(2_000);
+    await lock.nextDoor.release(leaseId);
+  });
+});
