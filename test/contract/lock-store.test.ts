@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
+import { decide } from '../../src/lock/decide.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
+import { type LockState, unusedLock } from '../../src/lock/state.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
+import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
+import { freshTable } from '../support/engine.ts';
+import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+
+const adapters: [string, () => Promise<LockStore>][] = [
+  ['memory', () => Promise.resolve(new MemoryLockStore())],
+  [
+    'DynamoDB',
+    async () => {
+      const { client, tableName } = await freshTable();
+      return new DynamoDBLockStore({ client: documentClient(client), tableName });
+    },
+  ],
+];
+
+const facts: Facts = { now: startOfTime, graceMs: lockLimits.graceMs };
+const newKey = (namespace = 'contract'): LockKey => ({ namespace, name: randomUUID() });
+
+describe.each(adapters)('the lock store in %s', (_name, open) => {
+  let store: LockStore;
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  /** Carries out a command as the service does, without the retries. */
+  async function command(key: LockKey, asked: LockCommand): Promise<LockState> {
+    const attempted = await store.attempt(key, asked, facts);
+    if (attempted.applied) return attempted.state;
+    const { next } = decide(attempted.state, asked, facts);
+    return next === attempted.state ? next : (await store.swap(key, next)).state;
+  }
+
+  it('shows a lock that was never used as unused', async () => {
+    expect(await store.read(newKey())).toEqual(unusedLock);
+  });
+
+  it('gives back exactly the state that was written', async () => {
+    const key = newKey();
+    const asked = acquireOf('lease-a-0000000000', {
+      lockDelayMs: 5,
+      metadata: { unicode: 'ключ 🔑', empty: '' },
+      leaseMs: 86_400_000,
+    });
+    await command(key, asked);
+    const parked = acquireOf('lease-b-0000000000', { waitMs: 1_000, attendMs: null, notify: { type: 'event', ref: 'my ref' } });
+    const queued = await command(key, parked);
+    expect(await store.read(key)).toEqual(queued);
+    expect(queued.queue).toMatchObject([{ leaseId: 'lease-b-0000000000', notify: { type: 'event', ref: 'my ref' } }]);
+  });
+
+  it('refuses a swap on anything but the revision that was read, and says what is there', async () => {
+    const key = newKey();
+    const first = await command(key, acquireOf('lease-a-0000000000'));
+    const stale = { ...first, rev: first.rev + 2 };
+    expect(await store.swap(key, stale)).toMatchObject({ applied: false, state: first });
+    expect(await store.swap(key, { ...first, rev: 1 })).toMatchObject({ applied: false, state: first });
+    expect(await store.swap(newKey(), { ...first, rev: 7 })).toMatchObject({ applied: false, state: unusedLock });
+  });
+
+  it('lets one of many concurrent swaps win', async () => {
+    const key = newKey();
+    const first = await command(key, acquireOf('lease-a-0000000000'));
+    const rivals = Array.from({ length: 10 }, (_, index) => ({ ...first, rev: first.rev + 1, fence: first.fence + index }));
+    const written = await Promise.all(rivals.map((next) => store.swap(key, next)));
+    expect(written.filter(({ applied }) => applied)).toHaveLength(1);
+  });
+
+  it('appends every one of many concurrent arrivals once', async () => {
+    const key = newKey();
+    const first = await command(key, acquireOf('lease-a-0000000000'));
+    const arrivals = Array.from({ length: 20 }, (_, index) => `lease-${index}-000000000000`);
+    await Promise.all(
+      [...arrivals, ...arrivals].map((leaseId) => {
+        const { answer } = decide(first, acquireOf(leaseId, { waitMs: 1_000 }), facts);
+        if (answer.kind !== 'waiting') throw new Error(`expected to wait, got ${answer.kind}`);
+        return store.enqueue(key, answer.waiter, first.limit);
+      }),
+    );
+    const { queue } = await store.read(key);
+    expect(queue.map(({ leaseId }) => leaseId).sort()).toEqual([...arrivals].sort());
+  });
+
+  it('lists by name in order, complete over pages, within its namespace and prefix', async () => {
+    const namespace = randomUUID();
+    const names = Array.from({ length: 25 }, (_, index) => `job:${String(index).padStart(2, '0')}`);
+    const asked: Acquire = acquireOf('lease-a-0000000000');
+    await Promise.all([...names, 'other', 'joc', 'job', 'job.'].map((name) => command({ namespace, name }, asked)));
+    await command({ namespace: `${namespace}x`, name: 'job:99' }, asked);
+    const listed: string[] = [];
+    let after: string | undefined;
+    for (let pages = 0; pages < 10; pages++) {
+      const page = await store.list(namespace, { prefix: 'job:', limit: 7, ...(after === undefined ? {} : { after }) });
+      expect(page.locks.length).toBeLessThanOrEqual(7);
+      listed.push(...page.locks.map(({ name }) => name));
+      after = page.after;
+      if (after === undefined) break;
+    }
+    expect(listed).toEqual(names);
+    const all = await store.list(namespace, { prefix: '', limit: 100 });
+    expect(all.locks.map(({ name }) => name)).toEqual([...names, 'job', 'job.', 'joc', 'other'].sort());
+    expect(all.locks[0]?.state.holders).toMatchObject([{ leaseId: 'lease-a-0000000000' }]);
+  });
+});

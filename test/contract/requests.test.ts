@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { acquire } from '../../src/service/acquire.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { release, renew } from '../../src/service/lease.ts';
+import { systemLockContext } from '../../src/service/system.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { freshTable } from '../support/engine.ts';
+import { countRequests, type RequestCount } from '../support/request-count.ts';
+
+let context: LockContext;
+let sent: RequestCount;
+
+beforeAll(async () => {
+  const { client, tableName } = await freshTable();
+  sent = countRequests(client);
+  context = systemLockContext({ store: new DynamoDBLockStore({ client: documentClient(client), tableName }), alone: true });
+  sent.take();
+});
+
+const newKey = () => ({ namespace: 'count', name: randomUUID() });
+const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
+
+describe('requests to the store', () => {
+  it('are two writes and no read for an uncontended cycle of a mutex', async () => {
+    const key = newKey();
+    for (let cycle = 0; cycle < 3; cycle++) {
+      const asked = ask();
+      await acquire(context, key, asked);
+      expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+      await renew(context, key, asked);
+      expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+      await release(context, key, asked);
+      expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+    }
+  });
+
+  it.each([
+    ['a semaphore', { limit: 3 }],
+    ['a reader', { mode: 'shared' as const }],
+  ])('are as few for %s', async (_kind, kind) => {
+    const key = newKey();
+    const [one, other] = [ask(kind), ask(kind)];
+    await acquire(context, key, one);
+    await acquire(context, key, other);
+    await renew(context, key, one);
+    await release(context, key, one);
+    await release(context, key, other);
+    expect(sent.take()).toEqual({ reads: 0, writes: 5 });
+  });
+
+  it('are one refused write for a try of a held lock', async () => {
+    const key = newKey();
+    await acquire(context, key, ask());
+    sent.take();
+    expect((await acquire(context, key, ask())).answer.kind).toBe('held');
+    expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+  });
+
+  it('are two writes to queue and one for a hand-off, however many wait, and nothing while they wait', async () => {
+    const key = newKey();
+    const first = ask();
+    await acquire(context, key, first);
+    const waiters = Array.from({ length: 30 }, () => ask({ waitMs: 60_000 }));
+    sent.take();
+    const grants = [];
+    for (const [index, waiter] of waiters.entries()) {
+      grants.push(acquire(context, key, waiter));
+      while ((await context.store.read(key)).queue.length <= index);
+    }
+    expect(sent.take().writes).toBe(2 * waiters.length);
+    let holder = first;
+    for (const [index, waiter] of waiters.entries()) {
+      await release(context, key, holder);
+      const granted = await grants[index];
+      expect(granted?.answer.kind).toBe('granted');
+      expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+      holder = waiter;
+    }
+  });
+
+  it('do not multiply when a crowd queues at once', async () => {
+    const key = newKey();
+    const first = ask();
+    await acquire(context, key, first);
+    sent.take();
+    const crowd = Array.from({ length: 50 }, () => ask({ waitMs: 60_000 }));
+    const grants = crowd.map((waiter) => acquire(context, key, waiter));
+    while ((await context.store.read(key)).queue.length < crowd.length);
+    // Arrivals commute: each is refused once and appended once, and none fights another.
+    expect(sent.take().writes).toBe(2 * crowd.length);
+    await release(context, key, first);
+    await Promise.all(grants.map(async (grant, index) => {
+      expect((await grant).answer.kind).toBe('granted');
+      await release(context, key, crowd[index] as { leaseId: string });
+    }));
+    expect(sent.take().writes).toBe(1 + crowd.length);
+  });
+
+  it('are a handful for 200 callers that stampede in the efficiency tier', async () => {
+    const key = newKey();
+    const tier = 'efficiency' as const;
+    const callers = Array.from({ length: 200 }, () => ask({ tier }));
+    const answers = await Promise.all(callers.map((caller) => acquire(context, key, caller)));
+    const granted = answers.filter(({ answer }) => answer.kind === 'granted');
+    expect(granted).toHaveLength(1);
+    expect(answers.filter(({ answer }) => answer.kind === 'held')).toHaveLength(199);
+    const { reads, writes } = sent.take();
+    expect(reads + writes).toBeLessThanOrEqual(5);
+
+    // A release is known at once: nobody is refused for the memory's sake.
+    const winner = callers[answers.findIndex(({ answer }) => answer.kind === 'granted')] as { leaseId: string };
+    await release(context, key, winner);
+    expect((await acquire(context, key, ask({ tier }))).answer.kind).toBe('granted');
+  });
+});
