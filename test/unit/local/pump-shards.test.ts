@@ -199,7 +199,20 @@ describe('startPump, when reading fails', () => {
     const checkpoints = memoryCheckpoints({ streamArn: stream.arn, shards: { a: '1' } });
     const { seen, logger } = pumpOf(stream, { checkpoints });
     await sees(seen, ['a#5', 'a#6']);
+    expect(stream.calls).toContain('GetShardIterator a TRIM_HORIZON');
     expect(logger.warn).toHaveBeenCalledOnce();
+  });
+
+  it('keeps its iterator through an outage', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1], open: true });
+    const { pump, seen } = pumpOf(stream, { startAt: 'LATEST' });
+    await pump.ready;
+    stream.fail('GetRecords', 'ECONNREFUSED');
+    await vi.waitFor(() => expect(pump.stats().faults).toBe(1), { interval: 2 });
+    stream.shards.get('a')?.records.push(2);
+    await sees(seen, ['a#2']);
+    expect(stream.calls.filter((call) => call.startsWith('GetShardIterator'))).toHaveLength(1);
   });
 
   it('reads from the start when the engine keeps failing on the position alone', async () => {
@@ -259,6 +272,82 @@ describe('startPump, when reading fails', () => {
   });
 });
 
+describe('nudge', () => {
+  const asleep = { busyMs: 600_000, idleMaxMs: 600_000 };
+  const looks = (stream: ScriptedStream) => stream.calls.filter((call) => call === 'GetRecords').length;
+
+  it('causes one look and no more', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [], open: true });
+    const { pump } = pumpOf(stream, { pace: asleep });
+    await vi.waitFor(() => expect(pump.stats().polls).toBe(1), { interval: 2 });
+    pump.nudge();
+    await vi.waitFor(() => expect(pump.stats().polls).toBe(2), { interval: 2 });
+    // A pump that took the same nudge twice would have looked many times within these turns of the loop.
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(looks(stream)).toBe(2);
+  });
+
+  it('is not lost on a pump that is busy with an earlier record', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1], open: true });
+    const seen: string[] = [];
+    const { pump } = pumpOf(stream, {
+      pace: asleep,
+      handler: async ({ Records }) => {
+        seen.push(...Records.map((record) => record.eventID ?? ''));
+        if (seen.length > 1) return;
+        stream.shards.get('a')?.records.push(2);
+        pump.nudge();
+      },
+    });
+    await sees(seen, ['a#1', 'a#2']);
+  });
+});
+
+describe('a handler that fails', () => {
+  it('gets the records again as they were, whatever it did to them', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1], open: true });
+    const seen: string[] = [];
+    pumpOf(stream, {
+      handler: async ({ Records }) => {
+        seen.push(...Records.map((record) => record.eventID ?? ''));
+        for (const record of Records) record.eventID = 'spoilt';
+        if (seen.length === 1) throw new Error('Once more, please.');
+      },
+    });
+    await sees(seen, ['a#1', 'a#1']);
+  });
+
+  it('may do so by never answering', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1, 2], open: true });
+    const seen: string[] = [];
+    const { onDeadLetter } = pumpOf(stream, {
+      handlerTimeoutMs: 10,
+      retriesMax: 1,
+      handler: ({ Records }) => {
+        if (Records.some(({ eventID }) => eventID === 'a#1')) return new Promise(() => {});
+        seen.push(...Records.map((record) => record.eventID ?? ''));
+        return Promise.resolve();
+      },
+    });
+    await sees(seen, ['a#2']);
+    expect(onDeadLetter).toHaveBeenCalledOnce();
+  });
+
+  it('may do so before it returns a promise', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1, 2], open: true });
+    const handler = vi.fn<PumpOptions['handler']>().mockImplementationOnce(() => {
+      throw new Error('Not even a promise.');
+    });
+    const { pump } = pumpOf(stream, { handler: handler.mockResolvedValue(null) });
+    await vi.waitFor(() => expect(pump.stats()).toMatchObject({ taken: 2, retries: 1 }), { interval: 2 });
+  });
+});
+
 describe('stop', () => {
   it('lets the batch in hand end and keeps its checkpoint', async () => {
     const stream = new ScriptedStream();
@@ -304,22 +393,5 @@ describe('stop', () => {
     const { pump } = pumpOf(stream);
     await pump.stop();
     await expect(pump.ready).rejects.toThrow('stopped before it was ready');
-  });
-
-  it('treats a handler that overruns as one that failed', async () => {
-    const stream = new ScriptedStream();
-    stream.shards.set('a', { records: [1, 2], open: true });
-    const seen: string[] = [];
-    const { onDeadLetter } = pumpOf(stream, {
-      handlerTimeoutMs: 10,
-      retriesMax: 1,
-      handler: ({ Records }) => {
-        if (Records.some(({ eventID }) => eventID === 'a#1')) return new Promise(() => {});
-        seen.push(...Records.map((record) => record.eventID ?? ''));
-        return Promise.resolve();
-      },
-    });
-    await sees(seen, ['a#2']);
-    expect(onDeadLetter).toHaveBeenCalledOnce();
   });
 });

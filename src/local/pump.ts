@@ -1,0 +1,281 @@
+import type { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { type Clock, type DurationMs, systemClock } from '../time/clock.ts';
+import { Bell } from './pump/bell.ts';
+import type { Checkpoints } from './pump/checkpoints.ts';
+import { type Delivery, deliver, type StreamHandler, sequenceNumberOf } from './pump/delivery.ts';
+import { describeError, FaultLog, faultOf, type PumpLogger } from './pump/faults.ts';
+import { Generation } from './pump/generation.ts';
+import { backoffMs, engineBackoff, handlerBackoff, localPace, type Pace } from './pump/pace.ts';
+import type { Reading, ReadingEnd, ShardReader } from './pump/reader.ts';
+import { requestTimeoutMs, Stream } from './pump/stream.ts';
+import { withinLimit } from './time-limit.ts';
+
+export { type Checkpoint, type Checkpoints, fileCheckpoints, memoryCheckpoints } from './pump/checkpoints.ts';
+export type { StreamHandler } from './pump/delivery.ts';
+export type { PumpLogger } from './pump/faults.ts';
+
+export interface PumpOptions {
+  readonly client: DynamoDBStreamsClient;
+  /** A function is asked again after each failure, so that a table which was re-created is found again. */
+  readonly streamArn: string | (() => Promise<string>);
+  readonly handler: StreamHandler;
+  readonly checkpoints: Checkpoints;
+  /** Where a stream begins that was never read. With a checkpoint, or after the table was re-created, nothing is skipped. */
+  readonly startAt: 'TRIM_HORIZON' | 'LATEST';
+  readonly onDeadLetter: (records: DynamoDBRecord[], error: unknown) => Promise<void> | void;
+  readonly logger: PumpLogger;
+  /** Like the filter criteria of a deployed mapping: a record that it rejects counts as taken. */
+  readonly filter?: (record: DynamoDBRecord) => boolean;
+  /** Lambda's default for streams. */
+  readonly batchSize?: number;
+  /** Five: with the backoff a second, enough for a conflict or a hiccup, short for those who wait behind. */
+  readonly retriesMax?: number;
+  /** A minute: the notifier's answers take milliseconds, so whatever takes this long will not come. */
+  readonly handlerTimeoutMs?: DurationMs;
+  /** How long `stop` waits for the handler: ten seconds, what a container is given between SIGTERM and SIGKILL. */
+  readonly stopGraceMs?: DurationMs;
+  readonly pace?: Pace;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export interface PumpStats {
+  readonly streamArn: string | null;
+  readonly shardsReading: number;
+  readonly shardsDrained: number;
+  readonly polls: number;
+  readonly emptyPolls: number;
+  readonly taken: number;
+  readonly filtered: number;
+  readonly retries: number;
+  readonly deadLetters: number;
+  readonly faults: number;
+}
+
+export interface Pump {
+  /** Resolves when iterators are positioned: whatever is written from then on will be seen. */
+  readonly ready: Promise<void>;
+  /** Says that something was just written, so that the pump looks at once. */
+  nudge(): void;
+  /** Lets the batch in hand end, keeps the checkpoint, and leaves no timer behind. May be called again. */
+  stop(): Promise<void>;
+  stats(): PumpStats;
+}
+
+/** A safety net: a shard that closes, a table that goes and an engine that fails each cause a look at once. */
+const rediscoverMs: DurationMs = 10_000;
+/** While no shard can be read, as between a table's deletion and its creation, there is nothing else to do. */
+const rediscoverEmptyMs: DurationMs = 250;
+
+export function startPump(options: PumpOptions): Pump {
+  return new StreamPump(options);
+}
+
+class StreamPump implements Pump {
+  readonly ready: Promise<void>;
+  readonly #options: PumpOptions;
+  readonly #stream: Stream;
+  readonly #stopping = new AbortController();
+  readonly #faultLog: FaultLog;
+  readonly #random: () => number;
+  /** Rung when the listing may have changed. */
+  readonly #bell = new Bell();
+  readonly #becameReady = Promise.withResolvers<void>();
+  readonly #supervising: Promise<void>;
+  #stopped: Promise<void> | null = null;
+  #generation: Generation | null = null;
+  readonly #count = { polls: 0, emptyPolls: 0, taken: 0, filtered: 0, retries: 0, deadLetters: 0, faults: 0 };
+
+  constructor(options: PumpOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#stream = new Stream(options.client, this.#stopping.signal);
+    this.#faultLog = new FaultLog(options.logger, options.clock ?? systemClock);
+    this.ready = this.#becameReady.promise;
+    // Whoever awaits it hears of a pump that stopped too early; nobody has to.
+    this.ready.catch(() => {});
+    this.#supervising = this.#supervise();
+  }
+
+  nudge(): void {
+    this.#generation?.nudge();
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  stats(): PumpStats {
+    return {
+      streamArn: this.#generation?.streamArn ?? null,
+      shardsReading: this.#generation?.running.size ?? 0,
+      shardsDrained: this.#generation?.drainedCount ?? 0,
+      ...this.#count,
+    };
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#becameReady.reject(new Error('The pump was stopped before it was ready.'));
+    await withinLimit(this.#supervising, this.#options.stopGraceMs ?? 10_000);
+    await this.#options.checkpoints.flush().catch((error: unknown) => {
+      // The next start repeats what this checkpoint would have spared; nothing is lost, so stopping succeeds.
+      this.#options.logger.error('stream pump: the checkpoint was not kept', { error: describeError(error) });
+    });
+  }
+
+  async #supervise(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      this.#bell.hush();
+      try {
+        const generation = await this.#discover();
+        this.#faultLog.worked('stream');
+        await this.#bell.pause(generation.running.size > 0 ? rediscoverMs : rediscoverEmptyMs, signal);
+      } catch (error) {
+        if (signal.aborted) break;
+        this.#count.faults += 1;
+        const failures = this.#faultLog.failed('stream', error);
+        await new Bell().pause(backoffMs(engineBackoff, failures, this.#random), signal);
+      }
+    }
+    await this.#end(this.#generation);
+  }
+
+  async #discover(): Promise<Generation> {
+    const { streamArn } = this.#options;
+    const arn = typeof streamArn === 'string' ? streamArn : await answerOf(streamArn());
+    let generation = this.#generation;
+    if (generation?.streamArn !== arn) {
+      // The changes that the old stream may still hold are those of a table that is gone.
+      await this.#end(generation);
+      generation = await this.#begin(arn, generation);
+      this.#generation = generation;
+    }
+    const current = generation;
+    const listed = await this.#stream.listShards(arn);
+    current.adopt(listed, (reader) => this.#read(current, reader));
+    this.#checkReady(current);
+    return current;
+  }
+
+  async #begin(streamArn: string, previous: Generation | null): Promise<Generation> {
+    const { checkpoints, startAt } = this.#options;
+    const checkpoint = previous?.checkpoint ?? (await checkpoints.load());
+    const shards = checkpoint?.streamArn === streamArn ? checkpoint.shards : {};
+    // A stream that took another's place was born since: all of it is new, wherever a first start would have begun.
+    return new Generation(streamArn, checkpoint === null ? startAt : 'TRIM_HORIZON', shards);
+  }
+
+  #checkReady(generation: Generation): void {
+    if (generation.isPositioned) this.#becameReady.resolve();
+  }
+
+  async #read(generation: Generation, reader: ShardReader): Promise<void> {
+    const ending = await reader.run(this.#readingOf(generation)).catch((error: unknown): ReadingEnd => {
+      // Only a mistake in this code or in a callback gets here; the shard is tried again rather than left alone.
+      return { kind: 'lost', error };
+    });
+    if (ending.kind === 'drained') {
+      generation.drained(reader);
+    }
+    if (ending.kind === 'lost') {
+      this.#count.faults += 1;
+      const failures = this.#faultLog.failed(reader.id, ending.error);
+      await new Bell().pause(backoffMs(engineBackoff, failures, this.#random), generation.ending.signal);
+    }
+    generation.ended(reader);
+    // Children may begin, the engine may be back, or the table may have another stream: all are found by a look.
+    this.#bell.ring();
+  }
+
+  #readingOf(generation: Generation): Reading {
+    const { batchSize = 100, pace = localPace, logger } = this.#options;
+    const ending = AbortSignal.any([this.#stopping.signal, generation.ending.signal]);
+    return {
+      stream: this.#stream,
+      streamArn: generation.streamArn,
+      batchSize,
+      pace,
+      ending,
+      onPositioned: (reader) => {
+        generation.positioned(reader);
+        this.#checkReady(generation);
+      },
+      onPage: (reader, records) => {
+        this.#faultLog.worked(reader.id);
+        this.#count.polls += 1;
+        if (records === 0) this.#count.emptyPolls += 1;
+      },
+      onRestarted: (reader, reason, error) => {
+        const fields = { shardId: reader.id, reason, error: describeError(error) };
+        logger.warn('stream pump: a position is gone, reading its shard from the start', fields);
+      },
+      onRecords: (reader, records) => this.#handOn(records, this.#deliveryOf(generation, reader, ending)),
+    };
+  }
+
+  async #handOn(records: DynamoDBRecord[], delivery: Delivery): Promise<void> {
+    const wanted = records.filter((record) => this.#isWanted(record));
+    await deliver(wanted, delivery);
+    const last = records.at(-1);
+    if (delivery.ending.aborted || !last) return;
+    this.#count.filtered += records.length - wanted.length;
+    // Those that were filtered out need no handler, also at the end of a page.
+    if (last !== wanted.at(-1)) delivery.onTaken(sequenceNumberOf(last), 0);
+  }
+
+  #isWanted(record: DynamoDBRecord): boolean {
+    try {
+      return this.#options.filter?.(record) ?? true;
+    } catch {
+      // The handler can refuse what it does not want; nobody else would see what a broken filter dropped.
+      return true;
+    }
+  }
+
+  #deliveryOf(generation: Generation, reader: ShardReader, ending: AbortSignal): Delivery {
+    const { handler, handlerTimeoutMs = 60_000, retriesMax = 5, logger, onDeadLetter } = this.#options;
+    return {
+      handler,
+      handlerTimeoutMs,
+      retriesMax,
+      backoff: handlerBackoff,
+      random: this.#random,
+      logger,
+      ending,
+      onTaken: (sequenceNumber, count) => {
+        this.#count.taken += count;
+        generation.taken(reader, sequenceNumber);
+        this.#options.checkpoints.save(generation.checkpoint);
+      },
+      onRetry: () => {
+        this.#count.retries += 1;
+      },
+      onDeadLetter: (dead, error) => {
+        this.#count.deadLetters += dead.length;
+        return onDeadLetter(dead, error);
+      },
+      isEngineUp: () =>
+        this.#stream.listShards(generation.streamArn).then(
+          () => true,
+          (error: unknown) => faultOf(error) !== 'unreachable',
+        ),
+    };
+  }
+
+  async #end(generation: Generation | null): Promise<void> {
+    if (!generation) return;
+    generation.ending.abort();
+    await Promise.all(generation.running.values());
+  }
+}
+
+/** The resolver asks the same engine, which may hang. */
+async function answerOf(asking: Promise<string>): Promise<string> {
+  const answer = await withinLimit(asking, requestTimeoutMs);
+  if (answer.kind === 'late') throw new Error(`The stream's name was not found within ${requestTimeoutMs} ms.`);
+  return answer.value;
+}

@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import type { Context, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
+import type { DurationMs } from '../../time/clock.ts';
+import { Invocation } from '../invocation.ts';
+import { withinLimit } from '../time-limit.ts';
+import { afterAttempt, judge, type Plan, type Verdict, wholeBatch } from './batch.ts';
+import { Bell } from './bell.ts';
+import { describeError, type PumpLogger } from './faults.ts';
+import { type Backoff, backoffMs } from './pace.ts';
+
+/** A deployed stream function, as Lambda calls it. It answers a `DynamoDBBatchResponse`, or nothing; `judge` reads it. */
+export type StreamHandler = (event: DynamoDBStreamEvent, context: Context) => Promise<unknown>;
+
+export interface Delivery {
+  readonly handler: StreamHandler;
+  readonly handlerTimeoutMs: DurationMs;
+  readonly retriesMax: number;
+  readonly backoff: Backoff;
+  readonly random: () => number;
+  readonly logger: PumpLogger;
+  /** Aborts when the pump stops or the table has another stream. */
+  readonly ending: AbortSignal;
+  /** Called as soon as a record, and with it all before it, needs not be sent again. */
+  readonly onTaken: (sequenceNumber: string, count: number) => void;
+  readonly onRetry: () => void;
+  readonly onDeadLetter: (records: DynamoDBRecord[], error: unknown) => Promise<void> | void;
+  /** Whether a failure may be held against the record: not while the engine is down, which fails any handler. */
+  readonly isEngineUp: () => Promise<boolean>;
+}
+
+/**
+ * Sends the records in order until each was taken or given up. Returns early when reading ends: what was not
+ * reported to `onTaken` comes again.
+ */
+export async function deliver(records: readonly DynamoDBRecord[], delivery: Delivery): Promise<void> {
+  const pause = new Bell();
+  let pending = records;
+  let plan: Plan = wholeBatch(pending.length);
+  while (pending.length > 0 && !delivery.ending.aborted) {
+    const { verdict, error } = await attempt(pending.slice(0, plan.size), delivery);
+    const step = afterAttempt(pending.length, plan, verdict, delivery.retriesMax);
+    report(pending.slice(0, step.taken), delivery);
+    pending = pending.slice(step.taken);
+
+    if (step.exhausted && !(await delivery.isEngineUp())) {
+      // The record is tried again, and given up only if it fails while the engine can be reached.
+      plan = { ...wholeBatch(pending.length), failures: delivery.retriesMax };
+      await pause.pause(backoffMs(delivery.backoff, plan.failures, delivery.random), delivery.ending);
+      continue;
+    }
+    if (step.exhausted) {
+      await giveUp(pending.slice(0, 1), error, delivery);
+      report(pending.slice(0, 1), delivery);
+      pending = pending.slice(1);
+    } else if (verdict.kind !== 'taken') {
+      delivery.onRetry();
+      await pause.pause(backoffMs(delivery.backoff, step.next.failures, delivery.random), delivery.ending);
+    }
+    plan = step.next;
+  }
+}
+
+export function sequenceNumberOf(record: DynamoDBRecord): string {
+  return record.dynamodb?.SequenceNumber ?? '';
+}
+
+function report(taken: readonly DynamoDBRecord[], delivery: Delivery): void {
+  const last = taken.at(-1);
+  if (last) delivery.onTaken(sequenceNumberOf(last), taken.length);
+}
+
+async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ verdict: Verdict; error: unknown }> {
+  try {
+    // Each attempt gets its own copy, as Lambda's would: a handler that changed its event must not change the retry.
+    const response = await callInTime({ Records: structuredClone(batch) }, delivery);
+    const verdict = judge(batch.map(sequenceNumberOf), response);
+    return { verdict, error: new Error('The handler reported that it could not take the record.') };
+  } catch (error) {
+    return { verdict: { kind: 'failed' }, error };
+  }
+}
+
+/** Lambda ends a function that overruns; here it can only be left behind, so that it does not block the shard. */
+async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promise<unknown> {
+  const { handler, handlerTimeoutMs } = delivery;
+  const context = new Invocation(randomUUID(), Date.now() + handlerTimeoutMs);
+  const answer = await withinLimit(handler(event, context), handlerTimeoutMs);
+  if (answer.kind === 'late') throw new Error(`The handler did not answer within ${handlerTimeoutMs} ms.`);
+  return answer.value;
+}
+
+async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Delivery): Promise<void> {
+  const sequenceNumbers = records.map(sequenceNumberOf);
+  // Images hold lease ids, which are secret: the log names the record and nothing that is in it.
+  const fields = { sequenceNumbers, error: describeError(error) };
+  delivery.logger.error('stream pump: a record was given up', fields);
+  try {
+    await delivery.onDeadLetter(records, error);
+  } catch (refusal) {
+    // As for Lambda: a dead-letter destination that fails can't hold up the shard.
+    delivery.logger.error('stream pump: a dead letter was not taken', {
+      sequenceNumbers,
+      error: describeError(refusal),
+    });
+  }
+}

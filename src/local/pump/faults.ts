@@ -1,0 +1,77 @@
+import type { Clock, EpochMs } from '../../time/clock.ts';
+
+/** What a failed call to the stream asks for next. */
+export type Fault =
+  /** The iterator is over 15 minutes old (a laptop slept): take a new one after the last record. */
+  | 'expired'
+  /** The position is older than the stream's retention: go on from the oldest record that is left. */
+  | 'trimmed'
+  /** The engine refuses the position itself, so asking again can't help. */
+  | 'refused'
+  /** Stream or shard are not there (any more): find out which stream the table has now. */
+  | 'gone'
+  /** Down, restarting, throttling or failing inside: ask again later. */
+  | 'unreachable';
+
+const faultOfName: ReadonlyMap<unknown, Fault> = new Map([
+  ['ExpiredIteratorException', 'expired'],
+  ['TrimmedDataAccessException', 'trimmed'],
+  ['ValidationException', 'refused'],
+  ['ResourceNotFoundException', 'gone'],
+]);
+
+export function faultOf(error: unknown): Fault {
+  return faultOfName.get((error as { name?: unknown } | null)?.name) ?? 'unreachable';
+}
+
+/** Name and message only: an SDK error also carries the request, and a request may carry a lease. */
+export function describeError(error: unknown): string {
+  return error instanceof Error
+    ? `${error.name}: ${error.message || (error as { code?: string }).code}`
+    : String(error);
+}
+
+export interface PumpLogger {
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+/** An engine that flaps may fail many times a second; one line in ten seconds says as much. */
+const quietMs = 10_000;
+
+/** Says once that something fails and once that it works again, however often it is tried in between. */
+export class FaultLog {
+  readonly #logger: PumpLogger;
+  readonly #clock: Clock;
+  readonly #failing = new Map<string, { readonly since: EpochMs; failures: number; told: boolean }>();
+  readonly #toldAt = new Map<string, EpochMs>();
+
+  constructor(logger: PumpLogger, clock: Clock) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  /** Answers how many times in a row the source has failed. */
+  failed(source: string, error: unknown): number {
+    const now = this.#clock.now();
+    const trouble = this.#failing.get(source) ?? { since: now, failures: 0, told: false };
+    this.#failing.set(source, trouble);
+    trouble.failures += 1;
+    if (!trouble.told && now - (this.#toldAt.get(source) ?? Number.NEGATIVE_INFINITY) >= quietMs) {
+      trouble.told = true;
+      this.#toldAt.set(source, now);
+      this.#logger.warn('stream pump: reading fails, retrying', { source, error: describeError(error) });
+    }
+    return trouble.failures;
+  }
+
+  worked(source: string): void {
+    const trouble = this.#failing.get(source);
+    if (!trouble) return;
+    this.#failing.delete(source);
+    if (!trouble.told) return;
+    const lastedMs = this.#clock.now() - trouble.since;
+    this.#logger.info('stream pump: reading works again', { source, failures: trouble.failures, lastedMs });
+  }
+}

@@ -1,0 +1,90 @@
+import type { Checkpoint } from './checkpoints.ts';
+import { closedShards, type ListedShard, type Position, startable } from './lineage.ts';
+import { ShardReader } from './reader.ts';
+
+/** What is known of one stream; a table that is re-created gets another. It only keeps the books. */
+export class Generation {
+  readonly streamArn: string;
+  /** Aborted when the table has another stream. */
+  readonly ending = new AbortController();
+  readonly #origin: 'TRIM_HORIZON' | 'LATEST';
+  readonly #readers = new Map<string, ShardReader>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #drained = new Set<string>();
+  /** Those of the first listing that have no iterator yet; null before it. */
+  #unpositioned: Set<string> | null = null;
+  #shards: Record<string, string>;
+
+  /** The origin is where the shards of the first listing begin if they have no checkpoint. */
+  constructor(streamArn: string, origin: 'TRIM_HORIZON' | 'LATEST', shards: Readonly<Record<string, string>>) {
+    this.streamArn = streamArn;
+    this.#origin = origin;
+    this.#shards = { ...shards };
+  }
+
+  get checkpoint(): Checkpoint {
+    return { streamArn: this.streamArn, shards: { ...this.#shards } };
+  }
+
+  /** Whether nothing that is written from now on can be missed. */
+  get isPositioned(): boolean {
+    return this.#unpositioned?.size === 0;
+  }
+
+  get running(): ReadonlyMap<string, Promise<void>> {
+    return this.#running;
+  }
+
+  get drainedCount(): number {
+    return this.#drained.size;
+  }
+
+  nudge(): void {
+    for (const reader of this.#readers.values()) reader.nudge();
+  }
+
+  /** Starts a reader, by `run`, for each listed shard whose turn it is. */
+  adopt(listed: readonly ListedShard[], run: (reader: ShardReader) => Promise<void>): void {
+    // A shard that shows up later was born after the start, so all of it is new.
+    const origin = this.#unpositioned === null ? this.#origin : 'TRIM_HORIZON';
+    if (origin === 'LATEST') for (const id of closedShards(listed)) this.#drained.add(id);
+    const starting = startable(listed, this.#drained, new Set(this.#running.keys()));
+    this.#unpositioned ??= new Set(starting.map((shard) => shard.id));
+    this.#forgetUnlisted(listed);
+    for (const { id } of starting) {
+      const after = this.#shards[id];
+      const position: Position = after === undefined ? origin : { after };
+      const reader = this.#readers.get(id) ?? new ShardReader(id, position);
+      this.#readers.set(id, reader);
+      this.#running.set(id, run(reader));
+    }
+  }
+
+  positioned(reader: ShardReader): void {
+    this.#unpositioned?.delete(reader.id);
+  }
+
+  taken(reader: ShardReader, sequenceNumber: string): void {
+    reader.position = { after: sequenceNumber };
+    this.#shards[reader.id] = sequenceNumber;
+  }
+
+  drained(reader: ShardReader): void {
+    this.#drained.add(reader.id);
+    this.#readers.delete(reader.id);
+  }
+
+  ended(reader: ShardReader): void {
+    this.#running.delete(reader.id);
+  }
+
+  /** A shard is listed for a day after it closed; all that is known of it goes with it, the checkpoint too. */
+  #forgetUnlisted(listed: readonly ListedShard[]): void {
+    const ids = new Set(listed.map((shard) => shard.id));
+    const isKept = (id: string) => ids.has(id) || this.#running.has(id);
+    this.#shards = Object.fromEntries(Object.entries(this.#shards).filter(([id]) => isKept(id)));
+    for (const known of [this.#drained, this.#readers, this.#unpositioned ?? new Set<string>()]) {
+      for (const id of [...known.keys()]) if (!isKept(id)) known.delete(id);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import type { DynamoDBRecord } from 'aws-lambda';
+import type { DurationMs } from '../../time/clock.ts';
+import { Bell } from './bell.ts';
+import { toLambdaRecord } from './event.ts';
+import { faultOf } from './faults.ts';
+import type { Position } from './lineage.ts';
+import { nextPollMs, type Pace } from './pace.ts';
+import type { Page, Stream } from './stream.ts';
+
+export interface Reading {
+  readonly stream: Stream;
+  readonly streamArn: string;
+  readonly batchSize: number;
+  readonly pace: Pace;
+  /** Aborts when the pump stops or the table has another stream. */
+  readonly ending: AbortSignal;
+  readonly onPositioned: (reader: ShardReader) => void;
+  readonly onPage: (reader: ShardReader, records: number) => void;
+  /** The shard is read from its start, because its position is past retention or foreign to the stream. */
+  readonly onRestarted: (reader: ShardReader, reason: 'trimmed' | 'refused', error: unknown) => void;
+  /** Resolves when every record was taken or given up, or the pump stops. */
+  readonly onRecords: (reader: ShardReader, records: DynamoDBRecord[]) => Promise<void>;
+}
+
+/** `lost` means that reading failed in a way that the shard alone can't mend. */
+export type ReadingEnd =
+  | { readonly kind: 'drained' }
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'lost'; readonly error: unknown };
+
+/**
+ * DynamoDB Local answers 500 to a sequence number that it has not reached, as when its folder was put back from an
+ * older copy. A passing failure does not last through five tries, which the backoff spreads over a second.
+ */
+const internalFailuresMax = 5;
+
+/** Reads one shard in order. What it knows outlives a failure, so that reading goes on where it was. */
+export class ShardReader {
+  readonly id: string;
+  position: Position;
+  readonly #bell = new Bell();
+  /** Survives an outage: both engines honour an iterator that they gave out before a restart. */
+  #iterator: string | null = null;
+  #internalFailures = 0;
+  #isMending = false;
+
+  constructor(id: string, position: Position) {
+    this.id = id;
+    this.position = position;
+  }
+
+  nudge(): void {
+    this.#bell.ring();
+  }
+
+  async run(reading: Reading): Promise<ReadingEnd> {
+    let pauseMs: DurationMs = reading.pace.busyMs;
+    this.#isMending = false;
+    while (!reading.ending.aborted) {
+      this.#bell.hush();
+      const lookedAtMs = performance.now();
+      const page = await this.#look(reading).catch((error: unknown) => ({ error }));
+      if (reading.ending.aborted) break;
+      if ('error' in page) {
+        if (!this.#mend(page.error, reading)) return { kind: 'lost', error: page.error };
+        continue;
+      }
+      const look = { received: page.records.length, tookMs: performance.now() - lookedAtMs };
+      await this.#handOn(page, reading);
+      if (reading.ending.aborted) break;
+
+      this.#iterator = page.next;
+      if (page.next === null) return { kind: 'drained' };
+      pauseMs = nextPollMs(reading.pace, pauseMs, look, reading.batchSize);
+      // A nudge foretells traffic, so the looks after it are close together again.
+      if (await this.#bell.pause(pauseMs, reading.ending)) pauseMs = reading.pace.busyMs;
+    }
+    return { kind: 'ended' };
+  }
+
+  async #look(reading: Reading): Promise<Page> {
+    if (this.#iterator === null) {
+      this.#iterator = await reading.stream.iteratorAt(reading.streamArn, this.id, this.position);
+      // "The latest" was fixed by this iterator. Should it be lost, a second "latest" would skip what came between;
+      // the start of the shard may repeat, which is allowed.
+      if (this.position === 'LATEST') this.position = 'TRIM_HORIZON';
+      reading.onPositioned(this);
+    }
+    const page = await reading.stream.read(this.#iterator, reading.batchSize);
+    this.#isMending = false;
+    this.#internalFailures = 0;
+    reading.onPage(this, page.records.length);
+    return page;
+  }
+
+  async #handOn(page: Page, reading: Reading): Promise<void> {
+    if (page.records.length === 0) return;
+    const records = page.records.map((record) => toLambdaRecord(record, reading.streamArn));
+    await reading.onRecords(this, records);
+  }
+
+  /** Answers whether asking again at once, from another position, can help. */
+  #mend(error: unknown, reading: Reading): boolean {
+    const fault = faultOf(error);
+    const hadIterator = this.#iterator !== null;
+    if (fault !== 'unreachable') this.#iterator = null;
+    if (isInternal(error) && !hadIterator) this.#internalFailures += 1;
+    const isPositionBad =
+      fault === 'trimmed' || (!hadIterator && (fault === 'refused' || this.#internalFailures >= internalFailuresMax));
+    if (isPositionBad && this.position !== 'TRIM_HORIZON') {
+      this.position = 'TRIM_HORIZON';
+      reading.onRestarted(this, fault === 'trimmed' ? 'trimmed' : 'refused', error);
+    }
+    // Once between two pages: an engine that refuses every position is left to the backoff of whoever runs this.
+    const isFirst = !this.#isMending;
+    this.#isMending = true;
+    return isFirst && (isPositionBad || (hadIterator && (fault === 'expired' || fault === 'refused')));
+  }
+}
+
+function isInternal(error: unknown): boolean {
+  return (error as { $metadata?: { httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode === 500;
+}

@@ -1,0 +1,82 @@
+import {
+  type _Record,
+  DescribeStreamCommand,
+  type DynamoDBStreamsClient,
+  GetRecordsCommand,
+  GetShardIteratorCommand,
+} from '@aws-sdk/client-dynamodb-streams';
+import type { DurationMs } from '../../time/clock.ts';
+import { type ListedShard, type Position, toListedShard } from './lineage.ts';
+
+export interface Page {
+  readonly records: readonly _Record[];
+  /** Null at the end of a closed shard. */
+  readonly next: string | null;
+}
+
+/** A hanging engine (stopped in a debugger, say) must look like a dead one; its slowest true answer takes under a second. */
+export const requestTimeoutMs: DurationMs = 10_000;
+
+/** A stream lists 100 shards a page, and its shards live a day; 100,000 would be a table beyond what one process can pump. */
+const listPagesMax = 1_000;
+
+/** The three calls of the Streams API that a pump makes, each bounded in time and ended by `stopping`. */
+export class Stream {
+  readonly #client: DynamoDBStreamsClient;
+  readonly #stopping: AbortSignal;
+
+  constructor(client: DynamoDBStreamsClient, stopping: AbortSignal) {
+    this.#client = client;
+    this.#stopping = stopping;
+  }
+
+  async listShards(streamArn: string): Promise<ListedShard[]> {
+    const shards: ListedShard[] = [];
+    let from: string | undefined;
+    for (let page = 0; page < listPagesMax; page += 1) {
+      const command = new DescribeStreamCommand({ StreamArn: streamArn, ...(from && { ExclusiveStartShardId: from }) });
+      const { StreamDescription: stream } = await this.#bounded((abortSignal) =>
+        this.#client.send(command, { abortSignal }),
+      );
+      shards.push(...(stream?.Shards ?? []).map(toListedShard).filter((shard) => shard !== null));
+      from = stream?.LastEvaluatedShardId;
+      if (!from) return shards;
+    }
+    throw new Error(`The stream lists more than ${listPagesMax} pages of shards.`);
+  }
+
+  async iteratorAt(streamArn: string, shardId: string, position: Position): Promise<string> {
+    const command = new GetShardIteratorCommand({
+      StreamArn: streamArn,
+      ShardId: shardId,
+      ...(typeof position === 'string'
+        ? { ShardIteratorType: position }
+        : { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position.after }),
+    });
+    const { ShardIterator: iterator } = await this.#bounded((abortSignal) =>
+      this.#client.send(command, { abortSignal }),
+    );
+    if (!iterator) throw new Error(`The engine gave no iterator for shard ${shardId}.`);
+    return iterator;
+  }
+
+  async read(iterator: string, limit: number): Promise<Page> {
+    const command = new GetRecordsCommand({ ShardIterator: iterator, Limit: limit });
+    const answer = await this.#bounded((abortSignal) => this.#client.send(command, { abortSignal }));
+    return { records: answer.Records ?? [], next: answer.NextShardIterator ?? null };
+  }
+
+  async #bounded<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const request = new AbortController();
+    const abort = () => request.abort();
+    const timer = setTimeout(abort, requestTimeoutMs);
+    this.#stopping.addEventListener('abort', abort, { once: true });
+    try {
+      if (this.#stopping.aborted) abort();
+      return await call(request.signal);
+    } finally {
+      clearTimeout(timer);
+      this.#stopping.removeEventListener('abort', abort);
+    }
+  }
+}
