@@ -107,7 +107,8 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
   const position = settled.queue.length + 1;
   // A short queue is only appended to, which commutes with every other arrival; absent waiters are dropped when it gets long.
-  if (settled.fence === before.fence && before.queue.length < lockLimits.queueLengthPlain) {
+  const isNew = !before.queue.some(isOf(command));
+  if (isNew && settled.fence === before.fence && before.queue.length < lockLimits.queueLengthPlain) {
     return [
       { ...before, queue: [...before.queue, waiter] },
       { kind: 'waiting', waiter, position },

@@ -30,6 +30,9 @@ export interface LockStore {
   /** Strongly consistent. A lock that was never used is `unusedLock`. */
   read(key: LockKey): Promise<LockState>;
 
+  /** Strongly consistent, each for itself: not a snapshot across locks. In the order asked. */
+  readMany(keys: readonly LockKey[]): Promise<LockState[]>;
+
   /**
    * Tries the command's common case in one write, without reading first. Refused where the case is another, or where
    * the adapter has no such write for it; then the state in force comes back for `decide`.
@@ -41,6 +44,9 @@ export interface LockStore {
 
   /** Replaces the state whose revision is `next.rev - 1`. */
   swap(key: LockKey, next: LockState): Promise<Written>;
+
+  /** Swaps many in one step, all or nothing. False where somebody wrote to one of them in between. */
+  swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean>;
 
   /** Locks by name, in order, complete over pages. */
   list(

@@ -51,7 +51,11 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
       leaseMs: 86_400_000,
     });
     await command(key, asked);
-    const parked = acquireOf('lease-b-0000000000', { waitMs: 1_000, attendMs: null, notify: { type: 'event', ref: 'my ref' } });
+    const parked = acquireOf('lease-b-0000000000', {
+      waitMs: 1_000,
+      attendMs: null,
+      notify: { type: 'event', ref: 'my ref' },
+    });
     const queued = await command(key, parked);
     expect(await store.read(key)).toEqual(queued);
     expect(queued.queue).toMatchObject([{ leaseId: 'lease-b-0000000000', notify: { type: 'event', ref: 'my ref' } }]);
@@ -69,7 +73,11 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
   it('lets one of many concurrent swaps win', async () => {
     const key = newKey();
     const first = await command(key, acquireOf('lease-a-0000000000'));
-    const rivals = Array.from({ length: 10 }, (_, index) => ({ ...first, rev: first.rev + 1, fence: first.fence + index }));
+    const rivals = Array.from({ length: 10 }, (_, index) => ({
+      ...first,
+      rev: first.rev + 1,
+      fence: first.fence + index,
+    }));
     const written = await Promise.all(rivals.map((next) => store.swap(key, next)));
     expect(written.filter(({ applied }) => applied)).toHaveLength(1);
   });

@@ -21,7 +21,8 @@ beforeAll(async () => {
   const { client, tableName } = await freshTable();
   const documents = documentClient(client);
   store = new DynamoDBLockStore({ client: documents, tableName });
-  put = (key, state) => documents.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
+  put = (key, state) =>
+    documents.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
 });
 
 /** A lock of its own for each run, in the given state. */
@@ -42,7 +43,8 @@ function isCommonCase(before: LockState, command: LockCommand, facts: Facts): bo
         answer.kind === 'granted' &&
         next !== before &&
         head === undefined &&
-        (permitsHeld(before) === 0 || (before.limit === command.limit && permitsHeld(before) + command.permits <= before.limit))
+        (permitsHeld(before) === 0 ||
+          (before.limit === command.limit && permitsHeld(before) + command.permits <= before.limit))
       );
     case 'renew':
       return answer.kind === 'granted';
@@ -95,7 +97,8 @@ describe('enqueue', () => {
       fc.asyncProperty(worlds, commands, async (world, command) => {
         const facts: Facts = { now: world.now, graceMs: lockLimits.graceMs };
         const expected = decide(world.state, command, facts);
-        const arrived = expected.answer.kind === 'waiting' && expected.next.queue.length === world.state.queue.length + 1;
+        const arrived =
+          expected.answer.kind === 'waiting' && expected.next.queue.length === world.state.queue.length + 1;
         fc.pre(command.kind === 'acquire' && arrived && expected.next.fence === world.state.fence);
         if (command.kind !== 'acquire' || expected.answer.kind !== 'waiting') return;
         const key = await lockIn(world);

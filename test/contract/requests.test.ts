@@ -15,7 +15,10 @@ let sent: RequestCount;
 beforeAll(async () => {
   const { client, tableName } = await freshTable();
   sent = countRequests(client);
-  context = systemLockContext({ store: new DynamoDBLockStore({ client: documentClient(client), tableName }), alone: true });
+  context = systemLockContext({
+    store: new DynamoDBLockStore({ client: documentClient(client), tableName }),
+    alone: true,
+  });
   sent.take();
 });
 
@@ -91,10 +94,12 @@ describe('requests to the store', () => {
     // Arrivals commute: each is refused once and appended once, and none fights another.
     expect(sent.take().writes).toBe(2 * crowd.length);
     await release(context, key, first);
-    await Promise.all(grants.map(async (grant, index) => {
-      expect((await grant).answer.kind).toBe('granted');
-      await release(context, key, crowd[index] as { leaseId: string });
-    }));
+    await Promise.all(
+      grants.map(async (grant, index) => {
+        expect((await grant).answer.kind).toBe('granted');
+        await release(context, key, crowd[index] as { leaseId: string });
+      }),
+    );
     expect(sent.take().writes).toBe(1 + crowd.length);
   });
 

@@ -7,7 +7,13 @@ import { type LockState, unusedLock } from '../../src/lock/state.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 /** Few names, so that commands meet each other. */
-const leaseIds = ['lease-a-0000000000', 'lease-b-0000000000', 'lease-c-0000000000', 'lease-d-0000000000', 'lease-e-0000000000'];
+const leaseIds = [
+  'lease-a-0000000000',
+  'lease-b-0000000000',
+  'lease-c-0000000000',
+  'lease-d-0000000000',
+  'lease-e-0000000000',
+];
 
 export interface Step {
   readonly afterMs: number;
@@ -82,7 +88,10 @@ export const commands: fc.Arbitrary<LockCommand> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
 );
 
-export const steps: fc.Arbitrary<Step> = fc.record({ afterMs: fc.constantFrom(0, 1, 10, 400, 1_000, 6_000, 70_000), command: commands });
+export const steps: fc.Arbitrary<Step> = fc.record({
+  afterMs: fc.constantFrom(0, 1, 10, 400, 1_000, 6_000, 70_000),
+  command: commands,
+});
 
 export const startOfTime = epochMs(1_800_000_000_000);
 
@@ -100,4 +109,6 @@ export function stepWorld({ state, now }: World, { afterMs, command }: Step) {
 /** States that a lock can really get into: what random commands make of an unused one. */
 export const worlds: fc.Arbitrary<World> = fc
   .array(steps, { maxLength: 14 })
-  .map((taken) => taken.reduce<World>((world, step) => stepWorld(world, step), { state: unusedLock, now: startOfTime }));
+  .map((taken) =>
+    taken.reduce<World>((world, step) => stepWorld(world, step), { state: unusedLock, now: startOfTime }),
+  );

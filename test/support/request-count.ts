@@ -1,6 +1,12 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
-const writes = new Set(['PutItemCommand', 'UpdateItemCommand', 'DeleteItemCommand', 'TransactWriteItemsCommand', 'BatchWriteItemCommand']);
+const writes = new Set([
+  'PutItemCommand',
+  'UpdateItemCommand',
+  'DeleteItemCommand',
+  'TransactWriteItemsCommand',
+  'BatchWriteItemCommand',
+]);
 
 export interface RequestCount {
   /** What was sent since the last call, as reads and writes. */

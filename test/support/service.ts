@@ -28,7 +28,10 @@ export const callAt =
       method,
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       ...init,
-      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...(init.headers as Record<string, string>) },
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(init.headers as Record<string, string>),
+      },
     });
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };

@@ -1,4 +1,4 @@
-import type { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
+import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { StoreError } from '../store-error.ts';
 
@@ -13,8 +13,18 @@ const throttlings = new Set([
 /** A plain write met a transaction on the same item. Nothing was written, and it says nothing about who holds the lock. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
-export const isConditionFailure = (error: unknown): error is ConditionalCheckFailedException =>
-  error instanceof Error && error.name === 'ConditionalCheckFailedException';
+/** A refused condition, of one write or of a transaction in which nothing worse went wrong. */
+export function isConditionFailure(error: unknown): error is ConditionalCheckFailedException {
+  if (!(error instanceof Error)) return false;
+  return error.name === 'ConditionalCheckFailedException' || cancellationCodes(error).has('ConditionalCheckFailed');
+}
+
+/** Why a transaction was cancelled, item by item. */
+function cancellationCodes(error: Error): ReadonlySet<string> {
+  if (error.name !== 'TransactionCanceledException') return new Set();
+  const { CancellationReasons } = error as TransactionCanceledException;
+  return new Set(CancellationReasons?.map(({ Code }) => Code ?? '').filter((code) => code !== '' && code !== 'None'));
+}
 
 /** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
 export const refusedItem = ({ Item }: ConditionalCheckFailedException): Record<string, unknown> | undefined =>
@@ -28,8 +38,11 @@ export const attemptsOf = (outcome: unknown): number =>
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
-  if (conflicts.has(name)) return new StoreError('conflict', 'A transaction was under way on the same item.', error);
-  if (throttlings.has(name)) return new StoreError('throttled', 'The store asked for less traffic.', error);
+  const cancelled = error instanceof Error ? cancellationCodes(error) : new Set();
+  if (conflicts.has(name) || cancelled.has('TransactionConflict'))
+    return new StoreError('conflict', 'A transaction was under way on the same item.', error);
+  if (throttlings.has(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
+    return new StoreError('throttled', 'The store asked for less traffic.', error);
   if (name === 'ValidationException' && /size/i.test(message) && /exceed/i.test(message)) {
     return new StoreError('too-large', 'The item would outgrow what the store takes.', error);
   }

@@ -7,6 +7,7 @@ import { lockLimits } from '../../lock/limits.ts';
 import type { Waiter } from '../../lock/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
+import type { ConditionalUpdate } from './item-table.ts';
 import { listingKeyOf } from './keys.ts';
 import {
   awaitedKeyOf,
@@ -20,13 +21,6 @@ import {
   toWaiterItem,
   ttlOf,
 } from './lock-item.ts';
-
-export interface ConditionalUpdate {
-  readonly UpdateExpression: string;
-  readonly ConditionExpression: string;
-  readonly ExpressionAttributeNames: Record<string, string>;
-  readonly ExpressionAttributeValues: Record<string, unknown>;
-}
 
 /** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
 const plainNames: Record<string, string> = {

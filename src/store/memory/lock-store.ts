@@ -13,6 +13,10 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(this.#stateOf(key));
   }
 
+  readMany(keys: readonly LockKey[]): Promise<LockState[]> {
+    return Promise.resolve(keys.map((key) => this.#stateOf(key)));
+  }
+
   attempt(key: LockKey): Promise<Written> {
     return Promise.resolve(this.#refuse(key));
   }
@@ -32,6 +36,12 @@ export class MemoryLockStore implements LockStore {
   swap(key: LockKey, next: LockState): Promise<Written> {
     const unchanged = this.#stateOf(key).rev === next.rev - 1;
     return Promise.resolve(unchanged ? this.#apply(key, next) : this.#refuse(key));
+  }
+
+  swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean> {
+    const unchanged = swaps.every(({ key, next }) => this.#stateOf(key).rev === next.rev - 1);
+    if (unchanged) for (const { key, next } of swaps) this.#apply(key, next);
+    return Promise.resolve(unchanged);
   }
 
   list(

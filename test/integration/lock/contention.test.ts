@@ -45,7 +45,9 @@ describe('100 contenders on one key', () => {
     }
     for (let index = 10; index < 100; index++) contenders.push(contend(index));
     await queued(lock, 100);
-    const waiting = (await lock.inspect()).body.queue.map(({ owner }: { owner: string }) => Number(owner.split(' ')[1]));
+    const waiting = (await lock.inspect()).body.queue.map(({ owner }: { owner: string }) =>
+      Number(owner.split(' ')[1]),
+    );
 
     await lock.release(first.body.leaseId);
     await Promise.all(contenders);
@@ -98,7 +100,10 @@ describe('a read-write lock', () => {
     const lock = newLock();
     const readers = [newLeaseId(), newLeaseId()];
     for (const leaseId of readers) {
-      expect((await lock.acquire({ leaseId, mode: 'shared' })).body).toMatchObject({ status: 'granted', mode: 'shared' });
+      expect((await lock.acquire({ leaseId, mode: 'shared' })).body).toMatchObject({
+        status: 'granted',
+        mode: 'shared',
+      });
     }
     const writerLease = newLeaseId();
     const writer = lock.acquire({ leaseId: writerLease, mode: 'exclusive', waitMs: 30_000, owner: 'writer' });

@@ -32,11 +32,24 @@ describe('a holder that dies', () => {
     expect(granted.body.remainingMs).toBeGreaterThan(29_000);
     expect(granted.body.waitedMs).toBeGreaterThan(900);
 
-    expect(await lock.renew({ leaseId: dead })).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'expired' } });
-    expect(await lock.release(dead)).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'expired', released: false } });
-    expect(await lock.acquire({ leaseId: dead })).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'expired' } });
+    expect(await lock.renew({ leaseId: dead })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'expired' },
+    });
+    expect(await lock.release(dead)).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'expired', released: false },
+    });
+    expect(await lock.acquire({ leaseId: dead })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'expired' },
+    });
     expect((await lock.inspect()).body.holders).toMatchObject([{ owner: 'heir', fence: granted.body.fence }]);
-    expect((await lock.check(taken.body.fence)).body).toMatchObject({ valid: false, fence: granted.body.fence, state: 'held' });
+    expect((await lock.check(taken.body.fence)).body).toMatchObject({
+      valid: false,
+      fence: granted.body.fence,
+      state: 'held',
+    });
     expect((await lock.check(granted.body.fence)).body).toMatchObject({ valid: true });
   });
 
@@ -78,8 +91,14 @@ describe('retries', () => {
     const next = await lock.acquire({ owner: 'next' });
     expect((await lock.release(leaseId)).body).toEqual({ released: false, reason: 'already_released' });
     expect((await lock.inspect()).body.holders).toMatchObject([{ owner: 'next', fence: next.body.fence }]);
-    expect(await lock.acquire({ leaseId })).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'released' } });
-    expect(await lock.renew({ leaseId })).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'released' } });
+    expect(await lock.acquire({ leaseId })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'released' },
+    });
+    expect(await lock.renew({ leaseId })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'released' },
+    });
   });
 
   it('of a release in flight with a renewal never revive the lease', async () => {
@@ -102,7 +121,12 @@ describe('renew', () => {
     const leaseId = newLeaseId();
     const { body } = await lock.acquire({ leaseId, leaseMs: 5_000, metadata: { job: 'nightly' } });
     const longer = await lock.renew({ leaseId, leaseMs: 60_000 });
-    expect(longer.body).toMatchObject({ status: 'granted', fence: body.fence, leaseMs: 60_000, metadata: { job: 'nightly' } });
+    expect(longer.body).toMatchObject({
+      status: 'granted',
+      fence: body.fence,
+      leaseMs: 60_000,
+      metadata: { job: 'nightly' },
+    });
     expect(longer.body.remainingMs).toBeGreaterThan(55_000);
     const same = await lock.renew({ leaseId });
     expect(same.body).toMatchObject({ fence: body.fence, leaseMs: 60_000 });
@@ -111,8 +135,14 @@ describe('renew', () => {
   it('and release are refused to whoever has another lease', async () => {
     const lock = newLock();
     await lock.acquire();
-    expect(await lock.renew({ leaseId: newLeaseId() })).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'not_owner' } });
-    expect(await lock.release(newLeaseId())).toMatchObject({ status: 409, body: { reason: 'not_owner', released: false } });
+    expect(await lock.renew({ leaseId: newLeaseId() })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'not_owner' },
+    });
+    expect(await lock.release(newLeaseId())).toMatchObject({
+      status: 409,
+      body: { reason: 'not_owner', released: false },
+    });
   });
 });
 
@@ -123,8 +153,14 @@ describe('revoke', () => {
     const { body } = await lock.acquire({ leaseId, leaseMs: 60_000 });
     const heir = lock.acquire({ waitMs: 20_000, owner: 'heir' });
     while ((await lock.inspect()).body.queueDepth === 0);
-    expect(await lock.revoke({ fence: body.fence + 1, reason: 'wrong one' })).toMatchObject({ status: 409, body: { code: 'lease-lost' } });
-    expect(await lock.revoke({ fence: body.fence, reason: 'stuck' })).toMatchObject({ status: 200, body: { revoked: true } });
+    expect(await lock.revoke({ fence: body.fence + 1, reason: 'wrong one' })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost' },
+    });
+    expect(await lock.revoke({ fence: body.fence, reason: 'stuck' })).toMatchObject({
+      status: 200,
+      body: { revoked: true },
+    });
     expect((await heir).body.fence).toBeGreaterThan(body.fence);
     expect(await lock.renew({ leaseId })).toMatchObject({ status: 409, body: { reason: 'revoked' } });
     expect(await lock.release(leaseId)).toMatchObject({ status: 409, body: { reason: 'revoked', released: false } });
@@ -150,7 +186,9 @@ describe('fences', () => {
     const last = await take();
     await lock.release(last.leaseId);
     const client = documentClient(engineClient());
-    await client.send(new DeleteCommand({ TableName: service.table, Key: { ...lockItemKey({ namespace: 'test', name }) } }));
+    await client.send(
+      new DeleteCommand({ TableName: service.table, Key: { ...lockItemKey({ namespace: 'test', name }) } }),
+    );
     expect((await lock.inspect()).body).toMatchObject({ state: 'free', fence: 0 });
     await take();
     expect(fences).toEqual([...new Set(fences)].sort((one, other) => one - other));

@@ -34,7 +34,14 @@ describe('a long poll', () => {
     const request = { leaseId, waitMs: 30_000, owner: 'patient' };
     const waiting = await lock.acquire(request);
     expect(waiting.status).toBe(202);
-    expect(waiting.body).toMatchObject({ status: 'waiting', leaseId, position: 1, queueDepth: 1, etaMs: null, retryAfterMs: 0 });
+    expect(waiting.body).toMatchObject({
+      status: 'waiting',
+      leaseId,
+      position: 1,
+      queueDepth: 1,
+      etaMs: null,
+      retryAfterMs: 0,
+    });
     expect(waiting.body.holders).toMatchObject([{ owner: 'holder', fence: held.body.fence }]);
     expect(waiting.body.waitRemainingMs).toBeLessThanOrEqual(30_000 - pollMs + 5);
 
@@ -110,7 +117,9 @@ describe('a waiter', () => {
 
     const again = new AbortController();
     const holder = await lock.acquire({ owner: 'holder', leaseMs: 60_000 });
-    const vanished = lock.nextDoor.acquire({ leaseId: newLeaseId(), waitMs: 60_000, owner: 'vanished' }, { signal: again.signal }).catch(() => 'cut');
+    const vanished = lock.nextDoor
+      .acquire({ leaseId: newLeaseId(), waitMs: 60_000, owner: 'vanished' }, { signal: again.signal })
+      .catch(() => 'cut');
     await queued(lock, 1);
     again.abort();
     await vanished;

@@ -1,0 +1,50 @@
+/** The rules of a session. Pure, as those of a lock. */
+import type { Facts, SessionFact } from '../lock/commands.ts';
+import { after, epochMs } from '../time/clock.ts';
+import type { SessionState } from './state.ts';
+
+export type SessionCommand =
+  | { readonly kind: 'keepalive' }
+  | { readonly kind: 'end' }
+  /** Marks a session dead that is past its end: only after that may its locks be taken. */
+  | { readonly kind: 'bury' };
+
+export type SessionAnswer = { readonly kind: 'alive' } | { readonly kind: 'ended' } | { readonly kind: 'lost' };
+
+export interface SessionDecision {
+  /** The very object that came in where nothing changes. */
+  readonly next: SessionState | undefined;
+  readonly answer: SessionAnswer;
+}
+
+type Now = Pick<Facts, 'now' | 'graceMs'>;
+
+/** Alive to its owner until the instant of its end, as a lease is. */
+export const isOpen = (session: SessionState | undefined, { now }: Pick<Facts, 'now'>): session is SessionState =>
+  session !== undefined && session.ended === undefined && now < session.expiresAt;
+
+/** To others it is over only after its end plus the skew bound: a slow clock may delay a takeover, never hasten one. */
+export const isOverdue = (session: SessionState, { now, graceMs }: Now): boolean =>
+  session.ended === undefined && after(session.expiresAt, graceMs) <= now;
+
+export function decideSession(before: SessionState | undefined, command: SessionCommand, facts: Now): SessionDecision {
+  if (before === undefined || before.ended !== undefined) return { next: before, answer: { kind: 'lost' } };
+  switch (command.kind) {
+    case 'keepalive':
+      // Who missed its end can't come back, even if nobody has noticed yet.
+      if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };
+      return { next: { ...before, expiresAt: after(facts.now, before.ttlMs) }, answer: { kind: 'alive' } };
+    case 'end':
+      return { next: { ...before, ended: { at: facts.now, how: 'ended' } }, answer: { kind: 'ended' } };
+    case 'bury':
+      if (!isOverdue(before, facts)) return { next: before, answer: { kind: 'alive' } };
+      return { next: { ...before, ended: { at: facts.now, how: 'expired' } }, answer: { kind: 'ended' } };
+  }
+}
+
+/** What a lock's rules need to know of a session. One that is not there was collected long after its end. */
+export function sessionFactOf(session: SessionState | undefined): SessionFact {
+  if (session === undefined) return { alive: false, endedAt: epochMs(0), how: 'ended' };
+  if (session.ended === undefined) return { alive: true, expiresAt: session.expiresAt };
+  return { alive: false, endedAt: session.ended.at, how: session.ended.how };
+}

@@ -1,0 +1,32 @@
+import type { EpochMs } from '../time/clock.ts';
+
+/** What a session waits for, noted before it looks for a deadlock. The lock's own queue says whether it still does. */
+export interface SessionWait {
+  readonly lock: string;
+  readonly leaseId: string;
+}
+
+/** One item with an end. Locks taken under it live as long as it does. */
+export interface SessionState {
+  /** Secret like a leaseId: it is the right to use and end the session. */
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+  readonly createdAt: EpochMs;
+  readonly expiresAt: EpochMs;
+  /** Set once, by whoever ended it or found it expired. It never comes back from there. */
+  readonly ended?: { readonly at: EpochMs; readonly how: 'ended' | 'expired' };
+  readonly waits: readonly SessionWait[];
+}
+
+export const sessionLimits = {
+  /** As for a lease: less would be eaten by skew and one slow round trip. */
+  ttlMsMin: 1_000,
+  /** An hour: a session is there to be kept alive. */
+  ttlMsMax: 3_600_000,
+  ttlMsDefault: 30_000,
+  /** Locks that one session may wait for at the same time. */
+  waitsMax: 50,
+  /** Kept so long after its end, so that late calls learn what became of it. Who is missing after that counts as dead. */
+  endedRetentionMs: 7 * 86_400_000,
+} as const;

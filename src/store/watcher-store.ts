@@ -1,0 +1,26 @@
+import type { EpochMs } from '../time/clock.ts';
+
+/** A WebSocket connection that wants to see what happens to a lock, or to all whose names begin alike. */
+export interface Watcher {
+  readonly namespace: string;
+  readonly connectionId: string;
+  readonly connectedAt: EpochMs;
+  readonly subject: { readonly lock: string } | { readonly prefix: string };
+}
+
+/** Who watches. Gone connections are removed when they say goodbye, or else when something can't be posted to them. */
+export interface WatcherStore {
+  add(watcher: Watcher): Promise<void>;
+
+  /** The watcher has had its first message; from now on it is shown events. False where it has left in the meantime. */
+  welcome(watcher: Watcher): Promise<boolean>;
+
+  /** Those of a namespace who have had their first message. Strongly consistent, so that nothing is missed after it. */
+  welcomed(namespace: string): Promise<readonly Watcher[]>;
+
+  /** By its id alone, which is all that a goodbye tells. */
+  remove(connectionId: string): Promise<void>;
+}
+
+export const isWatching = ({ subject }: Watcher, lock: string): boolean =>
+  'lock' in subject ? subject.lock === lock : lock.startsWith(subject.prefix);
