@@ -92,15 +92,15 @@ describe('any history of commands', () => {
     fc.assert(
       fc.property(histories, (history) => {
         replay(history, (before, _step, { state, now }) => {
-          const granted = state.holders.filter((holder) =>
-            before.state.queue.some(({ leaseId }) => leaseId === holder.leaseId),
+          const granted = state.holders.filter(
+            ({ leaseId, queuedAt }) => queuedAt !== undefined && leasesOf(before.state.queue).includes(leaseId),
           );
           for (const holder of granted) {
             const place = before.state.queue.findIndex(({ leaseId }) => leaseId === holder.leaseId);
             expect(before.state.queue[place]?.aliveUntil).toBeGreaterThan(now);
             const stillAhead = before.state.queue
               .slice(0, place)
-              .filter(({ leaseId }) => state.queue.some((waiter) => waiter.leaseId === leaseId));
+              .filter(({ leaseId, aliveUntil }) => aliveUntil > now && leasesOf(state.queue).includes(leaseId));
             expect(stillAhead, 'somebody was overtaken').toEqual([]);
           }
           // Who stayed away too long and asks again queues anew, at the end; all others keep their order.
