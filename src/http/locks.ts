@@ -25,6 +25,7 @@ import { readCursor, writeCursor } from './cursor.ts';
 import { Problem } from './problems.ts';
 import type { Reply, Request } from './request.ts';
 import { acquireBody, checkQuery, listQuery, releaseBody, renewBody, revokeBody } from './schemas.ts';
+import { sessionLost } from './sessions.ts';
 
 const lockKey = (request: Request): LockKey => ({ namespace: request.namespace, name: request.name() });
 
@@ -108,54 +109,64 @@ export async function listLocks(context: LockContext, request: Request): Promise
 const stateName = (state: LockState, facts: Facts): 'held' | 'free' =>
   standingHolders(state, facts).length > 0 ? 'held' : 'free';
 
-function replyToAcquire(key: LockKey, leaseId: string, { answer, state, facts, etaMs }: Acquired): Reply {
+function replyToAcquire(key: LockKey, leaseId: string, acquired: Acquired): Reply {
+  const { answer, state, facts } = acquired;
+  if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
+  if (answer.kind === 'waiting') return { status: 202, body: waitingBody(key.name, leaseId, acquired) };
+  throw refusalOf(key.name, acquired);
+}
+
+/** Still queued. A polling waiter is expected back at once; a parked one will be told. */
+export function waitingBody(lock: string, leaseId: string, { answer, state, facts, etaMs }: Acquired) {
+  if (answer.kind !== 'waiting') throw new Error(`A waiter was expected, got ${answer.kind}.`);
+  return {
+    status: 'waiting',
+    lock,
+    leaseId,
+    position: answer.position,
+    queueDepth: presentWaiters(state, facts).length,
+    holders: viewHolders(state, facts),
+    etaMs,
+    waitRemainingMs: Math.max(0, answer.waiter.deadlineAt - facts.now),
+    retryAfterMs: 0,
+  };
+}
+
+/** Why a lock was not granted. */
+export function refusalOf(lock: string, { answer, state, facts }: Applied): Problem {
   const queueDepth = presentWaiters(state, facts).length;
+  const holders = viewHolders(state, facts);
   switch (answer.kind) {
-    case 'granted':
-      return ok(grantBody(key, answer.holder, state, facts));
-    case 'waiting': {
-      const { waiter, position } = answer;
-      const waitRemainingMs = Math.max(0, waiter.deadlineAt - facts.now);
-      const holders = viewHolders(state, facts);
-      // A polling waiter is expected back at once; a parked one will be told.
-      const body = {
-        status: 'waiting',
-        lock: key.name,
-        leaseId,
-        position,
-        queueDepth,
-        holders,
-        etaMs,
-        waitRemainingMs,
-        retryAfterMs: 0,
-      };
-      return { status: 202, body };
-    }
     case 'held': {
-      const holders = viewHolders(state, facts);
       const by = holders.length === 0 ? 'those who wait for it' : holders.map(({ owner }) => owner).join(', ');
-      throw new Problem('lock-held', `${key.name} is held by ${by}.`, {
+      return new Problem('lock-held', `${lock} is held by ${by}.`, {
         holders,
         queueDepth,
         retryAfterMs: retryAfterMs(state, facts),
       });
     }
     case 'wait-timeout':
-      throw new Problem('wait-timeout', `${key.name} was not granted within ${answer.waitedMs} ms.`, {
-        holders: viewHolders(state, facts),
+      return new Problem('wait-timeout', `${lock} was not granted within ${answer.waitedMs} ms.`, {
+        holders,
         queueDepth,
         waitedMs: answer.waitedMs,
       });
     case 'limit-mismatch': {
       const limit = limitInForce(state, facts);
-      throw new Problem('limit-mismatch', `${key.name} is in use with a limit of ${limit}.`, { limit });
+      return new Problem('limit-mismatch', `${lock} is in use with a limit of ${limit}.`, { limit });
     }
     case 'queue-full':
-      throw new Problem('queue-full', `${queueDepth} are waiting for ${key.name}, which is the most that may.`, {
+      return new Problem('queue-full', `${queueDepth} are waiting for ${lock}, which is the most that may.`, {
         retryAfterMs: retryAfterMs(state, facts),
       });
+    case 'deadlock':
+      return new Problem('deadlock', `Waiting for ${lock} would never end; this waiter queued last and gives way.`, {
+        cycle: JSON.parse(answer.cycle) as unknown,
+      });
+    case 'lost':
+      return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
     default:
-      throw leaseLost(answer);
+      return leaseLost(answer);
   }
 }
 

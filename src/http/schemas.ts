@@ -69,7 +69,7 @@ const notify = z
   )
   .describe('Parks the waiter: it need not run, and is told of its grant this way.');
 
-const leaseMs = integer(
+export const leaseMs = integer(
   lockLimits.leaseMsMin,
   lockLimits.leaseMsMax,
   'How long the lease lasts without being renewed.',
@@ -80,13 +80,40 @@ const mode = z
   .enum(['exclusive', 'shared'], { error: 'must be exclusive or shared' })
   .describe('Writers are exclusive, readers share.');
 
-interface Refinement {
+/** What kind of lock is meant, and how much of it. */
+export const demandFields = { limit: limit.optional(), permits: permits.optional(), mode: mode.optional() };
+
+interface Refinement<Value = unknown> {
+  readonly value: Value;
   readonly issues: unknown[];
 }
 
 /** Adds an issue about one field. */
-const refuse = (check: Refinement, input: unknown, field: string, message: string) =>
+export const refuse = (check: Refinement, input: unknown, field: string, message: string) =>
   check.issues.push({ code: 'custom', input, path: [field], message });
+
+type DemandValue = { limit?: number | undefined; permits?: number | undefined; mode?: string | undefined };
+
+/** Refuses a demand that contradicts itself. */
+export function refuseDemand(check: Refinement<DemandValue>): void {
+  const { value } = check;
+  for (const field of ['limit', 'permits'] as const) {
+    if (value.mode !== undefined && value[field] !== undefined)
+      refuse(check, value[field], field, 'is not allowed together with mode');
+  }
+  if (value.permits !== undefined && value.permits > (value.limit ?? 1)) {
+    refuse(check, value.permits, 'permits', `must be at most the limit, which is ${value.limit ?? 1}`);
+  }
+}
+
+/** A session bounds what is taken under it. */
+export function refuseLeaseUnderSession(
+  check: Refinement<{ sessionId?: string | undefined; leaseMs?: number | undefined }>,
+): void {
+  const { sessionId, leaseMs: given } = check.value;
+  if (sessionId === undefined || given === undefined) return;
+  refuse(check, given, 'leaseMs', 'is not allowed together with sessionId: the session bounds the lease');
+}
 
 export const acquireBody = z
   .strictObject({
@@ -98,9 +125,7 @@ export const acquireBody = z
     ).default(0),
     leaseId: leaseId.optional(),
     owner: ownerName.optional(),
-    limit: limit.optional(),
-    permits: permits.optional(),
-    mode: mode.optional(),
+    ...demandFields,
     sessionId: resourceName
       .optional()
       .describe('An open session; it bounds the lease, so leaseMs is not allowed. Secret.'),
@@ -111,17 +136,8 @@ export const acquireBody = z
   })
   .check((check) => {
     const { value } = check;
-    const demand = ['limit', 'permits'] as const;
-    for (const field of demand) {
-      if (value.mode !== undefined && value[field] !== undefined)
-        refuse(check, value[field], field, 'is not allowed together with mode');
-    }
-    if (value.permits !== undefined && value.permits > (value.limit ?? 1)) {
-      refuse(check, value.permits, 'permits', `must be at most the limit, which is ${value.limit ?? 1}`);
-    }
-    if (value.sessionId !== undefined && value.leaseMs !== undefined) {
-      refuse(check, value.leaseMs, 'leaseMs', 'is not allowed together with sessionId: the session bounds the lease');
-    }
+    refuseDemand(check);
+    refuseLeaseUnderSession(check);
     if (value.notify !== undefined && value.waitMs === 0)
       refuse(check, value.waitMs, 'waitMs', 'must be above 0 together with notify');
     if (value.notify === undefined && value.waitMs > lockLimits.waitMsMax) {

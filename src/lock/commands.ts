@@ -24,10 +24,12 @@ export interface Release {
   readonly leaseId: string;
 }
 
-/** The waiter's own deadline has come: it leaves the queue, unless it was granted in the meantime. */
+/** A waiter leaves the queue, unless it was granted in the meantime: its deadline has come, or it gives way in a deadlock. */
 export interface GiveUp {
   readonly kind: 'give-up';
   readonly leaseId: string;
+  /** The cycle that it is the victim of, spelled out for whoever asks on its behalf. */
+  readonly deadlock?: string;
 }
 
 /** The waiter's connection broke: its place is kept for as long as an absence may last. */
@@ -58,6 +60,7 @@ export type Answer =
   | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
   | { readonly kind: 'limit-mismatch' }
   | { readonly kind: 'queue-full' }
+  | { readonly kind: 'deadlock'; readonly cycle: string }
   | { readonly kind: 'lost'; readonly reason: LostReason }
   | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
   | { readonly kind: 'revoked' }

@@ -68,8 +68,12 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
 
   // A late duplicate of an acquire must not take the lock again after its lease has ended.
   const ended = before.ended.find(isOf(command));
-  if (ended !== undefined) return [before, { kind: 'lost', reason: lostReasons[ended.how] }];
+  if (ended !== undefined) return [before, answerTo(ended)];
 
+  // Nothing is granted under a session that has ended, and nobody waits for one.
+  if (command.sessionId !== undefined && facts.sessions?.get(command.sessionId)?.alive === false) {
+    return [before, { kind: 'lost', reason: 'session_lost' }];
+  }
   const place = before.queue.find(isOf(command));
   const settled = settle(before, facts);
   if (place !== undefined) {
@@ -160,18 +164,27 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
     return [serve(left, facts), { kind: 'released', reason: 'cancelled' }];
   }
   const how = before.ended.find(isOf(command))?.how;
-  if (how === 'released' || how === 'cancelled') return [before, { kind: 'released', reason: 'already_released' }];
+  if (how === 'released' || how === 'cancelled' || how === 'deadlock') {
+    return [before, { kind: 'released', reason: 'already_released' }];
+  }
   return [before, lost(before, command)];
 }
 
 function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
   const granted = before.holders.find(isOf(command));
-  if (granted !== undefined)
+  if (granted !== undefined) {
     return [before, isLive(granted, facts) ? { kind: 'granted', holder: granted } : lostByTime(granted)];
+  }
+  const ended = before.ended.find(isOf(command));
+  if (ended !== undefined) return [before, answerTo(ended)];
   const waiter = before.queue.find(isOf(command));
-  if (waiter === undefined)
-    return [before, before.ended.some(isOf(command)) ? lost(before, command) : { kind: 'wait-timeout', waitedMs: 0 }];
-  return [serve(without(before, command), facts), { kind: 'wait-timeout', waitedMs: facts.now - waiter.queuedAt }];
+  if (waiter === undefined) return [before, { kind: 'wait-timeout', waitedMs: 0 }];
+  const left = without(before, command);
+  if (command.deadlock === undefined)
+    return [serve(left, facts), { kind: 'wait-timeout', waitedMs: facts.now - waiter.queuedAt }];
+  // Remembered with its reason, so that the victim learns of it whoever found the deadlock.
+  const ending: Ended = { leaseId: command.leaseId, how: 'deadlock', reason: command.deadlock };
+  return [serve(remember(left, ending), facts), answerTo(ending)];
 }
 
 function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
@@ -280,7 +293,13 @@ const lostReasons: Record<EndedHow, LostReason> = {
   expired: 'expired',
   revoked: 'revoked',
   'session-lost': 'session_lost',
+  deadlock: 'released',
 };
+
+const answerTo = (ended: Ended): Answer =>
+  ended.how === 'deadlock'
+    ? { kind: 'deadlock', cycle: ended.reason ?? '[]' }
+    : { kind: 'lost', reason: lostReasons[ended.how] };
 
 const lostByTime = (holder: Holder): Answer => ({
   kind: 'lost',

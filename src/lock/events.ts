@@ -46,7 +46,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     const how = ended?.how ?? 'expired';
     events.push({
       at,
-      type: how === 'cancelled' ? 'released' : how,
+      type: how === 'cancelled' || how === 'deadlock' ? 'released' : how,
       owner: holder.owner,
       fence: holder.fence,
       heldMs: at - holder.acquiredAt,
@@ -55,8 +55,15 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   }
   for (const waiter of before.queue) {
     if (queueNext.has(waiter.leaseId) || holdersNext.has(waiter.leaseId)) continue;
-    const type = endings.get(waiter.leaseId)?.how === 'cancelled' ? 'wait-cancelled' : 'wait-timeout';
-    events.push({ at, type, owner: waiter.owner, fence: next.fence, waitedMs: at - waiter.queuedAt });
+    const how = endings.get(waiter.leaseId)?.how;
+    events.push({
+      at,
+      type: how === 'cancelled' || how === 'deadlock' ? 'wait-cancelled' : 'wait-timeout',
+      owner: waiter.owner,
+      fence: next.fence,
+      waitedMs: at - waiter.queuedAt,
+      ...(how === 'deadlock' ? { reason: 'deadlock' } : {}),
+    });
   }
   for (const holder of next.holders) {
     const earlier = holdersBefore.get(holder.leaseId);

@@ -39,7 +39,8 @@ export interface Waiter extends Claim {
   readonly aliveUntil: EpochMs;
 }
 
-export type EndedHow = 'released' | 'cancelled' | 'expired' | 'revoked' | 'session-lost';
+/** `deadlock`: a waiter that had to give way. */
+export type EndedHow = 'released' | 'cancelled' | 'expired' | 'revoked' | 'session-lost' | 'deadlock';
 
 export interface Ended {
   readonly leaseId: string;

@@ -7,6 +7,7 @@ import type { LockKey } from '../store/lock-store.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
+import { applyUnderSession } from './under-session.ts';
 import type { LockSight, Seat } from './waiting-room.ts';
 
 export interface AcquireRequest {
@@ -39,7 +40,7 @@ export async function acquire(
 ): Promise<Acquired> {
   const command = commandOf(context, request);
   if (request.waitMs > 0 && request.notify === undefined) return longPoll(context, key, command, gone);
-  const ask = () => apply(context, key, command);
+  const ask = () => begin(context, key, command);
   const applied =
     request.tier === 'efficiency' && request.waitMs === 0
       ? await context.refusals.answer(
@@ -73,13 +74,22 @@ async function longPoll(context: LockContext, key: LockKey, command: Acquire, go
   const pollEndsAt = after(context.clock.now(), context.pollMs);
   const seat = context.room.enter(sightOf(context, key));
   try {
-    const applied = await apply(context, key, command);
+    const applied = await begin(context, key, command);
     const began = { fence: applied.state.fence, at: context.clock.now() };
     const polled = await poll(context, key, command, { seat, applied, pollEndsAt, gone });
+    await forgetWait(context, key, command, applied, polled);
     return { ...polled, etaMs: etaOf(polled, began) };
   } finally {
     seat.leave();
   }
+}
+
+/** The first step of any acquire. Under a session it also tells whether that is open, and whether waiting would end. */
+async function begin(context: LockContext, key: LockKey, command: Acquire): Promise<Applied> {
+  const { sessionId } = command;
+  return sessionId === undefined
+    ? apply(context, key, command)
+    : applyUnderSession(context, key, { ...command, sessionId });
 }
 
 interface Poll {
@@ -106,10 +116,12 @@ async function poll(
     const facts = await factsAbout(context, key, state);
     const holder = state.holders.find((candidate) => candidate.leaseId === leaseId);
     if (holder !== undefined && isLive(holder, facts)) return { answer: { kind: 'granted', holder }, state, facts };
+    const session = command.sessionId === undefined ? undefined : facts.sessions?.get(command.sessionId);
+    if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
     const position = positionOf(state, leaseId, (candidate) => isPresent(candidate, facts));
     if (position === undefined) {
       // Neither waiting nor holding: the rules know what became of it, or queue it anew.
-      applied = await apply(context, key, command);
+      applied = await begin(context, key, command);
       if (facts.now >= pollEndsAt) return applied;
       continue;
     }
@@ -117,6 +129,19 @@ async function poll(
     return { answer: { kind: 'waiting', waiter, position }, state, facts };
   }
   return applied;
+}
+
+/** Whoever no longer waits must not look as if it did. A note that stays behind is harmless: the lock's own queue is what counts. */
+async function forgetWait(
+  context: LockContext,
+  key: LockKey,
+  command: Acquire,
+  begun: Applied,
+  polled: Applied,
+): Promise<void> {
+  if (command.sessionId === undefined || begun.answer.kind !== 'waiting' || polled.answer.kind === 'waiting') return;
+  const { sessionId, leaseId } = command;
+  await context.sessionStore.forgetWait({ namespace: key.namespace, sessionId }, { lock: key.name, leaseId });
 }
 
 const sightOf = (context: LockContext, key: LockKey): LockSight => ({

@@ -1,6 +1,7 @@
 import type { Facts, SessionFact } from '../lock/commands.ts';
 import type { LockState } from '../lock/state.ts';
 import type { LockKey, LockStore } from '../store/lock-store.ts';
+import type { SessionStore } from '../store/session-store.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
@@ -18,12 +19,14 @@ export interface LockContext {
   readonly random: () => number;
   readonly timers: Timers;
   readonly newLeaseId: () => string;
+  readonly newSessionId: () => string;
   readonly graceMs: number;
   /** How long an acquire that waits is kept open. */
   readonly pollMs: number;
   readonly room: WaitingRoom;
   readonly refusals: RefusalMemory;
-  readonly sessions?: SessionFacts;
+  readonly sessions: SessionFacts;
+  readonly sessionStore: SessionStore;
 }
 
 const noSessions: ReadonlyMap<string, SessionFact> = new Map();
@@ -34,9 +37,7 @@ export async function factsAbout(context: LockContext, key: LockKey, state: Lock
   for (const { sessionId } of [...state.holders, ...state.queue])
     if (sessionId !== undefined) sessionIds.add(sessionId);
   const sessions =
-    sessionIds.size === 0 || context.sessions === undefined
-      ? noSessions
-      : await context.sessions.of(key.namespace, [...sessionIds], context.clock.now());
+    sessionIds.size === 0 ? noSessions : await context.sessions.of(key.namespace, [...sessionIds], context.clock.now());
   return { now: context.clock.now(), graceMs: context.graceMs, sessions };
 }
 

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { serviceOn } from '../../src/http/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
-import { systemLockContext } from '../../src/service/system.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { freshTable } from '../support/engine.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
@@ -15,10 +14,7 @@ let sent: RequestCount;
 beforeAll(async () => {
   const { client, tableName } = await freshTable();
   sent = countRequests(client);
-  context = systemLockContext({
-    store: new DynamoDBLockStore({ client: documentClient(client), tableName }),
-    alone: true,
-  });
+  context = serviceOn({ client: documentClient(client), tableName, alone: true, engine: 'test' }).locks;
   sent.take();
 });
 

@@ -1,0 +1,101 @@
+import { endsAt, presentWaiters, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
+import type { Refusal } from '../multi/plan.ts';
+import type { LockContext } from '../service/context.ts';
+import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
+import { toIso } from '../time/clock.ts';
+import { refusalOf, waitingBody } from './locks.ts';
+import { acquireManyBody, releaseManyBody, renewManyBody } from './multi-schemas.ts';
+import { Problem } from './problems.ts';
+import type { Reply, Request } from './request.ts';
+import { sessionLost } from './sessions.ts';
+
+export async function acquireLocks(context: LockContext, request: Request): Promise<Reply> {
+  const { namespace } = request;
+  const { locks, ...asked } = request.body(acquireManyBody);
+  const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
+  const leaseId = asked.leaseId ?? context.newLeaseId();
+  const many = { ...asked, entries, leaseId, owner: asked.owner ?? request.caller };
+  const outcome = await acquireAll(context, namespace, many, request.gone);
+  if (outcome.kind !== 'waiting')
+    return replyToMany(
+      leaseId,
+      entries.map(({ name }) => name),
+      outcome,
+    );
+  const { lock, ...body } = waitingBody(outcome.name, leaseId, outcome.waiting);
+  return { status: 202, body: { ...body, waitRemainingMs: outcome.waitRemainingMs, blockedBy: [lock] } };
+}
+
+export async function renewLocks(context: LockContext, request: Request): Promise<Reply> {
+  const { namespace } = request;
+  const { leaseId, locks, leaseMs } = request.body(renewManyBody);
+  return replyToMany(leaseId, locks, await renewAll(context, namespace, { leaseId, names: locks, leaseMs }));
+}
+
+export async function releaseLocks(context: LockContext, request: Request): Promise<Reply> {
+  const { namespace } = request;
+  const { leaseId, locks } = request.body(releaseManyBody);
+  const answers = await releaseAll(context, namespace, leaseId, locks);
+  const isReleased = ({ answer }: (typeof answers)[number]) =>
+    answer.kind === 'released' && answer.reason !== 'already_released';
+  return {
+    status: 200,
+    body: {
+      released: answers.filter(isReleased).map(({ name }) => name),
+      failed: answers
+        .filter((each) => !isReleased(each))
+        .map(({ name, answer }) => ({ lock: name, reason: 'reason' in answer ? answer.reason : answer.kind })),
+    },
+  };
+}
+
+function replyToMany(
+  leaseId: string,
+  names: readonly string[],
+  outcome: Exclude<MultiOutcome, { kind: 'waiting' }>,
+): Reply {
+  if (outcome.kind === 'session-lost') throw sessionLost();
+  if (outcome.kind === 'refused') throw refusalOfMany(outcome);
+  const { holders, facts, waitedMs } = outcome;
+  // They were granted together, so what holds for one holds for all; after a repeat the earliest end counts.
+  const ends = holders.map((holder) => endsAt(holder, facts)).filter((end) => end !== null);
+  const left = holders.map((holder) => remainingMs(holder, facts)).filter((remaining) => remaining !== null);
+  return {
+    status: 200,
+    body: {
+      status: 'granted',
+      leaseId,
+      grants: holders.map(({ fence }, index) => ({ lock: names[index], fence })),
+      remainingMs: left.length === 0 ? null : Math.min(...left),
+      expiresAt: ends.length === 0 ? null : toIso(ends.reduce((one, other) => (other < one ? other : one))),
+      waitedMs,
+    },
+  };
+}
+
+/** What stands in the way most: a lease that is over before a limit that does not fit, and both before a lock that is held. */
+const weights: Partial<Record<Refusal['answer']['kind'], number>> = {
+  lost: 3,
+  deadlock: 3,
+  'limit-mismatch': 2,
+  'queue-full': 2,
+};
+
+function refusalOfMany({ refusals, facts, waitedMs }: Extract<MultiOutcome, { kind: 'refused' }>): Problem {
+  const blockedBy = refusals.map(({ name }) => name);
+  const [worst] = [...refusals].sort(
+    (one, other) => (weights[other.answer.kind] ?? 1) - (weights[one.answer.kind] ?? 1),
+  );
+  if (worst === undefined) throw new Error('A refusal names at least one lock.');
+  const { name, answer, state } = worst;
+  const problem =
+    answer.kind === 'wait-timeout'
+      ? new Problem('wait-timeout', `${name} was not granted within ${waitedMs} ms; nothing is held.`, {
+          holders: viewHolders(state, facts),
+          queueDepth: presentWaiters(state, facts).length,
+          waitedMs,
+        })
+      : refusalOf(name, { answer, state, facts });
+  const fields = answer.kind === 'held' ? { retryAfterMs: retryAfterMs(state, facts) } : {};
+  return new Problem(problem.code, problem.message, { ...problem.fields, ...fields, blockedBy });
+}

@@ -1,0 +1,36 @@
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { systemRecordContext } from '../service/records.ts';
+import { systemLockContext } from '../service/system.ts';
+import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
+import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
+import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
+import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
+import type { Service } from './service.ts';
+import { version } from './version.ts';
+
+export interface Wiring {
+  readonly client: DynamoDBDocumentClient;
+  readonly tableName: string;
+  /** One process serves: what it writes rings its own waiters, and nothing is polled. */
+  readonly alone: boolean;
+  readonly engine: string;
+  readonly pollMs?: number | undefined;
+  readonly retentionMs?: number | undefined;
+}
+
+/** The service on a table: the same wherever it runs. */
+export function serviceOn({ client, tableName, alone, engine, pollMs, retentionMs }: Wiring): Service {
+  const address = { client, tableName };
+  const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
+  const sessionStore = new DynamoDBSessionStore(address);
+  return {
+    locks: systemLockContext({ store, sessionStore, alone, ...(pollMs === undefined ? {} : { pollMs }) }),
+    records: systemRecordContext(new DynamoDBRecordStore(address)),
+    history: new DynamoDBHistory(address),
+    probe: async () => {
+      await store.read({ namespace: 'health', name: 'probe' });
+    },
+    engine,
+    version,
+  };
+}

@@ -1,0 +1,61 @@
+/** Several locks in one step. Pure: what to write so that all are granted, or who is in the way. */
+import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
+import { decide } from '../lock/decide.ts';
+import type { Holder, LockState } from '../lock/state.ts';
+
+export const multiLimits = {
+  /** A transaction takes 100 items; half of that leaves room, and who needs more wants another design. */
+  locksMax: 50,
+} as const;
+
+export interface Part<Command> {
+  readonly name: string;
+  readonly state: LockState;
+  readonly command: Command;
+}
+
+export interface Swap {
+  readonly name: string;
+  readonly next: LockState;
+}
+
+export interface Refusal {
+  readonly name: string;
+  readonly answer: Answer;
+  readonly state: LockState;
+}
+
+export type Plan =
+  /** Every part comes true by these writes; none where all of it is true already. */
+  | { readonly kind: 'granted'; readonly swaps: readonly Swap[]; readonly holders: readonly Holder[] }
+  | { readonly kind: 'refused'; readonly refusals: readonly Refusal[] };
+
+/** All or nothing: either every part is granted, or nothing is written. Each lock keeps its own fence. */
+export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): Plan {
+  const swaps: Swap[] = [];
+  const holders: Holder[] = [];
+  const refusals: Refusal[] = [];
+  for (const { name, state, command } of parts) {
+    const { next, answer } = decide(state, command, facts);
+    if (answer.kind !== 'granted') {
+      refusals.push({ name, answer, state });
+      continue;
+    }
+    holders.push(answer.holder);
+    if (next !== state) swaps.push({ name, next });
+  }
+  return refusals.length > 0 ? { kind: 'refused', refusals } : { kind: 'granted', swaps, holders };
+}
+
+/** Everybody takes locks in this order, so that nobody who waits for several can wait in a circle. */
+export const canonicalOrder = <T extends { readonly name: string }>(entries: readonly T[]): T[] =>
+  [...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
+
+/** When the lease began to ask for these locks, as far as they remember it; the wait is counted from there over all requests. */
+export function askedSince(states: readonly LockState[], leaseId: string): number | undefined {
+  const instants = states.flatMap(({ holders, queue }) => [
+    ...holders.filter((holder) => holder.leaseId === leaseId).map(({ queuedAt, acquiredAt }) => queuedAt ?? acquiredAt),
+    ...queue.filter((waiter) => waiter.leaseId === leaseId).map(({ queuedAt }) => queuedAt),
+  ]);
+  return instants.length === 0 ? undefined : Math.min(...instants);
+}

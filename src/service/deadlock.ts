@@ -1,0 +1,75 @@
+import type { Facts } from '../lock/commands.ts';
+import type { LockState } from '../lock/state.ts';
+import { cycleThrough, type StuckWait, youngest } from '../session/deadlock.ts';
+import { publicSessionId } from '../session/public-id.ts';
+import { apply } from './apply.ts';
+import type { LockContext } from './context.ts';
+
+/** Locks that one search looks at. A cycle through more is not found; the waits in it end at their deadlines. */
+const locksMax = 200;
+/** A victim learns the cycle from its lock's item, where there is room for this much of it. */
+const cycleBytesMax = 2_048;
+
+export interface DeadlockSearch {
+  readonly namespace: string;
+  readonly sessionId: string;
+}
+
+/**
+ * Looks for a deadlock through a session that has begun to wait, and makes one in it give way. What the session waits for was
+ * noted before, so of two that close a cycle at the same time at least one sees all of it.
+ */
+export async function breakDeadlock(context: LockContext, search: DeadlockSearch): Promise<void> {
+  const first = await findCycle(context, search);
+  if (first === undefined) return;
+  // The locks were read one after the other. What stands in both looks stood at one instant between them, so it is no phantom.
+  const second = await findCycle(context, search);
+  if (second === undefined || !isSame(first, second)) return;
+  const victim = youngest(second);
+  const key = { namespace: search.namespace, name: victim.waitsFor };
+  await apply(context, key, { kind: 'give-up', leaseId: victim.leaseId, deadlock: spell(second, victim) });
+}
+
+async function findCycle(context: LockContext, search: DeadlockSearch): Promise<StuckWait[] | undefined> {
+  const { namespace, sessionId } = search;
+  const locks = new Map<string, LockState>();
+  const seen = new Set<string>();
+  let frontier = [sessionId];
+  while (frontier.length > 0 && locks.size < locksMax) {
+    for (const id of frontier) seen.add(id);
+    const found = await context.sessionStore.read(namespace, frontier);
+    const waitedFor = new Set(
+      found.flatMap((session) => (session?.ended === undefined ? (session?.waits ?? []) : [])).map(({ lock }) => lock),
+    );
+    const names = [...waitedFor].filter((name) => !locks.has(name)).slice(0, locksMax - locks.size);
+    const states = await context.store.readMany(names.map((name) => ({ namespace, name })));
+    for (const [index, name] of names.entries()) locks.set(name, states[index] as LockState);
+    frontier = [...new Set(states.flatMap(sessionsIn))].filter((id) => !seen.has(id));
+  }
+  return cycleThrough(sessionId, locks, await factsAmong(context, namespace, seen));
+}
+
+const sessionsIn = (state: LockState): string[] =>
+  [...state.holders, ...state.queue].flatMap(({ sessionId }) => (sessionId === undefined ? [] : [sessionId]));
+
+async function factsAmong(context: LockContext, namespace: string, sessionIds: ReadonlySet<string>): Promise<Facts> {
+  const now = context.clock.now();
+  const sessions = await context.sessions.of(namespace, [...sessionIds], now);
+  return { now, graceMs: context.graceMs, sessions };
+}
+
+const isSame = (one: readonly StuckWait[], other: readonly StuckWait[]): boolean =>
+  one.length === other.length &&
+  one.every(({ leaseId, queuedAt }, index) => other[index]?.leaseId === leaseId && other[index].queuedAt === queuedAt);
+
+/** The cycle as callers see it, session ids in their public form, starting with the victim. */
+function spell(cycle: readonly StuckWait[], victim: StuckWait): string {
+  const start = cycle.indexOf(victim);
+  const steps = [...cycle.slice(start), ...cycle.slice(0, start)].map(({ sessionId, owner, waitsFor }) => ({
+    sessionId: publicSessionId(sessionId),
+    owner,
+    waitsFor,
+  }));
+  const whole = JSON.stringify(steps);
+  return whole.length <= cycleBytesMax ? whole : JSON.stringify([steps[0], steps.at(-1)]);
+}

@@ -1,0 +1,331 @@
+import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
+import { demandOf, type LockMode } from '../lock/permits.ts';
+import type { Holder, LockState } from '../lock/state.ts';
+import { askedSince, canonicalOrder, type Part, planAll, type Refusal } from '../multi/plan.ts';
+import { jitteredMs } from '../store/jitter.ts';
+import { StoreError } from '../store/store-error.ts';
+import { pauseFor } from '../time/timers.ts';
+import { type Acquired, acquire } from './acquire.ts';
+import { type Applied, apply } from './apply.ts';
+import { announce, type LockContext } from './context.ts';
+
+export interface MultiEntry {
+  readonly name: string;
+  readonly limit?: number | undefined;
+  readonly permits?: number | undefined;
+  readonly mode?: LockMode | undefined;
+}
+
+export interface MultiAcquire {
+  readonly entries: readonly MultiEntry[];
+  readonly leaseId: string;
+  readonly owner: string;
+  readonly leaseMs?: number | undefined;
+  readonly waitMs: number;
+  readonly sessionId?: string | undefined;
+}
+
+export type MultiOutcome =
+  /** Holders in the order asked. */
+  | { readonly kind: 'granted'; readonly holders: readonly Holder[]; readonly facts: Facts; readonly waitedMs: number }
+  | { readonly kind: 'waiting'; readonly name: string; readonly waiting: Acquired; readonly waitRemainingMs: number }
+  | {
+      readonly kind: 'refused';
+      readonly refusals: readonly Refusal[];
+      readonly facts: Facts;
+      readonly waitedMs: number;
+    }
+  | { readonly kind: 'session-lost' };
+
+/** Others wrote in between so often: with fifty hot locks a step that takes all of them may never find them still. */
+const triesMax = 10;
+/** What has been gathered is held for at least this long at a time, so that it outlasts a waiter's allowed absence twice. */
+const gatherMsMin = 2 * lockLimits.waiterAbsenceMs;
+
+const keyIn = (namespace: string) => (name: string) => ({ namespace, name });
+
+/** Takes several locks: at once, all or nothing; or one after the other in canonical order, giving back everything if it fails. */
+export async function acquireAll(
+  context: LockContext,
+  namespace: string,
+  request: MultiAcquire,
+  gone?: AbortSignal,
+): Promise<MultiOutcome> {
+  const startedAt = context.clock.now();
+  const tried = await tryAll(context, namespace, request);
+  if (
+    tried.kind !== 'refused' ||
+    request.waitMs === 0 ||
+    tried.refusals.some(({ answer }) => answer.kind !== 'held' && answer.kind !== 'waiting')
+  ) {
+    return tried;
+  }
+  const since = tried.since ?? startedAt;
+  return gather(context, namespace, request, { since, pollEndsAt: startedAt + context.pollMs, gone });
+}
+
+type Tried = Exclude<MultiOutcome, { kind: 'waiting' }> & { readonly since?: number | undefined };
+
+/** One batch read and one transaction, conditional on what was read. */
+async function tryAll(context: LockContext, namespace: string, request: MultiAcquire): Promise<Tried> {
+  const { entries, sessionId, leaseId } = request;
+  const commands = entries.map(
+    (entry): Acquire => ({ kind: 'acquire', ...claimOf(request, entry), waitMs: 0, attendMs: null }),
+  );
+  if (sessionId !== undefined) await noteParts(context, namespace, sessionId, commands, entries);
+  const outcome = await swapTogether(
+    context,
+    namespace,
+    entries.map(({ name }) => name),
+    (states, facts) =>
+      planAll(
+        states.map(
+          (state, index): Part<Acquire> => ({
+            name: (entries[index] as MultiEntry).name,
+            state,
+            command: commands[index] as Acquire,
+          }),
+        ),
+        facts,
+      ),
+    sessionId,
+  );
+  if (outcome === 'session-lost') return { kind: 'session-lost' };
+  const since = askedSince(outcome.states, leaseId);
+  const waitedMs = since === undefined ? 0 : Math.max(0, outcome.facts.now - since);
+  const { plan, facts } = outcome;
+  return plan.kind === 'granted'
+    ? { kind: 'granted', holders: plan.holders, facts, waitedMs }
+    : { ...plan, facts, waitedMs, since };
+}
+
+interface Together {
+  readonly plan: ReturnType<typeof planAll>;
+  readonly states: readonly LockState[];
+  readonly facts: Facts;
+}
+
+/** Reads, plans and writes together, again where others wrote in between. */
+async function swapTogether(
+  context: LockContext,
+  namespace: string,
+  names: readonly string[],
+  planOn: (states: readonly LockState[], facts: Facts) => ReturnType<typeof planAll>,
+  sessionId?: string,
+): Promise<Together | 'session-lost'> {
+  const keys = names.map(keyIn(namespace));
+  for (let attempt = 0; attempt < triesMax; attempt++) {
+    const states = await context.store.readMany(keys);
+    const facts = await factsOf(context, namespace, states, sessionId);
+    if (sessionId !== undefined && facts.sessions?.get(sessionId)?.alive === false) return 'session-lost';
+    const plan = planOn(states, facts);
+    if (plan.kind === 'refused' || plan.swaps.length === 0) return { plan, states, facts };
+    const swaps = plan.swaps.map(({ name, next }) => ({ key: { namespace, name }, next }));
+    if (await context.store.swapAll(swaps)) {
+      for (const { key, next } of swaps) announce(context, key, next);
+      return { plan, states, facts };
+    }
+    await pauseFor(context.timers, jitteredMs(attempt, 5, 250, context.random));
+  }
+  throw new StoreError('conflict', `Others kept writing to these locks for ${triesMax} tries.`);
+}
+
+async function factsOf(
+  context: LockContext,
+  namespace: string,
+  states: readonly LockState[],
+  sessionId?: string,
+): Promise<Facts> {
+  const claims = states.flatMap((state) => [...state.holders, ...state.queue]);
+  const ids = new Set(claims.flatMap((claim) => (claim.sessionId === undefined ? [] : [claim.sessionId])));
+  if (sessionId !== undefined) ids.add(sessionId);
+  const sessions = ids.size === 0 ? new Map() : await context.sessions.of(namespace, [...ids], context.clock.now());
+  return { now: context.clock.now(), graceMs: context.graceMs, sessions };
+}
+
+async function noteParts(
+  context: LockContext,
+  namespace: string,
+  sessionId: string,
+  commands: readonly Acquire[],
+  entries: readonly MultiEntry[],
+): Promise<void> {
+  const parts = entries.filter((_, index) => (commands[index] as Acquire).permits < (commands[index] as Acquire).limit);
+  await Promise.all(
+    parts.map(({ name }) => context.sessionStore.notePart({ namespace, sessionId }, name, context.clock.now())),
+  );
+}
+
+function claimOf({ leaseId, owner, leaseMs, sessionId }: MultiAcquire, entry: MultiEntry) {
+  return {
+    leaseId,
+    owner,
+    ...demandOf(entry),
+    leaseMs: sessionId === undefined ? (leaseMs ?? lockLimits.leaseMsDefault) : null,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(entry.mode === undefined ? {} : { mode: entry.mode }),
+  };
+}
+
+interface Gathering {
+  readonly since: number;
+  readonly pollEndsAt: number;
+  readonly gone: AbortSignal | undefined;
+}
+
+/** One lock after the other, in canonical order, queueing on each. What is held meanwhile is kept from running out. */
+async function gather(
+  context: LockContext,
+  namespace: string,
+  request: MultiAcquire,
+  gathering: Gathering,
+): Promise<MultiOutcome> {
+  const { since, pollEndsAt, gone } = gathering;
+  const deadlineAt = since + request.waitMs;
+  const leaseMs =
+    request.sessionId === undefined ? Math.max(request.leaseMs ?? lockLimits.leaseMsDefault, gatherMsMin) : undefined;
+  const held: string[] = [];
+  const keeping = keepHeld(context, namespace, request, held, leaseMs);
+  try {
+    for (const entry of canonicalOrder(request.entries)) {
+      const { clock } = context;
+      const waitMs = Math.max(1, Math.round(deadlineAt - clock.now()));
+      const pollMs = Math.max(1, pollEndsAt - clock.now());
+      const { leaseId, owner, sessionId } = request;
+      const asked = { ...entry, leaseId, owner, sessionId, leaseMs, waitMs };
+      const acquired = await acquire({ ...context, pollMs }, { namespace, name: entry.name }, asked, gone);
+      if (acquired.answer.kind === 'waiting') {
+        return {
+          kind: 'waiting',
+          name: entry.name,
+          waiting: acquired,
+          waitRemainingMs: Math.max(0, deadlineAt - clock.now()),
+        };
+      }
+      if (gone?.aborted) return refusal(entry.name, acquired, since);
+      if (acquired.answer.kind !== 'granted')
+        return await giveBack(context, namespace, request, refusal(entry.name, acquired, since));
+      held.push(entry.name);
+    }
+  } catch (error) {
+    // Whether this can be told to the store or not, nothing is held longer than what has been gathered lasts.
+    await releaseAll(
+      context,
+      namespace,
+      request.leaseId,
+      request.entries.map(({ name }) => name),
+    ).catch(() => undefined);
+    throw error;
+  } finally {
+    await keeping.stop();
+  }
+  return settleGathered(context, namespace, request, since);
+}
+
+/** All are held: from here the lease that was asked for begins, on all of them at once. */
+async function settleGathered(
+  context: LockContext,
+  namespace: string,
+  request: MultiAcquire,
+  since: number,
+): Promise<MultiOutcome> {
+  const { leaseId, entries, leaseMs = lockLimits.leaseMsDefault, sessionId } = request;
+  const settled =
+    sessionId === undefined
+      ? await renewAll(context, namespace, { leaseId, names: entries.map(({ name }) => name), leaseMs })
+      : await tryAll(context, namespace, request);
+  if (settled.kind === 'refused') return giveBack(context, namespace, request, settled);
+  return settled.kind === 'granted' ? { ...settled, waitedMs: Math.max(0, context.clock.now() - since) } : settled;
+}
+
+const refusal = (
+  name: string,
+  { answer, state, facts }: Applied,
+  since: number,
+): Extract<MultiOutcome, { kind: 'refused' }> => ({
+  kind: 'refused',
+  refusals: [{ name, answer, state }],
+  facts,
+  waitedMs: Math.max(0, facts.now - since),
+});
+
+async function giveBack(
+  context: LockContext,
+  namespace: string,
+  { leaseId, entries }: MultiAcquire,
+  outcome: Extract<MultiOutcome, { kind: 'refused' }>,
+): Promise<MultiOutcome> {
+  await releaseAll(
+    context,
+    namespace,
+    leaseId,
+    entries.map(({ name }) => name),
+  );
+  const lostSession = outcome.refusals.some(({ answer }) => answer.kind === 'lost' && answer.reason === 'session_lost');
+  return lostSession ? { kind: 'session-lost' } : outcome;
+}
+
+/** Renews what is held so far, at a third of its lease, for as long as the rest is waited for. A session needs none of this. */
+function keepHeld(
+  context: LockContext,
+  namespace: string,
+  { leaseId }: MultiAcquire,
+  held: readonly string[],
+  leaseMs: number | undefined,
+) {
+  if (leaseMs === undefined) return { stop: () => Promise.resolve() };
+  let cancel = () => {};
+  let renewing: Promise<unknown> = Promise.resolve();
+  const renewOn = () => {
+    cancel = context.timers.after(leaseMs / 3, () => {
+      // A renewal that fails is met again when all are settled: then the lease is lost, and everything is given back.
+      renewing = Promise.allSettled(
+        held.map((name) => apply(context, { namespace, name }, { kind: 'renew', leaseId, leaseMs })),
+      );
+      renewOn();
+    });
+  };
+  renewOn();
+  return {
+    stop: async () => {
+      cancel();
+      await renewing;
+    },
+  };
+}
+
+/** All or nothing: either every lease is extended, or none. */
+export async function renewAll(
+  context: LockContext,
+  namespace: string,
+  { leaseId, names, leaseMs }: { leaseId: string; names: readonly string[]; leaseMs?: number | undefined },
+): Promise<Extract<MultiOutcome, { kind: 'granted' | 'refused' }>> {
+  const command: Renew = { kind: 'renew', leaseId, ...(leaseMs === undefined ? {} : { leaseMs }) };
+  const outcome = await swapTogether(context, namespace, names, (states, facts) =>
+    planAll(
+      states.map((state, index) => ({ name: names[index] as string, state, command })),
+      facts,
+    ),
+  );
+  if (outcome === 'session-lost') throw new Error('No session was named.');
+  const { plan, facts } = outcome;
+  return plan.kind === 'granted'
+    ? { kind: 'granted', holders: plan.holders, facts, waitedMs: 0 }
+    : { ...plan, facts, waitedMs: 0 };
+}
+
+/** Each for itself: what can be given back is. */
+export async function releaseAll(
+  context: LockContext,
+  namespace: string,
+  leaseId: string,
+  names: readonly string[],
+): Promise<readonly { readonly name: string; readonly answer: Answer }[]> {
+  return Promise.all(
+    names.map(async (name) => ({
+      name,
+      answer: (await apply(context, { namespace, name }, { kind: 'release', leaseId })).answer,
+    })),
+  );
+}

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import type { Delete, Put, RecordAnswer } from '../record/commands.ts';
+import { decide, howWritten } from '../record/decide.ts';
+import type { RecordState } from '../record/state.ts';
+import type { RecordKey, RecordStore } from '../store/record-store.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
+
+/** What the use cases of records work with. */
+export interface RecordContext {
+  readonly store: RecordStore;
+  readonly clock: Clock;
+  readonly newWriteId: () => string;
+}
+
+/** A record context on the real clock. */
+export const systemRecordContext = (store: RecordStore): RecordContext => ({
+  store,
+  clock: systemClock,
+  newWriteId: () => randomBytes(16).toString('base64url'),
+});
+
+/** A write whose id the caller may leave to the service. */
+type Unnamed<Command> = Omit<Command, 'writeId'> & { readonly writeId?: string };
+
+export interface RecordOutcome {
+  readonly answer: RecordAnswer;
+  readonly state: RecordState;
+}
+
+/** The record as it is stored now. One consistent read. */
+export const readRecord = ({ store }: RecordContext, key: RecordKey): Promise<RecordState> => store.read(key);
+
+/**
+ * Writes or deletes in one conditional write; where that is refused, the state that refused it says why.
+ *
+ * Every write has an id, also where its caller named none: the store's client repeats a request whose response was lost, and
+ * a repetition must be known for what it is.
+ */
+export async function writeRecord(
+  context: RecordContext,
+  key: RecordKey,
+  wanted: Unnamed<Put> | Unnamed<Delete>,
+): Promise<RecordOutcome> {
+  const command = { ...wanted, writeId: wanted.writeId ?? context.newWriteId() };
+  const now = context.clock.now();
+  const { applied, state } = await context.store.attempt(key, command, now);
+  if (applied) return { answer: { kind: 'written', how: howWritten(command) }, state };
+  const { next, answer } = decide(state, command, now);
+  // The store and the rules must agree; to answer as if something had been written would be the worst of the ways to differ.
+  if (next !== state) throw new Error('The store refused a write that the rules allow.');
+  return { answer, state };
+}

@@ -1,0 +1,135 @@
+import type { SessionFact } from '../lock/commands.ts';
+import { isOverdue, sessionFactOf } from '../session/decide.ts';
+import type { SessionState } from '../session/state.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import type { SessionKey, SessionStore } from '../store/session-store.ts';
+import { after, type EpochMs, epochMs } from '../time/clock.ts';
+import { apply } from './apply.ts';
+import type { LockContext, SessionFacts } from './context.ts';
+
+/** Locks swept at the same time when a session ends: prompt for dozens, and no burst that gets throttled. */
+const sweepsAtOnce = 16;
+
+/**
+ * What locks are told of sessions. Whoever finds a session past its end plus grace marks it dead first, by a conditional write, and
+ * only then reports it so: from that write on it can't come back, and its locks may be taken.
+ */
+export class StoredSessionFacts implements SessionFacts {
+  readonly #store: SessionStore;
+  readonly #graceMs: number;
+
+  constructor({ store, graceMs }: { store: SessionStore; graceMs: number }) {
+    this.#store = store;
+    this.#graceMs = graceMs;
+  }
+
+  async of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<ReadonlyMap<string, SessionFact>> {
+    const sessions = await this.#store.read(namespace, sessionIds);
+    const facts = sessionIds.map(async (sessionId, index): Promise<[string, SessionFact]> => {
+      const session = sessions[index];
+      const judged = session === undefined ? undefined : await this.#judge({ namespace, sessionId }, session, now);
+      return [sessionId, sessionFactOf(judged)];
+    });
+    return new Map(await Promise.all(facts));
+  }
+
+  async #judge(key: SessionKey, session: SessionState, now: EpochMs): Promise<SessionState | undefined> {
+    if (!isOverdue(session, { now, graceMs: this.#graceMs })) return session;
+    // Refused where a keepalive or an end came in between: then what it found is what counts.
+    return (await this.#store.bury(key, now, epochMs(now - this.#graceMs))).session;
+  }
+}
+
+export interface OpenSession {
+  readonly session: SessionState;
+  readonly now: EpochMs;
+}
+
+export async function createSession(
+  { sessionStore, newSessionId, clock }: LockContext,
+  namespace: string,
+  { ttlMs, owner }: { ttlMs: number; owner: string },
+): Promise<OpenSession> {
+  const now = clock.now();
+  const session: SessionState = {
+    sessionId: newSessionId(),
+    owner,
+    ttlMs,
+    createdAt: now,
+    expiresAt: after(now, ttlMs),
+    waits: [],
+  };
+  // The id is fresh and random, so a refusal can only be this very session, created by a first try whose response was lost.
+  await sessionStore.create(namespace, session);
+  return { session, now };
+}
+
+/** One write, however many locks hang on the session. Undefined: it is over. */
+export async function keepAlive(
+  { sessionStore, clock }: LockContext,
+  key: SessionKey,
+): Promise<OpenSession | undefined> {
+  const now = clock.now();
+  const written = await sessionStore.keepAlive(key, now);
+  return written.applied ? { session: written.session, now } : undefined;
+}
+
+export interface HeldLock {
+  readonly lock: string;
+  readonly fence: number;
+}
+
+/** The session and what it holds; undefined where it is over. */
+export async function inspectSession(
+  context: LockContext,
+  key: SessionKey,
+): Promise<(OpenSession & { readonly held: readonly HeldLock[] }) | undefined> {
+  const [[session], names] = await Promise.all([
+    context.sessionStore.read(key.namespace, [key.sessionId]),
+    context.sessionStore.locksOf(key),
+  ]);
+  const { clock } = context;
+  if (session === undefined || session.ended !== undefined || clock.now() >= session.expiresAt) return undefined;
+  return { session, now: clock.now(), held: await heldBy(context, key, names) };
+}
+
+/**
+ * Ends a session. All its locks are void from that one write on; they are then swept, so that whoever waits for them is granted
+ * at once. False where it was over already.
+ */
+export async function endSession(context: LockContext, key: SessionKey): Promise<{ ended: boolean; released: number }> {
+  const { sessionStore, clock } = context;
+  const written = await sessionStore.end(key, clock.now());
+  const mine = written.applied || (written.perhapsMine && written.session?.ended?.how === 'ended');
+  if (!mine) return { ended: false, released: 0 };
+  const names = await sessionStore.locksOf(key);
+  const held = await heldBy(context, key, names);
+  const waitedFor = written.session?.waits.map(({ lock }) => lock) ?? [];
+  await sweepAll(
+    context,
+    [...new Set([...held.map(({ lock }) => lock), ...waitedFor])].map((name) => ({ namespace: key.namespace, name })),
+  );
+  return { ended: true, released: held.length };
+}
+
+/** The session's own leases on the named locks, whether or not the session is over. */
+async function heldBy(
+  { store }: LockContext,
+  { namespace, sessionId }: SessionKey,
+  names: readonly string[],
+): Promise<HeldLock[]> {
+  const states = await store.readMany(names.map((name) => ({ namespace, name })));
+  return names.flatMap((lock, index) =>
+    (states[index]?.holders ?? [])
+      .filter((holder) => holder.sessionId === sessionId)
+      .map(({ fence }) => ({ lock, fence })),
+  );
+}
+
+async function sweepAll(context: LockContext, keys: readonly LockKey[]): Promise<void> {
+  const rest = [...keys];
+  const sweepOn = async () => {
+    for (let key = rest.shift(); key !== undefined; key = rest.shift()) await apply(context, key, { kind: 'sweep' });
+  };
+  await Promise.all(Array.from({ length: Math.min(sweepsAtOnce, rest.length) }, sweepOn));
+}

@@ -1,0 +1,127 @@
+/**
+ * Deadlock among sessions. Pure.
+ *
+ * A session is stuck when none of its waits can come true even if everybody who is not stuck gives back all that they hold. So a
+ * semaphore with one holder that can still move is no deadlock, nor is a chain that ends in somebody who works, nor a plain lease,
+ * which ends by itself. A session that waits for what it holds itself is shared by several workers: the one that holds goes on, so
+ * that wait does not count.
+ */
+import type { Facts } from '../lock/commands.ts';
+import type { Holder, LockState, Waiter } from '../lock/state.ts';
+import { isLive, isPresent } from '../lock/validity.ts';
+
+export interface CycleStep {
+  readonly sessionId: string;
+  readonly owner: string;
+  readonly waitsFor: string;
+}
+
+/** One session's wait in a cycle, with what tells it from a later one. */
+export interface StuckWait extends CycleStep {
+  readonly leaseId: string;
+  readonly queuedAt: number;
+}
+
+type BoundHolder = Holder & { readonly sessionId: string };
+type BoundWaiter = Waiter & { readonly sessionId: string };
+
+interface Contended {
+  readonly name: string;
+  readonly limit: number;
+  readonly holders: readonly BoundHolder[];
+  readonly queue: readonly Waiter[];
+}
+
+const isBound = <T extends Holder | Waiter>(claim: T): claim is T & { readonly sessionId: string } =>
+  claim.sessionId !== undefined;
+
+const contentionOf = (name: string, state: LockState, facts: Facts): Contended => ({
+  name,
+  limit: state.limit,
+  holders: state.holders.filter((holder) => isLive(holder, facts)).filter(isBound),
+  queue: state.queue.filter((waiter) => isPresent(waiter, facts)),
+});
+
+/** The waiters whose sessions can't go on without their turn. */
+const dependents = ({ holders, queue }: Contended): BoundWaiter[] =>
+  queue.filter(isBound).filter((waiter) => !holders.some(({ sessionId }) => sessionId === waiter.sessionId));
+
+/** The sessions that can't move, among those that wait for the given locks. */
+export function stuckSessions(locks: ReadonlyMap<string, LockState>, facts: Facts): Set<string> {
+  const contended = [...locks].map(([name, state]) => contentionOf(name, state, facts));
+  const stuck = new Set(contended.flatMap(dependents).map(({ sessionId }) => sessionId));
+  for (let changed = true; changed; ) {
+    changed = false;
+    for (const lock of contended) {
+      for (const waiter of servable(lock, stuck)) {
+        if (waiter.sessionId !== undefined && stuck.delete(waiter.sessionId)) changed = true;
+      }
+    }
+  }
+  return stuck;
+}
+
+/** Who gets its turn once all who are not stuck have given back theirs: in order, up to the first that does not fit. */
+function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<string>): Waiter[] {
+  const served: Waiter[] = [];
+  const standing: { readonly sessionId: string; readonly permits: number }[] = holders.filter(({ sessionId }) =>
+    stuck.has(sessionId),
+  );
+  for (const waiter of queue) {
+    const inTheWay = standing.reduce((sum, { permits }) => sum + permits, 0);
+    if (inTheWay + waiter.permits > limit) break;
+    served.push(waiter);
+    if (isBound(waiter) && stuck.has(waiter.sessionId)) standing.push(waiter);
+  }
+  return served;
+}
+
+/** A cycle of stuck sessions through the given one, starting with it; undefined where there is none. */
+export function cycleThrough(
+  sessionId: string,
+  locks: ReadonlyMap<string, LockState>,
+  facts: Facts,
+): StuckWait[] | undefined {
+  const stuck = stuckSessions(locks, facts);
+  if (!stuck.has(sessionId)) return undefined;
+  const edges = [...locks].flatMap(([name, state]) => edgesOf(contentionOf(name, state, facts), stuck));
+  return shortestCycle(sessionId, edges);
+}
+
+interface Edge {
+  readonly wait: StuckWait;
+  readonly on: string;
+}
+
+/** A stuck waiter waits for the stuck holders, and for the stuck who are ahead of it. */
+function edgesOf(lock: Contended, stuck: ReadonlySet<string>): Edge[] {
+  const waiters = dependents(lock).filter(({ sessionId }) => stuck.has(sessionId));
+  return waiters.flatMap((waiter, index) => {
+    const { sessionId, owner, leaseId, queuedAt } = waiter;
+    const wait: StuckWait = { sessionId, owner, waitsFor: lock.name, leaseId, queuedAt };
+    const blockers = [...lock.holders.filter((holder) => stuck.has(holder.sessionId)), ...waiters.slice(0, index)];
+    return [...new Set(blockers.map((blocker) => blocker.sessionId))].map((on) => ({ wait, on }));
+  });
+}
+
+/** Breadth first, so that what is reported is as short as it can be. */
+function shortestCycle(start: string, edges: readonly Edge[]): StuckWait[] | undefined {
+  const seen = new Set<string>([start]);
+  const paths: { readonly at: string; readonly waits: readonly StuckWait[] }[] = [{ at: start, waits: [] }];
+  for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
+    for (const { wait, on } of edges) {
+      if (wait.sessionId !== path.at) continue;
+      if (on === start) return [...path.waits, wait];
+      if (seen.has(on)) continue;
+      seen.add(on);
+      paths.push({ at: on, waits: [...path.waits, wait] });
+    }
+  }
+  return undefined;
+}
+
+/** Exactly one gives way: who queued last, since it has waited least. Ties are broken by a value that all see alike. */
+export const youngest = (cycle: readonly StuckWait[]): StuckWait =>
+  cycle.reduce((young, wait) =>
+    wait.queuedAt > young.queuedAt || (wait.queuedAt === young.queuedAt && wait.leaseId > young.leaseId) ? wait : young,
+  );

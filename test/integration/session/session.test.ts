@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+const sessions = '/v1/test/sessions';
+const open = async (body: object = {}) => (await service.call('POST', sessions, body)).body.sessionId as string;
+const end = (id: string) => service.call('DELETE', `${sessions}/${id}`);
+const newLock = () => {
+  const name = randomUUID();
+  return { name, ...lockAt(service.call, name) };
+};
+async function queued(lock: ReturnType<typeof newLock>, depth: number): Promise<void> {
+  while ((await lock.inspect()).body.queueDepth < depth);
+}
+
+describe('a session', () => {
+  it('is created, kept alive, inspected and ended', async () => {
+    const created = await service.call('POST', sessions, { ttlMs: 5_000, owner: 'me' });
+    expect(created.status).toBe(201);
+    expect(created.body).toMatchObject({ ttlMs: 5_000, remainingMs: 5_000 });
+    const id = created.body.sessionId;
+    const kept = await service.call('POST', `${sessions}/${id}/keepalive`);
+    expect(kept.status).toBe(200);
+    expect(Date.parse(kept.body.expiresAt)).toBeGreaterThan(Date.parse(created.body.expiresAt));
+    const one = newLock();
+    const two = newLock();
+    const part = newLock();
+    const grants = [
+      await one.acquire({ sessionId: id }),
+      await two.acquire({ sessionId: id }),
+      await part.acquire({ sessionId: id, limit: 3 }),
+    ];
+    expect(grants.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(grants[0]?.body).toMatchObject({ sessionId: id });
+    expect(grants[0]?.body.remainingMs).toBeGreaterThan(0);
+    const inspected = await service.call('GET', `${sessions}/${id}`);
+    expect(inspected.status).toBe(200);
+    const locks = inspected.body.locks as { lock: string; fence: number }[];
+    expect(new Map(locks.map(({ lock, fence }) => [lock, fence]))).toEqual(
+      new Map([one, two, part].map(({ name }, index) => [name, grants[index]?.body.fence])),
+    );
+    expect((await end(id)).body).toEqual({ ended: true, released: 3 });
+    expect((await end(id)).body).toEqual({ ended: false });
+    expect((await service.call('POST', `${sessions}/${id}/keepalive`)).body.code).toBe('session-lost');
+    expect((await service.call('GET', `${sessions}/${id}`)).status).toBe(410);
+    for (const lock of [one, two, part])
+      expect((await lock.inspect()).body).toMatchObject({ state: 'free', holders: [] });
+  });
+
+  it('that ended frees its locks for those who wait, in well under a second, and can be used no more', async () => {
+    const id = await open({ ttlMs: 60_000, owner: 'leaver' });
+    const lock = newLock();
+    const leaseId = newLeaseId();
+    const first = await lock.acquire({ sessionId: id, leaseId });
+    const waiting = lock.acquire({ waitMs: 20_000, owner: 'heir' });
+    await queued(lock, 1);
+    const endedAt = Date.now();
+    await end(id);
+    const heir = await waiting;
+    expect(Date.now() - endedAt).toBeLessThan(1_000);
+    expect(heir.status).toBe(200);
+    expect(heir.body.fence).toBeGreaterThan(first.body.fence);
+    expect(await lock.renew({ leaseId })).toMatchObject({
+      status: 409,
+      body: { code: 'lease-lost', reason: 'session_lost' },
+    });
+    expect(await newLock().acquire({ sessionId: id })).toMatchObject({ status: 410, body: { code: 'session-lost' } });
+    expect((await lock.check(first.body.fence)).body.valid).toBe(false);
+  });
+
+  it('that is lost gives way at its end plus grace; its own waiting entries are never granted', async () => {
+    const id = await open({ ttlMs: 1_500, owner: 'lost' });
+    const [held, wanted] = [newLock(), newLock()];
+    const grant = await held.acquire({ sessionId: id });
+    const holder = newLeaseId();
+    await wanted.acquire({ leaseId: holder });
+    const dead = wanted.acquire({ sessionId: id, leaseId: newLeaseId(), waitMs: 20_000, owner: 'dead waiter' });
+    await queued(wanted, 1);
+    const behind = wanted.acquire({ waitMs: 20_000, owner: 'behind' });
+    await queued(wanted, 2);
+    const heir = await held.acquire({ waitMs: 20_000, owner: 'heir' });
+    expect(heir.status).toBe(200);
+    const lateMs = Date.now() - Date.parse(grant.body.expiresAt);
+    expect(lateMs).toBeGreaterThanOrEqual(lockLimits.graceMs);
+    expect(lateMs).toBeLessThan(lockLimits.graceMs + 1_000);
+    await wanted.release(holder);
+    expect((await behind).body).toMatchObject({ status: 'granted' });
+    expect((await wanted.inspect()).body.holders).toMatchObject([{ owner: 'behind' }]);
+    expect(await dead).toMatchObject({ status: 410, body: { code: 'session-lost' } });
+    expect((await service.call('POST', `${sessions}/${id}/keepalive`)).status).toBe(410);
+  });
+
+  it('keeps all its locks by one keepalive, and shows others only its owner and a public form of its id', async () => {
+    const id = await open({ ttlMs: 1_000, owner: 'keeper' });
+    const lock = newLock();
+    const leaseId = newLeaseId();
+    await lock.acquire({ sessionId: id, leaseId, owner: 'keeper' });
+    const until = Date.now() + 2_000;
+    while (Date.now() < until) {
+      expect((await service.call('POST', `${sessions}/${id}/keepalive`)).status).toBe(200);
+      expect((await lock.acquire()).body.code).toBe('lock-held');
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    const { body } = await lock.inspect();
+    expect(body.holders).toMatchObject([{ owner: 'keeper' }]);
+    expect(body.holders[0].sessionId).toMatch(/^[0-9a-f]{12}$/);
+    expect(JSON.stringify(body)).not.toContain(id);
+    expect((await lock.renew({ leaseId })).body).toMatchObject({ status: 'granted', sessionId: id });
+    expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok' });
+  });
+
+  it('refuses a lease of its own beside it, and a session that never was', async () => {
+    const id = await open();
+    expect((await newLock().acquire({ sessionId: id, leaseMs: 5_000 })).body.errors).toMatchObject([
+      { field: 'leaseMs' },
+    ]);
+    expect((await newLock().acquire({ sessionId: 'never-was' })).body.code).toBe('session-lost');
+    expect((await service.call('POST', sessions, { ttlMs: 10 })).status).toBe(400);
+  });
+});
+
+describe('a deadlock', () => {
+  const ring = async (size: number) => {
+    const members = await Promise.all(
+      Array.from({ length: size }, async (_, index) => ({
+        id: await open({ owner: `member ${index}` }),
+        lock: newLock(),
+        held: newLeaseId(),
+      })),
+    );
+    for (const { id, lock, held } of members) await lock.acquire({ sessionId: id, leaseId: held });
+    return members;
+  };
+
+  it.each([2, 3, 5])('in a ring of %i has one victim, soon, and the others are then served', async (size) => {
+    const members = await ring(size);
+    const startedAt = Date.now();
+    const waits = members.map(async ({ id }, index) => {
+      const wanted = members[(index + 1) % size]?.lock as ReturnType<typeof newLock>;
+      const answer = await wanted.acquire({
+        sessionId: id,
+        leaseId: newLeaseId(),
+        waitMs: 20_000,
+        owner: `member ${index}`,
+      });
+      // Whoever is refused gives up what it holds; whoever is granted works and ends.
+      await end(id);
+      return { ...answer, tookMs: Date.now() - startedAt };
+    });
+    const answers = await Promise.all(waits);
+    const victims = answers.filter(({ status }) => status === 409);
+    expect(victims).toHaveLength(1);
+    expect(victims[0]?.body.code).toBe('deadlock');
+    expect(victims[0]?.body.cycle).toHaveLength(size);
+    for (const step of victims[0]?.body.cycle ?? []) {
+      expect(step).toMatchObject({
+        sessionId: expect.stringMatching(/^[0-9a-f]{12}$/),
+        owner: expect.stringMatching(/^member \d$/),
+      });
+    }
+    expect(victims[0]?.tookMs).toBeLessThan(1_500);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(size - 1);
+  });
+
+  it('is not seen where a chain has an end, nor where two share one session', async () => {
+    const members = await ring(4);
+    const waits = members
+      .slice(0, 3)
+      .map(({ id }, index) =>
+        members[index + 1]?.lock.acquire({ sessionId: id, leaseId: newLeaseId(), waitMs: 20_000 }),
+      );
+    const last = members[3];
+    await queued(last?.lock as ReturnType<typeof newLock>, 1);
+    const worker = last?.lock.acquire({ sessionId: last.id, leaseId: newLeaseId(), waitMs: 20_000 });
+    await queued(last?.lock as ReturnType<typeof newLock>, 2);
+    await last?.lock.release(last.held);
+    const answers = [];
+    for (let index = 2; index >= 0; index--) {
+      const answer = await waits[index];
+      answers.push(answer?.status);
+      await end(members[index]?.id as string);
+      if (index === 2) expect((await worker)?.status).toBe(200);
+    }
+    expect(answers).toEqual([200, 200, 200]);
+  });
+});
