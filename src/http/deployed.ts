@@ -1,8 +1,6 @@
-import { systemLockContext } from '../service/system.ts';
 import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
-import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
 import type { Service } from './service.ts';
-import { version } from './version.ts';
+import { serviceOn } from './wiring.ts';
 
 /** What a deployed function is told by its environment. */
 export interface Environment {
@@ -24,21 +22,13 @@ const integerVariable = (env: Environment, name: string): number | undefined => 
 
 /** The service as it runs in a Lambda function: many processes, so each waiter looks for itself. */
 export function deployedService(env: Environment): Service {
-  const tableName = requireVariable(env, 'HOLDFAST_TABLE');
   const client = createDynamoDBClient({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
-  const retentionMs = integerVariable(env, 'HOLDFAST_RETENTION_MS');
-  const pollMs = integerVariable(env, 'HOLDFAST_POLL_MS');
-  const store = new DynamoDBLockStore({
+  return serviceOn({
     client: documentClient(client),
-    tableName,
-    ...(retentionMs === undefined ? {} : { retentionMs }),
-  });
-  return {
-    locks: systemLockContext({ store, alone: false, ...(pollMs === undefined ? {} : { pollMs }) }),
-    probe: async () => {
-      await store.read({ namespace: 'health', name: 'probe' });
-    },
+    tableName: requireVariable(env, 'HOLDFAST_TABLE'),
+    alone: false,
     engine: 'dynamodb',
-    version,
-  };
+    pollMs: integerVariable(env, 'HOLDFAST_POLL_MS'),
+    retentionMs: integerVariable(env, 'HOLDFAST_RETENTION_MS'),
+  });
 }

@@ -37,6 +37,7 @@ function operate(service: Service, request: Request): Promise<Reply> {
 }
 
 function toAnswer(reply: Reply, event: APIGatewayProxyEventV2, type = 'application/json'): Answer {
+  const text = reply.text ?? (reply.body === undefined ? undefined : JSON.stringify(reply.body));
   return {
     statusCode: reply.status,
     headers: {
@@ -46,7 +47,7 @@ function toAnswer(reply: Reply, event: APIGatewayProxyEventV2, type = 'applicati
       ...reply.headers,
       ...retryAfter(reply.body),
     },
-    ...(reply.body === undefined ? {} : { body: JSON.stringify(reply.body) }),
+    ...(text === undefined ? {} : { body: text }),
   };
 }
 

@@ -1,5 +1,22 @@
 import { z } from 'zod';
+import { historyQuery } from './history.ts';
+import {
+  acquireManyBody,
+  grantedMany,
+  releasedMany,
+  releaseManyBody,
+  renewManyBody,
+  waitingMany,
+} from './multi-schemas.ts';
 import { problemTypes } from './problems.ts';
+import {
+  deleteRecordHeaders,
+  getRecordHeaders,
+  putRecordBody,
+  putRecordHeaders,
+  recordShown,
+  recordWritten,
+} from './record-schemas.ts';
 import * as responses from './responses.ts';
 import { type Operation, type Route, routes } from './routes.ts';
 import {
@@ -12,6 +29,7 @@ import {
   resourceName,
   revokeBody,
 } from './schemas.ts';
+import { createSessionBody, endedSession, inspectedSession, nothingBody, openSession } from './session-schemas.ts';
 
 interface Description {
   readonly summary: string;
@@ -20,6 +38,8 @@ interface Description {
   readonly headers?: z.ZodObject;
   /** By status; what is missing here is a problem. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** Answers without a body, by status, each with its meaning. */
+  readonly bareAnswers?: Readonly<Record<number, string>>;
 }
 
 /** Each operation with the very schemas that check its requests. */
@@ -38,6 +58,11 @@ const descriptions: Record<Operation, Description> = {
     query: checkQuery,
     answers: { 200: responses.checked },
   },
+  lockHistory: {
+    summary: 'What happened to a lock in the last seven days, newest first.',
+    query: historyQuery,
+    answers: { 200: responses.history },
+  },
   acquireLock: {
     summary:
       'Takes a lock, or waits for it. Repeat the same request, with the same leaseId, to go on waiting or after a lost answer.',
@@ -54,6 +79,51 @@ const descriptions: Record<Operation, Description> = {
     summary: "Ends somebody else's lease by its fence.",
     body: revokeBody,
     answers: { 200: responses.revoked },
+  },
+  acquireLocks: {
+    summary: 'Takes several locks, all or nothing, each with its own fence.',
+    body: acquireManyBody,
+    answers: { 200: grantedMany, 202: waitingMany },
+  },
+  renewLocks: {
+    summary: 'Extends several leases, all or nothing.',
+    body: renewManyBody,
+    answers: { 200: grantedMany },
+  },
+  releaseLocks: {
+    summary: 'Gives back several leases, each for itself.',
+    body: releaseManyBody,
+    answers: { 200: releasedMany },
+  },
+  createSession: {
+    summary: 'Opens a session. Locks taken under it live as long as it does.',
+    body: createSessionBody,
+    answers: { 201: openSession },
+  },
+  getSession: { summary: 'Shows a session and the locks that it holds.', answers: { 200: inspectedSession } },
+  endSession: { summary: 'Ends a session: all its locks are void in that one write.', answers: { 200: endedSession } },
+  keepSessionAlive: {
+    summary: 'Keeps a session, and with it all its locks, alive.',
+    body: nothingBody,
+    answers: { 200: openSession },
+  },
+  getRecord: {
+    summary: 'Reads a record. Its version is also in ETag.',
+    headers: getRecordHeaders,
+    answers: { 200: recordShown },
+    bareAnswers: { 304: 'The record still has a version that If-None-Match names.' },
+  },
+  putRecord: {
+    summary:
+      'Creates or replaces a record, by compare-and-swap: If-Match or If-None-Match is required, and Fence-Token once the record has a floor.',
+    headers: putRecordHeaders,
+    body: putRecordBody,
+    answers: { 200: recordWritten, 201: recordWritten },
+  },
+  deleteRecord: {
+    summary: 'Deletes a record, by compare-and-swap. Version and floor go on where it is created again.',
+    headers: deleteRecordHeaders,
+    answers: { 200: recordWritten },
   },
 };
 
@@ -85,7 +155,7 @@ const pathParameters = (path: string): Json[] =>
   }));
 
 function describeOperation(route: Route): Json {
-  const { summary, body, query, headers, answers } = descriptions[route.operation as Operation];
+  const { summary, body, query, headers, answers, bareAnswers = {} } = descriptions[route.operation as Operation];
   return {
     operationId: route.operation,
     summary,
@@ -99,6 +169,7 @@ function describeOperation(route: Route): Json {
           { description: 'Success.', ...content('application/json', jsonSchema(schema, 'output')) },
         ]),
       ),
+      ...Object.fromEntries(Object.entries(bareAnswers).map(([status, description]) => [status, { description }])),
       default: {
         description: 'A problem.',
         ...content('application/problem+json', { $ref: '#/components/schemas/Problem' }),

@@ -105,5 +105,7 @@ export function parseJson(json: string): unknown {
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
+  /** JSON text that is sent as it is, in place of `body`: for what must not change by being parsed and written again. */
+  readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -75,6 +75,30 @@ export const listed = z.object({
   cursor: z.string().optional(),
 });
 
+export const history = z.object({
+  events: z.array(
+    z.object({
+      at: instant,
+      type: z.enum([
+        'queued',
+        'granted',
+        'released',
+        'expired',
+        'revoked',
+        'wait-cancelled',
+        'wait-timeout',
+        'session-lost',
+      ]),
+      fence,
+      owner: z.string(),
+      heldMs: ms.optional(),
+      waitedMs: ms.optional(),
+      reason: z.string().optional(),
+    }),
+  ),
+  cursor: z.string().optional(),
+});
+
 export const health = z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() });
 
 export const problem = z
@@ -92,5 +116,7 @@ export const problem = z
     waitedMs: ms.optional(),
     reason: z.enum(['expired', 'released', 'revoked', 'not_owner', 'session_lost']).optional(),
     limit: z.int().optional(),
+    version: z.int().nullable().optional(),
+    fenceFloor: z.int().optional(),
   })
   .describe('RFC 9457, with a code and what belongs to it.');

@@ -38,9 +38,14 @@ function toFieldErrors(issue: z.core.$ZodIssue, input: unknown, where: string): 
 }
 
 function show(value: unknown, field: string | undefined): string {
-  if (typeof value === 'string' && field !== undefined && secretFields.has(field))
-    return `a string of ${value.length} characters`;
-  return clip(JSON.stringify(value) ?? String(value));
+  if (typeof value === 'string') {
+    return field !== undefined && secretFields.has(field)
+      ? `a string of ${value.length} characters`
+      : clip(JSON.stringify(value));
+  }
+  // What is inside is not shown: it may be nested deeper than the stack is, and it is not what was wrong.
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 const clip = (shown: string): string => (shown.length <= shownLengthMax ? shown : `${shown.slice(0, shownLengthMax)}…`);

@@ -5,18 +5,20 @@ import { createHttpHandler } from '../http/handler.ts';
 import type { ServiceLog } from '../http/logger.ts';
 import { routes } from '../http/routes.ts';
 import type { Service } from '../http/service.ts';
-import { version } from '../http/version.ts';
+import { createWebsocketHandler } from '../http/websocket.ts';
+import { serviceOn } from '../http/wiring.ts';
 import { lockChangeOf } from '../notify/lock-change.ts';
 import { announce } from '../service/context.ts';
-import { systemLockContext } from '../service/system.ts';
 import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
-import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
+import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
+import { createNotifications, type Notifications } from './notifications.ts';
 import type { LocalOptions } from './options.ts';
 import { fileCheckpoints, memoryCheckpoints, type Pump, startPump } from './pump.ts';
 import { StartError } from './start-error.ts';
 import { ensureTable } from './table.ts';
+import type { WebsocketOptions } from './websocket.ts';
 
 export interface Running {
   readonly url: string;
@@ -42,25 +44,32 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
   const client = createDynamoDBClient(address);
   const streamArn = await ensureTable(client, options.table);
-  const store = new DynamoDBLockStore({ client: documentClient(client), tableName: options.table });
-  const service: Service = {
-    locks: systemLockContext({ store, alone: true, pollMs: options.pollMs }),
-    probe: async () => {
-      await store.read({ namespace: 'health', name: 'probe' });
-    },
+  const documents = documentClient(client);
+  const service = serviceOn({
+    client: documents,
+    tableName: options.table,
+    alone: true,
     engine: engine.name,
-    version,
-  };
-  const pump = startStreamPump(service, { streamArn, options, address, log });
-  const gateway = await openGateway(service, options, log).catch(async (error: unknown) => {
+    pollMs: options.pollMs,
+  });
+  const connections = createConnections();
+  const { locks } = service;
+  const { table: tableName, region, eventsUrl, tasksUrl } = options;
+  const told = { tableName, region, eventsUrl, tasksUrl, connections, log };
+  const notifications = createNotifications({ locks, client: documents, ...told });
+  const pump = startStreamPump(service, { streamArn, options, address, log, notifications });
+  const websocket = { handler: createWebsocketHandler(notifications.watchers, log), connections };
+  const gateway = await openGateway(service, options, log, websocket).catch(async (error: unknown) => {
     await pump.stop();
     throw error;
   });
   await pump.ready;
+  notifications.start();
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     await gateway.close();
     await pump.stop();
+    await notifications.stop();
     client.destroy();
     await engine.stop();
   };
@@ -75,10 +84,15 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   };
 }
 
-async function openGateway(service: Service, options: LocalOptions, log: ServiceLog): Promise<Gateway> {
+async function openGateway(
+  service: Service,
+  options: LocalOptions,
+  log: ServiceLog,
+  websocket: WebsocketOptions,
+): Promise<Gateway> {
   const { host, port, token } = options;
   try {
-    return await startGateway({ host, port, token, routes, handler: createHttpHandler(service, log) });
+    return await startGateway({ host, port, token, routes, handler: createHttpHandler(service, log), websocket });
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'EADDRINUSE')
@@ -96,9 +110,10 @@ interface PumpSetting {
   readonly options: LocalOptions;
   readonly address: Parameters<typeof createDynamoDBClient>[0];
   readonly log: ServiceLog;
+  readonly notifications: Notifications;
 }
 
-function startStreamPump(service: Service, { streamArn, options, address, log }: PumpSetting): Pump {
+function startStreamPump(service: Service, { streamArn, options, address, log, notifications }: PumpSetting): Pump {
   const { endpoint, region, credentials } = address;
   const client = new DynamoDBStreamsClient({
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -108,7 +123,10 @@ function startStreamPump(service: Service, { streamArn, options, address, log }:
   return startPump({
     client,
     streamArn,
-    handler: (event) => wakeWaiters(service, event),
+    handler: (event) => {
+      wakeWaiters(service, event);
+      return notifications.handler(event);
+    },
     checkpoints: options.memory
       ? memoryCheckpoints()
       : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
@@ -119,10 +137,13 @@ function startStreamPump(service: Service, { streamArn, options, address, log }:
 }
 
 /** A release in another process rings here: the stream shows what it wrote. */
-function wakeWaiters(service: Service, event: DynamoDBStreamEvent): Promise<void> {
+function wakeWaiters(service: Service, event: DynamoDBStreamEvent): void {
   for (const record of event.Records) {
-    const change = lockChangeOf(record);
-    if (change !== undefined) announce(service.locks, change.key, change.after);
+    try {
+      const change = lockChangeOf(record);
+      if (change !== undefined) announce(service.locks, change.key, change.after);
+    } catch {
+      // The notifier, which reads the same records, reports one that can't be read.
+    }
   }
-  return Promise.resolve();
 }

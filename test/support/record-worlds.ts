@@ -7,7 +7,7 @@ import { epochMs } from '../../src/time/clock.ts';
 export const recordTime = epochMs(1_800_000_000_000);
 
 /** Few ids, values and fences, so that writes meet, repeat and contradict each other. */
-const writeIds = ['write-a-0000000000', 'write-b-0000000000', 'write-c-0000000000', 'write-d-0000000000'];
+const writeIds = Array.from({ length: 8 }, (_, index) => `write-${index}-of-eight-000`);
 const values = ['1', '"two"', '{"a":[1,2]}'];
 const fences = [undefined, undefined, 5, 6, 7];
 
@@ -46,22 +46,29 @@ export const recordCommands: fc.Arbitrary<RecordCommand> = fc.oneof(
       .map((put): Put => withoutNoFence(put)),
   },
   {
-    weight: 1,
+    weight: 2,
     arbitrary: fc
       .record({ kind: fc.constant('delete' as const), expects: present, ...named })
       .map((deletion): Delete => withoutNoFence(deletion)),
   },
 );
 
-/** A write that fits what is there, so that worlds get further than their first refusal. */
-export const fitting = (state: RecordState, command: RecordCommand): RecordCommand => {
-  if (command.expects.kind !== 'version' || state.value === null) return command;
-  return { ...command, expects: { kind: 'version', version: state.version } };
-};
+/** What a writer would send that has read the record and holds its lock, so that worlds get further than their first refusal. */
+export function fitting(state: RecordState, command: RecordCommand): RecordCommand {
+  const { floor, version, value } = state;
+  const held = floor === null ? command : { ...command, fence: Math.max(floor, command.fence ?? floor) };
+  if (held.kind === 'put' && value === null) return { ...held, expects: { kind: 'absent' } };
+  if (value === null || held.expects.kind === 'present') return held;
+  return { ...held, expects: { kind: 'version', version } };
+}
 
 /** States that a record can really get into, and a command to meet them: random, fitting, or a repetition of the last write. */
 export const recordWorlds: fc.Arbitrary<{ state: RecordState; command: RecordCommand }> = fc
-  .tuple(fc.array(recordCommands, { maxLength: 7 }), recordCommands, fc.constantFrom('random', 'fitting', 'repeated'))
+  .tuple(
+    fc.array(recordCommands, { maxLength: 7, size: 'max' }),
+    recordCommands,
+    fc.constantFrom('random', 'fitting', 'repeated'),
+  )
   .map(([taken, command, choice]) => {
     let state = unwrittenRecord;
     let last = command;

@@ -1,0 +1,47 @@
+import { styleText } from 'node:util';
+
+export type Actor = 'A' | 'B';
+
+/** Where the story is told. Colours are for a terminal: a pipe gets none, nor does who sets NO_COLOR. */
+export class Timeline {
+  readonly #stream: NodeJS.WriteStream;
+  readonly #now: () => number;
+  #startedMs: number;
+
+  constructor(stream: NodeJS.WriteStream, now: () => number = () => performance.now()) {
+    this.#stream = stream;
+    this.#now = now;
+    this.#startedMs = now();
+  }
+
+  /** Begins an act, and its time with it. */
+  act(number: number, title: string, explanation: string): void {
+    this.#startedMs = this.#now();
+    this.#print('', this.#styled('bold', `${number}. ${title}`), this.#styled('dim', `   ${explanation}`), '');
+  }
+
+  /** One step of a worker, with what the service answered. */
+  step(actor: Actor, text: string, answer = ''): void {
+    const seconds = `${((this.#now() - this.#startedMs) / 1000).toFixed(2)} s`;
+    const who = this.#styled(actor === 'A' ? 'cyan' : 'magenta', actor);
+    const shown = answer === '' ? '' : `  ${this.#styled('dim', `→ ${answer}`)}`;
+    this.#print(`   ${this.#styled('dim', seconds.padStart(7))}  ${who}  ${text}${shown}`);
+  }
+
+  verdict(kind: 'good' | 'bad', text: string): void {
+    const [colour, mark] = kind === 'good' ? (['green', '✔'] as const) : (['red', '✘'] as const);
+    this.#print('', `   ${this.#styled([colour, 'bold'], `${mark} ${text}`)}`);
+  }
+
+  paragraph(...lines: string[]): void {
+    this.#print('', ...lines);
+  }
+
+  #styled(format: Parameters<typeof styleText>[0], text: string): string {
+    return styleText(format, text, { stream: this.#stream });
+  }
+
+  #print(...lines: string[]): void {
+    this.#stream.write(`${lines.join('\n')}\n`);
+  }
+}

@@ -1,0 +1,85 @@
+/** What record requests carry and what they are answered: checks them, and is published in the OpenAPI document. */
+import { z } from 'zod';
+import type { Expectation } from '../record/commands.ts';
+import { recordLimits } from '../record/limits.ts';
+import { integerText } from './schemas.ts';
+
+/** Only published: the value is cut out of the body's text, since parsing would change it. */
+export const putRecordBody = z
+  .strictObject({ value: z.unknown() })
+  .describe(
+    `The value is any JSON of at most ${recordLimits.valueBytesMax} bytes, and is kept as the text that it came as.`,
+  );
+
+const oneVersion = 'must be one version in quotation marks, such as "7", or *';
+
+/** Weak tags can't match here (RFC 9110, 13.1.1), and a list would be no compare-and-swap: both are refused by name. */
+const ifMatch = z
+  .string()
+  .refine((tag) => !tag.includes(','), `${oneVersion}, and not several`)
+  .refine((tag) => !/^W\//.test(tag), `${oneVersion}; W/ marks a weak tag, which a proxy may have made of it`)
+  .refine((tag) => tag.includes(',') || /^W\//.test(tag) || tag === '*' || isVersionTag(tag), oneVersion)
+  .transform(
+    (tag): Expectation => (tag === '*' ? { kind: 'present' } : { kind: 'version', version: Number(tag.slice(1, -1)) }),
+  )
+  .describe('The version that this write replaces, in quotation marks; or *: any, but there must be one.');
+
+const isVersionTag = (tag: string): boolean =>
+  /^"(0|[1-9]\d{0,15})"$/.test(tag) && Number(tag.slice(1, -1)) <= recordLimits.versionMax;
+
+const ifNoneMatch = z
+  .literal('*', { error: 'must be * on a write: a version to be replaced goes into If-Match' })
+  .transform((): Expectation => ({ kind: 'absent' }))
+  .describe('There must be no record.');
+
+const fenceToken = integerText(
+  1,
+  Number.MAX_SAFE_INTEGER,
+  'The fence of the lock that guards the record. Refused below the highest that was accepted; required once there is one.',
+);
+
+const writeId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{16,128}$/, 'must be 16 to 128 of A-Z, a-z, 0-9, _ and -')
+  .describe('Names this write, so that repeating it after a lost answer gives the same answer. New for each write.');
+
+const shared = { 'If-Match': ifMatch.optional(), 'Fence-Token': fenceToken.optional(), 'Write-Id': writeId.optional() };
+
+export const putRecordHeaders = z.object({ ...shared, 'If-None-Match': ifNoneMatch.optional() }).check((check) => {
+  if (check.value['If-Match'] === undefined || check.value['If-None-Match'] === undefined) return;
+  const message = 'is not allowed together with If-Match: a record can not both exist and not exist';
+  check.issues.push({ code: 'custom', input: '*', path: ['If-None-Match'], message });
+});
+
+export const deleteRecordHeaders = z.object({
+  ...shared,
+  'If-None-Match': z.never({ error: 'is not allowed: what is deleted must exist, so use If-Match' }).optional(),
+});
+
+const entityTag = /(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"/;
+const entityTags = new RegExp(`^${entityTag.source}(?:[ \\t]*,[ \\t]*${entityTag.source})*$`);
+
+/** Compared weakly (RFC 9110, 13.1.2), so a tag that a proxy made weak still saves the transfer. */
+export const getRecordHeaders = z.object({
+  'If-None-Match': z
+    .string()
+    .refine((tags) => tags === '*' || entityTags.test(tags), 'must be * or a list of entity tags such as "7", "8"')
+    .transform((tags) =>
+      tags === '*' ? '*' : [...tags.matchAll(new RegExp(entityTag, 'g'))].map(([, tag]) => tag ?? ''),
+    )
+    .optional()
+    .describe('Versions that the caller has: 304, without a body, where the record still has one of them.'),
+});
+
+const version = z.int().min(1).describe('Rises by one with every write, deletions included.');
+const fence = z
+  .int()
+  .min(1)
+  .nullable()
+  .describe('The floor: the highest fence that was accepted. Null before the first.');
+
+export const recordWritten = z.object({ key: z.string(), version, fence, updatedAt: z.iso.datetime() });
+
+export const recordShown = recordWritten.extend({
+  value: z.unknown().describe('The JSON text that was put, as it was put.'),
+});

@@ -1,0 +1,9 @@
+/** Every bound of a record, with its reason. */
+export const recordLimits = {
+  /** Bytes of the value's JSON text. DynamoDB takes items up to 400 KiB; this leaves room for the key and what comes later. */
+  valueBytesMax: 256 * 1024,
+  /** Bytes of a request around the value: `{"value":…}`, with room for a sender that indents. */
+  wrappingBytesMax: 1024,
+  /** Versions rise by one per write: at DynamoDB's 1,000 writes a second to an item, this lasts for 285,000 years. */
+  versionMax: Number.MAX_SAFE_INTEGER,
+} as const;

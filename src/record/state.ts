@@ -1,0 +1,28 @@
+import { type EpochMs, epochMs } from '../time/clock.ts';
+
+export type WrittenHow = 'created' | 'replaced' | 'deleted';
+
+/** Everything about one record: one item, so that every write is one atomic step. */
+export interface RecordState {
+  /** Raised by one with every write, deletions included. It never restarts. Zero: never written. */
+  readonly version: number;
+  /** The value's JSON text, exactly as it came. Null: there is no record, because it was deleted or never written. */
+  readonly value: string | null;
+  /** The highest fence that was accepted. It never falls, not even by a deletion. Null: no write has carried one. */
+  readonly floor: number | null;
+  /** The write that made this version, so that its repetition after a lost answer is recognised. Null: never written. */
+  readonly lastWrite: { readonly id: string; readonly how: WrittenHow } | null;
+  /** When this version was written, by the writer's clock. It tells people, and decides nothing. */
+  readonly updatedAt: EpochMs;
+}
+
+export const unwrittenRecord: RecordState = {
+  version: 0,
+  value: null,
+  floor: null,
+  lastWrite: null,
+  updatedAt: epochMs(0),
+};
+
+/** The version that a caller may name: none where there is no record, though a tombstone keeps counting. */
+export const versionInForce = ({ value, version }: RecordState): number | null => (value === null ? null : version);

@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import type { RecordCommand } from '../../../src/record/commands.ts';
+import { decide } from '../../../src/record/decide.ts';
+import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+import { deleteOf, putOf, recordTime } from '../../support/record-worlds.ts';
+
+let writes = 0;
+const newWriteId = () => {
+  writes += 1;
+  return `write-${String(writes).padStart(16, '0')}`;
+};
+
+/** Applies each command in turn; each must be accepted, and each is a write of its own. */
+const having = (...commands: RecordCommand[]): RecordState =>
+  commands.reduce<RecordState>((state, command) => {
+    const { next, answer } = decide(state, { ...command, writeId: newWriteId() }, recordTime);
+    expect(answer.kind).toBe('written');
+    return next;
+  }, unwrittenRecord);
+
+const at = (version: number) => ({ kind: 'version', version }) as const;
+const create = putOf();
+
+describe('put', () => {
+  it('creates version 1 where there is no record', () => {
+    const { next, answer } = decide(unwrittenRecord, putOf({ value: '{"a":1}' }), recordTime);
+    expect(answer).toEqual({ kind: 'written', how: 'created' });
+    expect(next).toEqual({
+      version: 1,
+      value: '{"a":1}',
+      floor: null,
+      lastWrite: { id: create.writeId, how: 'created' },
+      updatedAt: recordTime,
+    });
+  });
+
+  it('replaces the version that it names and raises it by one', () => {
+    const { next, answer } = decide(
+      having(create),
+      putOf({ expects: at(1), value: '2', writeId: newWriteId() }),
+      recordTime,
+    );
+    expect(answer).toEqual({ kind: 'written', how: 'replaced' });
+    expect(next).toMatchObject({ version: 2, value: '2' });
+  });
+
+  it('replaces any version where it names none, but needs one', () => {
+    const put = putOf({ expects: { kind: 'present' }, writeId: newWriteId() });
+    expect(decide(having(create), put, recordTime).next.version).toBe(2);
+    expect(decide(unwrittenRecord, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: null });
+  });
+
+  it.each([0, 1, 3])(
+    'refuses version %i where 2 is in force, changes nothing and names the one in force',
+    (version) => {
+      const before = having(create, putOf({ expects: at(1) }));
+      const { next, answer } = decide(before, putOf({ expects: at(version) }), recordTime);
+      expect(answer).toEqual({ kind: 'version-mismatch', version: 2 });
+      expect(next).toBe(before);
+    },
+  );
+
+  it('does not create what exists', () => {
+    expect(decide(having(create), create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 1 });
+  });
+});
+
+describe('a fence', () => {
+  const fenced = (fence: number) => putOf({ expects: { kind: 'present' }, fence, writeId: newWriteId() });
+  const guarded = having(create, fenced(7));
+
+  it('becomes the floor with the first write that carries one', () => {
+    expect(guarded.floor).toBe(7);
+  });
+
+  it('is accepted when equal, since one holder may write many times, and when higher', () => {
+    expect(decide(guarded, fenced(7), recordTime).next).toMatchObject({ version: 3, floor: 7 });
+    expect(decide(guarded, fenced(9), recordTime).next).toMatchObject({ version: 3, floor: 9 });
+  });
+
+  it('is refused below the floor', () => {
+    const { next, answer } = decide(guarded, fenced(6), recordTime);
+    expect(answer).toEqual({ kind: 'stale-fence', floor: 7 });
+    expect(next).toBe(guarded);
+  });
+
+  it('is required once there is a floor', () => {
+    const bare = putOf({ expects: { kind: 'present' } });
+    expect(decide(guarded, bare, recordTime).answer).toEqual({ kind: 'fence-required' });
+    expect(decide(guarded, deleteOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
+  });
+
+  it('is judged before the version: who is stale in both is told that it lost the lock', () => {
+    const stale = putOf({ expects: at(1), fence: 6 });
+    expect(decide(guarded, stale, recordTime).answer).toEqual({ kind: 'stale-fence', floor: 7 });
+  });
+
+  it('does not excuse a stale version', () => {
+    const put = putOf({ expects: at(1), fence: 8 });
+    expect(decide(guarded, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 2 });
+  });
+});
+
+describe('delete', () => {
+  const deleted = having(putOf({ fence: 5 }), deleteOf({ expects: at(1), fence: 6 }));
+
+  it('leaves a tombstone that keeps counting and keeps the floor', () => {
+    expect(deleted).toMatchObject({ version: 2, value: null, floor: 6 });
+  });
+
+  it('counts as no record', () => {
+    expect(decide(deleted, deleteOf({ fence: 6 }), recordTime).answer).toEqual({
+      kind: 'version-mismatch',
+      version: null,
+    });
+    const put = putOf({ expects: at(2), fence: 6 });
+    expect(decide(deleted, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: null });
+  });
+
+  it('lets a record be created again, above every earlier version and under the same floor', () => {
+    expect(decide(deleted, putOf({ fence: 6 }), recordTime).next).toMatchObject({ version: 3, floor: 6 });
+    expect(decide(deleted, putOf({ fence: 5 }), recordTime).answer).toEqual({ kind: 'stale-fence', floor: 6 });
+    expect(decide(deleted, putOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
+  });
+});
+
+describe('a repeated write', () => {
+  const later = epochMs(recordTime + 60_000);
+  const steps: [string, RecordState, RecordCommand][] = [
+    ['create', unwrittenRecord, putOf({ fence: 3 })],
+    ['replace by version', having(create), putOf({ expects: at(1), value: '2' })],
+    ['replace any', having(create), putOf({ expects: { kind: 'present' }, value: '2' })],
+    ['delete', having(create), deleteOf({ expects: at(1) })],
+  ];
+
+  it.each(steps)('gets the answer of the first and changes nothing: %s', (_, before, command) => {
+    const first = decide(before, command, recordTime);
+    const second = decide(first.next, command, later);
+    expect(second.answer).toEqual(first.answer);
+    expect(second.next).toBe(first.next);
+  });
+
+  it('is no longer known once a later write has replaced it', () => {
+    const first = decide(unwrittenRecord, create, recordTime).next;
+    const replaced = decide(first, putOf({ expects: at(1), writeId: newWriteId() }), recordTime).next;
+    expect(decide(replaced, create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 2 });
+  });
+
+  const put = putOf({ expects: at(1), value: '2', fence: 3 });
+  const inForce = decide(having(create), put, recordTime).next;
+  const others: [string, RecordCommand][] = [
+    ['value', { ...put, value: '3' }],
+    ['value, by as much as a space', { ...put, value: '2 ' }],
+    ['version', { ...put, expects: at(2) }],
+    ['fence', { ...put, fence: 4 }],
+    ['kind', deleteOf({ expects: at(1), fence: 3, writeId: put.writeId })],
+    ['expectation', { ...put, expects: { kind: 'absent' } }],
+  ];
+
+  it.each(others)('is refused where it is another write with the same id: another %s', (_, other) => {
+    const { next, answer } = decide(inForce, other, later);
+    expect(answer).toEqual({ kind: 'write-id-reused' });
+    expect(next).toBe(inForce);
+  });
+});
