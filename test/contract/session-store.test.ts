@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { serviceOn } from '../../src/http/wiring.ts';
+import { acquire } from '../../src/service/acquire.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { acquireAll } from '../../src/service/multi.ts';
+import { createSession, endSession, keepAlive } from '../../src/service/sessions.ts';
+import { decideSession, type SessionCommand } from '../../src/session/decide.ts';
+import type { SessionState } from '../../src/session/state.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import type { SessionStore } from '../../src/store/session-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { freshTable } from '../support/engine.ts';
+import { startOfTime } from '../support/lock-worlds.ts';
+import { countRequests, type RequestCount } from '../support/request-count.ts';
+
+const adapters: [string, () => Promise<SessionStore>][] = [
+  ['memory', () => Promise.resolve(new MemorySessionStore())],
+  [
+    'DynamoDB',
+    async () => {
+      const { client, tableName } = await freshTable();
+      return new DynamoDBSessionStore({ client: documentClient(client), tableName });
+    },
+  ],
+];
+
+const graceMs = 250;
+const newSession = (): SessionState => ({
+  sessionId: randomUUID(),
+  owner: 'me',
+  ttlMs: 10_000,
+  createdAt: startOfTime,
+  expiresAt: epochMs(startOfTime + 10_000),
+  waits: [],
+});
+
+describe.each(adapters)('the session store in %s', (_name, open) => {
+  let store: SessionStore;
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  const run = (sessionId: string, { kind }: SessionCommand, now: number) => {
+    const key = { namespace: 'contract', sessionId };
+    const at = epochMs(now);
+    if (kind === 'keepalive') return store.keepAlive(key, at);
+    if (kind === 'end') return store.end(key, at);
+    return store.bury(key, at, epochMs(now - graceMs));
+  };
+
+  it('does what the rules say, whatever order the commands come in', async () => {
+    const commands = fc.array(
+      fc.record({
+        kind: fc.constantFrom('keepalive' as const, 'keepalive' as const, 'end' as const, 'bury' as const),
+        afterMs: fc.constantFrom(0, 5_000, 9_999, 10_000, 10_249, 10_250, 60_000),
+      }),
+      { maxLength: 6 },
+    );
+    await fc.assert(
+      fc.asyncProperty(commands, async (history) => {
+        const session = newSession();
+        await store.create('contract', session);
+        let expected: SessionState | undefined = session;
+        let now: number = startOfTime;
+        for (const { kind, afterMs } of history) {
+          now += afterMs;
+          const { next } = decideSession(expected, { kind }, { now: epochMs(now), graceMs });
+          const written = await run(session.sessionId, { kind }, now);
+          expect(written.applied).toBe(next !== expected);
+          expect(written.session).toEqual(next);
+          expected = next;
+        }
+        expect(await store.read('contract', [session.sessionId, 'never-was'])).toEqual([expected, undefined]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('creates an id once', async () => {
+    const session = newSession();
+    expect((await store.create('contract', session)).applied).toBe(true);
+    expect(await store.create('contract', { ...session, owner: 'another' })).toMatchObject({ applied: false, session });
+  });
+
+  it('notes what a session waits for while it lives, and forgets only its own note', async () => {
+    const session = newSession();
+    const key = { namespace: 'contract', sessionId: session.sessionId };
+    await store.create('contract', session);
+    const [one, two] = [
+      { lock: 'l:1', leaseId: 'lease-1' },
+      { lock: 'l:2', leaseId: 'lease-2' },
+    ];
+    await store.noteWait(key, one);
+    const noted = await store.noteWait(key, two);
+    expect(noted.session?.waits).toEqual(expect.arrayContaining([one, two]));
+    await store.forgetWait(key, { lock: 'l:1', leaseId: 'somebody else' });
+    await store.forgetWait(key, two);
+    expect((await store.read('contract', [session.sessionId]))[0]?.waits).toEqual([one]);
+    await store.end(key, startOfTime);
+    expect((await store.noteWait(key, two)).applied).toBe(false);
+  });
+
+  it('finds the parts of locks that were noted', async () => {
+    const key = { namespace: 'contract', sessionId: randomUUID() };
+    await store.notePart(key, 'semaphore:1', startOfTime);
+    await store.notePart(key, 'semaphore:1', startOfTime);
+    await store.notePart(key, 'semaphore:2', startOfTime);
+    expect((await store.locksOf(key)).sort()).toEqual(['semaphore:1', 'semaphore:2']);
+    expect(await store.locksOf({ ...key, namespace: 'other' })).toEqual([]);
+  });
+});
+
+describe('requests to the store', () => {
+  let context: LockContext;
+  let sent: RequestCount;
+  beforeAll(async () => {
+    const { client, tableName } = await freshTable();
+    sent = countRequests(client);
+    context = serviceOn({ client: documentClient(client), tableName, alone: true, engine: 'test' }).locks;
+    sent.take();
+  });
+  const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
+
+  it('are one write for a keepalive, however many locks hang on the session', async () => {
+    const { session } = await createSession(context, 'count', { ttlMs: 30_000, owner: 'me' });
+    const key = { namespace: 'count', sessionId: session.sessionId };
+    expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+    for (let index = 0; index < 20; index++) {
+      await acquire(context, { namespace: 'count', name: randomUUID() }, ask({ sessionId: session.sessionId }));
+      expect(sent.take()).toEqual({ reads: 1, writes: 1 });
+    }
+    expect(await keepAlive(context, key)).toBeDefined();
+    expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+    expect(await endSession(context, key)).toEqual({ ended: true, released: 20 });
+  });
+
+  it.each([2, 50])('are two for a try of %i locks', async (count) => {
+    const entries = Array.from({ length: count }, () => ({ name: randomUUID() }));
+    sent.take();
+    const outcome = await acquireAll(context, 'count', { entries, leaseId: randomUUID(), owner: 'me', waitMs: 0 });
+    expect(outcome.kind).toBe('granted');
+    expect(sent.take()).toEqual({ reads: 1, writes: 1 });
+  });
+});
