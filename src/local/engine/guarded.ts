@@ -25,7 +25,10 @@ const lastCharactersMax = 4_000;
 /** The guardian kills after 3 s, and then has only to exit. */
 const stopWithinMs = 5_000;
 
-const guardianFile = fileURLToPath(new URL('./guardian.ts', import.meta.url));
+/** Beside this file, in the sources and in the published package alike. */
+const guardianFile = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? './guardian.ts' : './guardian.js', import.meta.url),
+);
 
 /** Whether the promise settles within the time. */
 export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
