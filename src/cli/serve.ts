@@ -26,9 +26,13 @@ export async function serveCommand(args: readonly string[], env: NodeJS.ProcessE
   }
 }
 
-/** Ctrl-C and SIGTERM stop the service cleanly; a second one does not wait for that. */
+/** Ctrl-C and SIGTERM stop the service cleanly; a second one does not wait for that. So does whoever reads its output, by leaving. */
 function signalled(): Promise<undefined> {
   return new Promise((resolve) => {
+    process.stdout.once('error', () => {
+      process.stdout.on('error', () => {});
+      resolve(undefined);
+    });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.once(signal, () => {
         process.once(signal, () => process.exit(130));

@@ -31,6 +31,7 @@ import {
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken } from './validity.ts';
+import { hasPlace } from './weight.ts';
 
 type Outcome = readonly [next: LockState, answer: Answer];
 
@@ -79,7 +80,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));
     if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
-    if (settled.queue.some(isOf(command))) return attend(settled, command, facts);
+    if (settled.queue.some(isOf(command))) return attend(before, settled, command, facts);
     if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: facts.now - place.queuedAt }];
     // It stayed away too long and lost its place; what follows queues it anew, at the end.
   }
@@ -110,29 +111,32 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const aliveUntil = presentUntil(command, deadlineAt, facts);
   const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
   const position = settled.queue.length + 1;
-  // A short queue is only appended to, which commutes with every other arrival; absent waiters are dropped when it gets long.
+  // A queue is only appended to, which commutes with every other arrival; who is absent is dropped when it gets full.
   const isNew = !before.queue.some(isOf(command));
-  if (isNew && settled.fence === before.fence && before.queue.length < lockLimits.queueLengthPlain) {
+  if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter)) {
     return [
       { ...before, queue: [...before.queue, waiter] },
       { kind: 'waiting', waiter, position },
     ];
   }
-  const next: LockState = { ...settled, queue: [...settled.queue, waiter] };
-  if (position > lockLimits.queueLengthMax || bytesOf(next) > lockLimits.itemBytesMax) {
+  if (!hasPlace(settled.queue, waiter))
     return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
-  }
-  return [next, { kind: 'waiting', waiter, position }];
+  return [
+    { ...settled, queue: [...settled.queue, waiter] },
+    { kind: 'waiting', waiter, position },
+  ];
 }
 
 /** A waiter that asks again keeps its place and its deadline, and counts as present anew. */
-function attend(settled: LockState, command: Acquire, facts: Facts): Outcome {
-  const index = settled.queue.findIndex(isOf(command));
-  const place = settled.queue[index] as Waiter;
+function attend(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
+  const state = settled.fence === before.fence ? before : settled;
+  const index = state.queue.findIndex(isOf(command));
+  const place = state.queue[index] as Waiter;
   const waiter: Waiter = { ...place, aliveUntil: presentUntil(command, place.deadlineAt, facts) };
+  const position = settled.queue.findIndex(isOf(command)) + 1;
   return [
-    { ...settled, queue: settled.queue.with(index, waiter) },
-    { kind: 'waiting', waiter, position: index + 1 },
+    { ...state, queue: state.queue.with(index, waiter) },
+    { kind: 'waiting', waiter, position },
   ];
 }
 
@@ -325,7 +329,3 @@ function claimOf(claim: Claim): Claim {
     ...(notify === undefined ? {} : { notify }),
   };
 }
-
-/** About what the item weighs: JSON is longer than DynamoDB's own form, so this errs on the safe side. */
-const bytesOf = (state: LockState): number => utf8.encode(JSON.stringify([state.holders, state.queue])).length;
-const utf8 = new TextEncoder();

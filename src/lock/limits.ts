@@ -24,10 +24,8 @@ export const lockLimits = {
 
   /** More waiters than this on one lock would drain too slowly to be of use: the caller should shed load. */
   queueLengthMax: 1_000,
-  /** Up to here a queue can't outgrow the item, however large its entries (3.4 KiB at most), so arrivals need not weigh it. */
-  queueLengthPlain: 100,
   /** DynamoDB takes items up to 400 KiB. What queues stays well under it, so that a release always fits. */
-  itemBytesMax: 350 * 1024,
+  queueBytesMax: 250 * 1024,
   /** Endings that a lock remembers, to answer repeats: one retry's worth on a busy lock, and the item stays under 1 KiB. */
   endedRemembered: 8,
 

@@ -1,6 +1,5 @@
 import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { lockLimits } from '../lock/limits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import { jitteredMs } from '../store/jitter.ts';
 import type { LockKey, Written } from '../store/lock-store.ts';
@@ -51,7 +50,10 @@ function announced(context: LockContext, key: LockKey, applied: Applied): Applie
   return applied;
 }
 
-/** An arrival at a short queue is only appended, so that a crowd arriving at once doesn't fight over the revision. */
+/**
+ * Writes what was decided. Where a waiter only arrives, or only says that it is there, that alone is written: such writes commute, so
+ * a crowd doesn't fight over the revision. All else replaces the state that was decided on.
+ */
 function write(
   context: LockContext,
   key: LockKey,
@@ -59,13 +61,16 @@ function write(
   before: LockState,
   { answer, next }: Decision,
 ): Promise<Written> {
-  const arrives =
-    command.kind === 'acquire' &&
-    answer.kind === 'waiting' &&
-    next.fence === before.fence &&
-    next.queue.length === before.queue.length + 1 &&
-    before.queue.length < lockLimits.queueLengthPlain;
-  return arrives ? context.store.enqueue(key, answer.waiter, command.limit) : context.store.swap(key, next);
+  if (command.kind === 'acquire' && answer.kind === 'waiting' && next.fence === before.fence) {
+    const { waiter } = answer;
+    const index = before.queue.findIndex(({ leaseId }) => leaseId === command.leaseId);
+    const keepsPlace =
+      before.queue[index]?.queuedAt === waiter.queuedAt && before.queue[index].deadlineAt === waiter.deadlineAt;
+    if (keepsPlace) return context.store.attend(key, index, waiter, next.changedAt);
+    if (index < 0 && next.queue.length === before.queue.length + 1)
+      return context.store.enqueue(key, waiter, command.limit);
+  }
+  return context.store.swap(key, next);
 }
 
 /** What a command answers whose common case was written: only success can be. */

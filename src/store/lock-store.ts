@@ -1,5 +1,6 @@
 import type { Facts, LockCommand } from '../lock/commands.ts';
 import type { LockState, Waiter } from '../lock/state.ts';
+import type { EpochMs } from '../time/clock.ts';
 
 export interface LockKey {
   readonly namespace: string;
@@ -41,6 +42,9 @@ export interface LockStore {
 
   /** Appends to the queue of a lock that still can't be had. It commutes with every other arrival, so arrivals never conflict. */
   enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written>;
+
+  /** Says until when the waiter at this place is present. Refused where it stands elsewhere by now. */
+  attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written>;
 
   /** Replaces the state whose revision is `next.rev - 1`. */
   swap(key: LockKey, next: LockState): Promise<Written>;

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Facts, LockCommand } from '../../src/lock/commands.ts';
+import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { type LockState, permitsHeld } from '../../src/lock/state.ts';
+import { type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
-import { commands, startOfTime, type World, worlds } from '../support/lock-worlds.ts';
+import { acquireOf, commands, startOfTime, type World, worlds } from '../support/lock-worlds.ts';
 
 let store: DynamoDBLockStore;
 let put: (key: LockKey, state: LockState) => Promise<unknown>;
@@ -114,6 +114,36 @@ describe('enqueue', () => {
       { numRuns: 100 },
     );
     expect(applied).toBeGreaterThan(30);
+  });
+
+  it('keeps the place of a waiter that says again that it is there', async () => {
+    let attended = 0;
+    await fc.assert(
+      fc.asyncProperty(worlds, fc.nat(), async (world, pick) => {
+        fc.pre(world.state.queue.length > 0);
+        const index = pick % world.state.queue.length;
+        const { leaseId, permits, leaseMs } = world.state.queue[index] as Waiter;
+        const command: Acquire = {
+          ...acquireOf(leaseId, { leaseMs, waitMs: 5_000 }),
+          limit: world.state.limit,
+          permits,
+        };
+        const facts: Facts = { now: world.now, graceMs: lockLimits.graceMs };
+        const expected = decide(world.state, command, facts);
+        if (expected.answer.kind !== 'waiting' || expected.next.fence !== world.state.fence) return;
+        const { waiter } = expected.answer;
+        if (waiter.deadlineAt !== world.state.queue[index]?.deadlineAt) return;
+        const key = await lockIn(world);
+
+        const written = await store.attend(key, index, waiter, facts.now);
+
+        expect(written).toEqual({ applied: true, state: expected.next });
+        attended += 1;
+        expect((await store.attend(key, index + 1, waiter, facts.now)).applied, 'another place was taken').toBe(false);
+      }),
+      { numRuns: 100 },
+    );
+    expect(attended).toBeGreaterThan(10);
   });
 
   it('is refused where the lock can be had', async () => {

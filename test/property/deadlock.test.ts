@@ -137,8 +137,8 @@ describe('stuck sessions', () => {
         expect(stuckSessions(after, now).size).toBeLessThan(stuck.size);
         broken += 1;
       }),
-      { numRuns: 2_000 },
+      { numRuns: 5_000 },
     );
-    expect(broken).toBeGreaterThan(50);
+    expect(broken).toBeGreaterThan(30);
   });
 });

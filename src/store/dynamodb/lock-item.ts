@@ -3,7 +3,7 @@
  *
  *     pk sk            its key                       rev  fence  lim  used  at     the lock itself
  *     h#S f#S a#S x#S  a holder in slot S: its claim, fence, grant time, end
- *     q                the queue, oldest first       w#L  marks that lease L queued
+ *     q qb             the queue, oldest first, and its weight   w#L  marks that lease L queued
  *     e0 … e7          how the latest leases ended   ttl lp ln ap as sp   for TTL and the indexes
  *
  * Who holds every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
@@ -21,6 +21,7 @@ import {
   unusedLock,
   type Waiter,
 } from '../../lock/state.ts';
+import { queueWeight, weightOf } from '../../lock/weight.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import { listingKeyOf, lockItemKey, shardOf } from './keys.ts';
@@ -47,6 +48,8 @@ export interface WaiterItem extends ClaimItem {
   u: number;
   /** Present until. */
   k: number;
+  /** What it adds to the queue's weight. */
+  b: number;
   /** The step by which its grant raises the fence: one. A release adds the head's step, and nothing where there is no head. */
   g: 1;
 }
@@ -96,6 +99,7 @@ export const toWaiterItem = (waiter: Waiter): WaiterItem => ({
   t: waiter.queuedAt,
   u: waiter.deadlineAt,
   k: waiter.aliveUntil,
+  b: weightOf(waiter),
   g: 1,
 });
 
@@ -122,12 +126,12 @@ const fromWaiterItem = (item: WaiterItem): Waiter => ({
 
 function holderIn(item: LockItem, slot: string): Holder | undefined {
   const names = holderNames(slot);
-  const claim = item[names.claim] as Partial<ClaimItem>;
-  // A release that found nobody waiting leaves an empty claim behind.
-  if (claim.i === undefined) return undefined;
+  const claim = item[names.claim] as ClaimItem | null;
+  // A release that found nobody waiting leaves null behind.
+  if (claim === null) return undefined;
   const expiresAt = item[names.expiresAt] as number | undefined;
   return {
-    ...fromClaimItem(claim as ClaimItem),
+    ...fromClaimItem(claim),
     fence: item[names.fence] as number,
     acquiredAt: epochMs(item[names.acquiredAt] as number),
     expiresAt: claim.l === undefined || expiresAt === undefined ? null : epochMs(expiresAt),
@@ -150,9 +154,9 @@ export function fromLockItem(item: LockItem | undefined): LockState {
     .filter((holder) => holder !== undefined)
     .sort((one, other) => one.fence - other.fence);
   const ended = endedNames
-    .map((name) => item[name] as EndedItem | undefined)
-    .filter((entry) => entry?.i !== undefined)
-    .map((entry) => fromEndedItem(entry as EndedItem));
+    .map((name) => item[name] as EndedItem | null | undefined)
+    .filter((entry) => entry !== null && entry !== undefined)
+    .map(fromEndedItem);
   return {
     rev: item.rev as number,
     fence: item.fence as number,
@@ -174,6 +178,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
     used: permitsHeld(state),
     at: state.changedAt,
     q: state.queue.map(toWaiterItem),
+    qb: queueWeight(state.queue),
   };
   for (const holder of state.holders) {
     const names = holderNames(slotOf(holder, state.limit));

@@ -1,11 +1,12 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
 import type { LockState, Waiter } from '../../lock/state.ts';
+import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
 import { type ConditionalPut, type ConditionalUpdate, ItemTable, type ItemWritten } from './item-table.ts';
 import { listingPartition, lockItemKey } from './keys.ts';
 import { exclusiveSlot, fromLockItem, slotOf, toLockItem } from './lock-item.ts';
-import { appendWaiter, grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
+import { appendWaiter, attendPlace, grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
 import { listingShards, tableShape } from './table.ts';
 
 /** An idle lock's item is collected after this long. Its fence survives: see `grant` in the rules. */
@@ -57,6 +58,10 @@ export class DynamoDBLockStore implements LockStore {
 
   enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
     return this.#update(key, appendWaiter(key, waiter, limit, waiter.queuedAt));
+  }
+
+  attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
+    return this.#update(key, attendPlace(index, waiter, now));
   }
 
   async swap(key: LockKey, next: LockState): Promise<Written> {

@@ -5,6 +5,7 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { lockLimits } from '../../lock/limits.ts';
 import type { Waiter } from '../../lock/state.ts';
+import { weightOf } from '../../lock/weight.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import type { ConditionalUpdate } from './item-table.ts';
@@ -31,6 +32,7 @@ const plainNames: Record<string, string> = {
   '#used': 'used',
   '#at': 'at',
   '#q': 'q',
+  '#qb': 'qb',
   '#ttl': 'ttl',
   '#lp': 'lp',
   '#ln': 'ln',
@@ -43,6 +45,7 @@ const plainNames: Record<string, string> = {
   '#p': 'p',
   '#s': 's',
   '#g': 'g',
+  '#b': 'b',
   ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
 };
 
@@ -79,7 +82,8 @@ const touch = ['#rev = #rev + :one', '#at = :now', '#ttl = :ttl'];
 const rememberEnding = endedNames.map((name, index) =>
   index === 0 ? `#${name} = :ended` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
 );
-const none = {};
+/** Nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
+const none = null;
 const released = (leaseId: string): EndedItem => ({ i: leaseId, w: 'released' });
 
 /**
@@ -109,6 +113,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         '#at = :now',
         // A release removes the head of the queue blindly, which needs a list to be there.
         '#q = if_not_exists(#q, :empty)',
+        '#qb = if_not_exists(#qb, :zero)',
         '#lp = :lp',
         '#ln = :ln',
         ...(bySession ? [] : ['#x = :end', '#ttl = :ttl']),
@@ -176,6 +181,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
         '#a = :now',
         '#x = :now + if_not_exists(#q[0].#l, :zero)',
         '#used = if_not_exists(#q[0].#p, :zero)',
+        '#qb = #qb - if_not_exists(#q[0].#b, :zero)',
         ...rememberEnding,
       ],
       remove: ['#q[0]', '#w', '#sp'],
@@ -212,6 +218,7 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
     {
       set: [
         '#q = list_append(#q, :waiters)',
+        '#qb = #qb + :weight',
         '#w = :one',
         '#rev = #rev + :one',
         '#at = :now',
@@ -220,7 +227,7 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
       ],
       when:
         '#lim = :limit AND attribute_not_exists(#w) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
-        `${notEnded} AND (#used > :room OR attribute_exists(#q[0])) AND size(#q) < :plain`,
+        `${notEnded} AND (#used > :room OR attribute_exists(#q[0])) AND size(#q) < :longest AND #qb <= :roomBytes`,
     },
     { ...slotNames(waiter.leaseId), '#w': queuedMark(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
     {
@@ -229,9 +236,23 @@ export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: E
       ':room': limit - waiter.permits,
       ':now': now,
       ':waiters': [toWaiterItem(waiter)],
-      ':plain': lockLimits.queueLengthPlain,
+      ':weight': weightOf(waiter),
+      ':longest': lockLimits.queueLengthMax,
+      ':roomBytes': lockLimits.queueBytesMax - weightOf(waiter),
       ':ap': ap,
       ':as': as,
     },
+  );
+}
+
+/**
+ * Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's, and it is told to
+ * nobody but who asks: arrivals and hand-offs elsewhere in the queue do not conflict with it.
+ */
+export function attendPlace(index: number, waiter: Waiter, now: EpochMs): ConditionalUpdate {
+  return update(
+    { set: [`#q[${index}].#k = :until`, '#rev = #rev + :one', '#at = :now'], when: `#q[${index}].#i = :id` },
+    {},
+    { ':id': waiter.leaseId, ':until': waiter.aliveUntil, ':now': now },
   );
 }

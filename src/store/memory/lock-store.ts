@@ -1,5 +1,6 @@
-import { lockLimits } from '../../lock/limits.ts';
 import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import { hasPlace } from '../../lock/weight.ts';
+import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
 
 /**
@@ -25,12 +26,20 @@ export class MemoryLockStore implements LockStore {
     const state = this.#stateOf(key);
     const known = [...state.queue, ...state.holders, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
     const taken = state.queue.length > 0 || permitsHeld(state) + waiter.permits > limit;
-    if (known || !taken || state.limit !== limit || state.queue.length >= lockLimits.queueLengthPlain) {
+    if (known || !taken || state.limit !== limit || !hasPlace(state.queue, waiter)) {
       return Promise.resolve(this.#refuse(key));
     }
     return Promise.resolve(
       this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, queue: [...state.queue, waiter] }),
     );
+  }
+
+  attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
+    const state = this.#stateOf(key);
+    const place = state.queue[index];
+    if (place?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
+    const queue = state.queue.with(index, { ...place, aliveUntil: waiter.aliveUntil });
+    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
   }
 
   swap(key: LockKey, next: LockState): Promise<Written> {
