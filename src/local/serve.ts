@@ -9,7 +9,7 @@ import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
 import { lockChangeOf } from '../notify/lock-change.ts';
 import { announce } from '../service/context.ts';
-import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
+import { createDynamoDBClient, documentClient, localPatience } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -42,7 +42,7 @@ export async function serve(options: LocalOptions, log: ServiceLog): Promise<Run
 
 async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
-  const client = createDynamoDBClient(address);
+  const client = createDynamoDBClient(address, engine.name === 'remote' ? undefined : localPatience);
   const streamArn = await ensureTable(client, options.table);
   const documents = documentClient(client);
   const service = serviceOn({

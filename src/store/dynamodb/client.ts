@@ -9,25 +9,35 @@ export interface StoreAddress {
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
 }
 
+/** How long a call may take, and how many go on at once. */
+export interface Patience {
+  readonly connectionMs: number;
+  readonly requestMs: number;
+  readonly socketsMax: number;
+}
+
+/** DynamoDB answers within tens of milliseconds: three tries of three seconds stay under a caller's ten. One process may serve hundreds of callers. */
+const cloudPatience: Patience = { connectionMs: 1_000, requestMs: 3_000, socketsMax: 256 };
+
+/** An engine on a busy laptop is slow, not away; and it gets more done when it is asked a few things at a time. */
+export const localPatience: Patience = { connectionMs: 5_000, requestMs: 10_000, socketsMax: 32 };
+
 /** A client whose every call ends in bounded time: a store that is out of reach becomes 503 while the caller still waits. */
-export function createDynamoDBClient({
-  region,
-  endpoint,
-  credentials,
-}: Omit<StoreAddress, 'tableName'>): DynamoDBClient {
+export function createDynamoDBClient(
+  { region, endpoint, credentials }: Omit<StoreAddress, 'tableName'>,
+  { connectionMs, requestMs, socketsMax }: Patience = cloudPatience,
+): DynamoDBClient {
   return new DynamoDBClient({
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials }),
-    // Three tries of at most three seconds stay under a caller's ten. DynamoDB answers within tens of milliseconds.
     maxAttempts: 3,
     requestHandler: {
-      connectionTimeout: 1_000,
-      requestTimeout: 3_000,
+      connectionTimeout: connectionMs,
+      requestTimeout: requestMs,
       throwOnRequestTimeout: true,
-      // One process may serve hundreds of callers; fewer sockets would queue their requests in memory.
-      httpAgent: { maxSockets: 256 },
-      httpsAgent: { maxSockets: 256 },
+      httpAgent: { maxSockets: socketsMax },
+      httpsAgent: { maxSockets: socketsMax },
     },
   });
 }
