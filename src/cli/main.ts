@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-import { serveCommand } from './serve.ts';
-
 const [command, ...args] = process.argv.slice(2);
 
-if (command === 'serve') process.exitCode = await serveCommand(args, process.env);
-else {
-  process.stderr.write(`Usage: holdfast serve [flags]; holdfast serve --help lists them.\n`);
-  process.exitCode = command === undefined || command === '--help' ? 0 : 2;
+// Loaded only where it is wanted: the service brings an engine, and whoever takes a lock should not wait for that.
+if (command === 'serve') {
+  const { serveCommand } = await import('./serve.ts');
+  process.exitCode = await serveCommand(args, process.env);
+} else {
+  const { runProgram } = await import('./program.ts');
+  process.exitCode = await runProgram(process.argv.slice(2), process.env);
 }

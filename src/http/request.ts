@@ -96,7 +96,9 @@ export function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    throw new Problem('invalid-request', `The body is not JSON: ${(error as Error).message}`, {
+    // The engine's message quotes the text around the error, which may be a leaseId: only what comes before the quote is told.
+    const [what] = (error as Error).message.split(/, (?:\.\.\.)?"/);
+    throw new Problem('invalid-request', `The body is not JSON: ${what}.`, {
       errors: [{ field: 'body', message: 'must be JSON' }],
     });
   }

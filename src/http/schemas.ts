@@ -160,7 +160,7 @@ export const revokeBody = z.strictObject({
 /** Query parameters come as text. */
 export const integerText = (min: number, max: number, meaning: string) =>
   z
-    .string()
+    .string({ error: `must be an integer from ${min} to ${max}` })
     .regex(/^\d{1,16}$/, `must be an integer from ${min} to ${max}`)
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be an integer from ${min} to ${max}`)

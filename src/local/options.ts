@@ -22,6 +22,8 @@ export interface LocalOptions {
   token?: string;
   /** Where events are posted, in place of EventBridge. */
   eventsUrl?: string;
+  /** Where task tokens are answered: an endpoint that speaks Step Functions' API, such as Step Functions Local. */
+  tasksUrl?: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -190,9 +192,9 @@ function readToken(text: string | undefined): string | undefined {
   return text;
 }
 
-function readEventsUrl(text: string | undefined): string | undefined {
+function readUrl(variable: string, text: string | undefined): string | undefined {
   if (!text) return undefined;
-  if (!isWebUrl(text)) throw new StartError(`HOLDFAST_EVENTS_URL expects an http(s) URL, but got '${text}'.`);
+  if (!isWebUrl(text)) throw new StartError(`${variable} expects an http(s) URL, but got '${text}'.`);
   return text;
 }
 
@@ -211,7 +213,8 @@ export function readOptions(args: readonly string[], env: Environment): LocalOpt
     throw new StartError('--memory keeps nothing and --data names where to keep it: give one of the two.');
   }
   const token = help ? undefined : readToken(env.HOLDFAST_TOKEN);
-  const eventsUrl = help ? undefined : readEventsUrl(env.HOLDFAST_EVENTS_URL);
+  const eventsUrl = help ? undefined : readUrl('HOLDFAST_EVENTS_URL', env.HOLDFAST_EVENTS_URL);
+  const tasksUrl = help ? undefined : readUrl('HOLDFAST_TASKS_URL', env.HOLDFAST_TASKS_URL);
   return {
     help,
     port: readInteger(given('port'), 0, 65_535),
@@ -225,6 +228,7 @@ export function readOptions(args: readonly string[], env: Environment): LocalOpt
     pollMs: readInteger(given('poll-ms'), pollMsMin, pollMsMax),
     ...(token !== undefined && { token }),
     ...(eventsUrl !== undefined && { eventsUrl }),
+    ...(tasksUrl !== undefined && { tasksUrl }),
   };
 }
 
@@ -244,6 +248,7 @@ ${rows.join('\n')}
 Variables without a flag:
   HOLDFAST_TOKEN       Secret that requests must carry as 'Authorization: Bearer …'.
   HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
+  HOLDFAST_TASKS_URL   Endpoint of Step Functions Local, which answers task tokens.
 
 Engines: auto runs DynamoDB Local where Java 17 or newer is found, else dynoxide. For DynamoDB itself give
 its https URL; credentials then come from the usual AWS chain.

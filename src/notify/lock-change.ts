@@ -22,6 +22,13 @@ export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = lockKeyOf(unmarshall(Keys as Image) as ItemKey);
   if (key === undefined) return undefined;
   const stateOf = (image: Image | undefined): LockState =>
-    image === undefined ? unusedLock : fromLockItem(unmarshall(image));
+    image === undefined ? unusedLock : fromLockItem(unmarshall(withEmptyMaps({ M: image }).M ?? {}));
   return { key, before: stateOf(OldImage as Image | undefined), after: stateOf(NewImage as Image | undefined) };
+}
+
+/** DynamoDB Local leaves the type of an empty map out of its stream; nothing else is ever without one. */
+function withEmptyMaps(value: AttributeValue): AttributeValue {
+  if (value.L !== undefined) return { L: value.L.map(withEmptyMaps) };
+  if (value.M === undefined) return Object.keys(value).length === 0 ? { M: {} } : value;
+  return { M: Object.fromEntries(Object.entries(value.M).map(([name, inner]) => [name, withEmptyMaps(inner)])) };
 }

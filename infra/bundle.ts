@@ -1,0 +1,65 @@
+/** Turns functions/*.ts into what Lambda runs. `npm run build` ships the result, the stack deploys it, and tests run it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build, type Metafile, type Plugin } from 'esbuild';
+import { bundledFunctions, type FunctionName, functionNames, packageRoot } from './function-code.ts';
+
+export interface Bundle {
+  readonly name: FunctionName;
+  /** Size of the module, which is all that is deployed. */
+  readonly bytes: number;
+  readonly metafile: Metafile;
+}
+
+/** One folder per function, each with an `index.mjs`. The same sources give the same bytes, so an unchanged function is not deployed again. */
+export function bundleFunctions(
+  folder: string = bundledFunctions,
+  names: readonly FunctionName[] = functionNames,
+): Promise<Bundle[]> {
+  return Promise.all(names.map((name) => bundleFunction(name, join(folder, name))));
+}
+
+async function bundleFunction(name: FunctionName, folder: string): Promise<Bundle> {
+  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
+  const outfile = join(folder, 'index.mjs');
+  const { metafile } = await build({
+    absWorkingDir: packageRoot,
+    entryPoints: [join('functions', `${name}.ts`)],
+    outfile,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    // The SDK's ES modules can be shaken, its CommonJS can't: that alone is 200 kB.
+    mainFields: ['module', 'main'],
+    // Some dependencies are CommonJS and ask for Node's own modules by `require`, which an ES module has to be given.
+    banner: {
+      js: "import{createRequire as createRequireOf}from'node:module';const require=createRequireOf(import.meta.url);",
+    },
+    external: otherCredentials,
+    define: { HOLDFAST_VERSION: JSON.stringify(version) },
+    plugins: [englishOnly],
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const written = Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint !== undefined);
+  return { name, bytes: written?.bytes ?? 0, metafile };
+}
+
+/**
+ * A function finds its credentials in its environment. The SDK loads its other ways of finding some, with clients for sign-on
+ * services, only once that has failed: 80 kB that are never reached.
+ */
+const otherCredentials = ['http', 'ini', 'process', 'sso', 'web-identity'].map(
+  (way) => `@aws-sdk/credential-provider-${way}`,
+);
+
+/** Zod exports the messages of every language by one name, so a bundler keeps all of them: 350 kB that nobody reads. English is imported apart. */
+const englishOnly: Plugin = {
+  name: 'english-only',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: 'export {};' }));
+  },
+};

@@ -1,0 +1,172 @@
+import { Duration } from 'aws-cdk-lib';
+import {
+  type Alarm,
+  AlarmStatusWidget,
+  Dashboard,
+  GraphWidget,
+  type IMetric,
+  LogQueryVisualizationType,
+  LogQueryWidget,
+  MathExpression,
+  SingleValueWidget,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import type { Construct } from 'constructs';
+import type { MeasureName } from '../src/notify/measures.ts';
+import type { Monitored } from './monitoring.ts';
+import { dollarsPerMillion } from './prices.ts';
+import { metricsNamespace } from './service-function.ts';
+
+const sum = { statistic: 'Sum', period: Duration.minutes(5) } as const;
+const worst = { statistic: 'Maximum', period: Duration.minutes(1) } as const;
+const aDay = { statistic: 'Sum', period: Duration.days(1) } as const;
+
+const half = { width: 12, height: 6 } as const;
+const third = { width: 8, height: 6 } as const;
+
+/** From "does it work" at the top to "what does it cost" at the bottom. */
+export function createDashboard(scope: Construct, monitored: Monitored, alarms: readonly Alarm[]): Dashboard {
+  const dashboard = new Dashboard(scope, 'Dashboard', { defaultInterval: Duration.hours(3) });
+  dashboard.addWidgets(new AlarmStatusWidget({ title: 'Alarms', alarms: [...alarms], width: 24, height: 3 }));
+  dashboard.addWidgets(...callerWidgets(monitored));
+  dashboard.addWidgets(...lockWidgets());
+  dashboard.addWidgets(busiestLocks(monitored));
+  dashboard.addWidgets(...deliveryWidgets(monitored));
+  dashboard.addWidgets(...storeWidgets(monitored));
+  return dashboard;
+}
+
+const graph = (title: string, left: readonly IMetric[], size: { width: number; height: number }): GraphWidget =>
+  new GraphWidget({ title, left: [...left], leftYAxis: { min: 0 }, ...size });
+
+function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
+  const p99 = { statistic: 'p99', period: Duration.minutes(5) } as const;
+  return [
+    graph(
+      'Requests and refusals',
+      [api.metricCount(sum), api.metricClientError(sum), api.metricServerError(sum)],
+      third,
+    ),
+    // Waiting requests are meant to be slow, so the median says more about the service than the tail does.
+    graph('Answered within (ms)', [api.metricLatency({ ...p99, statistic: 'p50' }), api.metricLatency(p99)], third),
+    graph(
+      'Requests at once, and turned away',
+      [
+        http.function.metric('ConcurrentExecutions', worst),
+        http.function.metricThrottles(sum),
+        http.function.metricErrors(sum),
+      ],
+      third,
+    ),
+  ];
+}
+
+/** What the service measures of itself, one line for each namespace: which there are is only known when somebody looks. */
+const measured = (name: MeasureName, statistic: string): MathExpression =>
+  new MathExpression({
+    expression: `SEARCH('{${metricsNamespace},namespace,service} MetricName="${name}"', '${statistic}', 300)`,
+    label: `${name} ${statistic}`,
+    period: Duration.minutes(5),
+    usingMetrics: {},
+  });
+
+function lockWidgets(): GraphWidget[] {
+  return [
+    graph(
+      'Waiting and holding (ms)',
+      [measured('WaitTime', 'p50'), measured('WaitTime', 'p99'), measured('HoldTime', 'p50')],
+      half,
+    ),
+    // A release hands over in its own write, so this shows what waiters lose to leases that ran out.
+    graph(
+      'Nobody’s before the next holder had it (ms)',
+      [measured('HandOffLatency', 'p50'), measured('HandOffLatency', 'p99')],
+      half,
+    ),
+    graph('Waiting at once', [measured('QueueDepth', 'Maximum')], third),
+    graph('Grants and expiries', [measured('Grants', 'Sum'), measured('Expiries', 'Sum')], third),
+    graph('Refusals and stale fences', [measured('Refusals', 'Sum'), measured('StaleFences', 'Sum')], third),
+  ];
+}
+
+/** Read from the request log when somebody looks: a metric for each lock would cost by the month, looked at or not. */
+function busiestLocks({ http: { logGroup } }: Monitored): LogQueryWidget {
+  return new LogQueryWidget({
+    title: 'Locks refused most',
+    logGroupNames: [logGroup.logGroupName],
+    queryLines: [
+      'filter message = "request" and code in ["lock-held", "wait-timeout", "queue-full", "throttled"]',
+      'stats count(*) as refusals by namespace, name, code',
+      'sort refusals desc',
+      'limit 20',
+    ],
+    view: LogQueryVisualizationType.TABLE,
+    width: 24,
+    height: 6,
+  });
+}
+
+function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
+  const { notifier } = notifications;
+  const { reaper } = expiry;
+  return [
+    graph('News late by (ms)', [notifier.function.metric('IteratorAge', worst)], third),
+    graph(
+      'Notifier and reaper',
+      [
+        notifier.function.metricInvocations(sum),
+        notifier.function.metricErrors(sum),
+        reaper.function.metricInvocations(sum),
+        reaper.function.metricErrors(sum),
+      ],
+      third,
+    ),
+    graph(
+      'Given up, and timers under way',
+      [
+        notifications.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'News given up' }),
+        expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'Timers given up' }),
+        expiry.timers.metricApproximateNumberOfMessagesDelayed({ ...worst, label: 'Timers under way' }),
+      ],
+      third,
+    ),
+  ];
+}
+
+function storeWidgets({ table, httpApi: { api }, http }: Monitored) {
+  const price = dollarsPerMillion;
+  const gigabytes = http.memorySizeMb / 1024;
+  const millionths = [
+    `FILL(writes, 0) * ${price.writeUnit}`,
+    `FILL(reads, 0) * ${price.readUnit}`,
+    `FILL(requests, 0) * ${price.httpRequest + price.invocation}`,
+    `FILL(busyMs, 0) / 1000 * ${price.gigabyteSecond * gigabytes}`,
+  ];
+  const dollars = new MathExpression({
+    label: 'Dollars a day for requests, at us-east-1 prices',
+    period: Duration.days(1),
+    expression: `(${millionths.join(' + ')}) / 1000000`,
+    usingMetrics: {
+      writes: table.metricConsumedWriteCapacityUnits(aDay),
+      reads: table.metricConsumedReadCapacityUnits(aDay),
+      requests: api.metricCount(aDay),
+      busyMs: http.function.metricDuration(aDay),
+    },
+  });
+  return [
+    graph(
+      'Capacity used',
+      [table.metricConsumedWriteCapacityUnits(sum), table.metricConsumedReadCapacityUnits(sum)],
+      third,
+    ),
+    graph(
+      'Conditions refused, and throttled',
+      [
+        table.metricConditionalCheckFailedRequests(sum),
+        table.metric('WriteThrottleEvents', sum),
+        table.metric('ReadThrottleEvents', sum),
+      ],
+      third,
+    ),
+    new SingleValueWidget({ title: 'Cost', metrics: [dollars], ...third }),
+  ];
+}

@@ -1,0 +1,29 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Code } from 'aws-cdk-lib/aws-lambda';
+
+/** The functions that are deployed; each is `functions/<name>.ts` in the sources. */
+export const functionNames = ['http', 'notifier', 'reaper', 'websocket'] as const;
+export type FunctionName = (typeof functionNames)[number];
+
+/** The construct runs from the sources and from the published package, which differ in depth but not in their root. */
+export const packageRoot = rootAbove(dirname(fileURLToPath(import.meta.url)));
+
+/** Where the bundles are: `infra/bundle.ts` writes them here, and the published package ships them here. */
+export const bundledFunctions = join(packageRoot, 'dist', 'functions');
+
+export function functionCode(name: FunctionName, folder: string = bundledFunctions): Code {
+  const path = join(folder, name);
+  if (!existsSync(join(path, 'index.mjs'))) {
+    throw new Error(`Expected the bundled ${name} function at ${path}. In a checkout, "npm run build" writes it.`);
+  }
+  return Code.fromAsset(path);
+}
+
+function rootAbove(folder: string): string {
+  if (existsSync(join(folder, 'package.json'))) return folder;
+  const parent = dirname(folder);
+  if (parent === folder) throw new Error('There is no package.json above the construct.');
+  return rootAbove(parent);
+}

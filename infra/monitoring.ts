@@ -1,0 +1,172 @@
+import { Duration } from 'aws-cdk-lib';
+import {
+  Alarm,
+  ComparisonOperator,
+  type Dashboard,
+  type IMetric,
+  MathExpression,
+  TreatMissingData,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import { Construct } from 'constructs';
+import { createDashboard } from './dashboard.ts';
+import type { Expiry } from './expiry.ts';
+import type { LockHttpApi } from './http-api.ts';
+import type { Notifications } from './notifications.ts';
+import type { ServiceFunction } from './service-function.ts';
+
+/** Everything that can be watched. */
+export interface Monitored {
+  readonly table: TableV2;
+  readonly httpApi: LockHttpApi;
+  readonly http: ServiceFunction;
+  readonly websocket: ServiceFunction;
+  readonly notifications: Notifications;
+  readonly expiry: Expiry;
+}
+
+export interface MonitoringProps extends Monitored {
+  readonly topic?: ITopic | undefined;
+}
+
+/** Where each alarm's runbook is; the alarm adds its own heading. */
+const runbooks = 'docs/operations.md';
+
+interface AlarmProps {
+  /** What it means, in a sentence. */
+  readonly meaning: string;
+  /** A heading of the runbooks. */
+  readonly runbook: string;
+  readonly metric: IMetric;
+  readonly atLeast: number;
+  /** How many periods in a row. */
+  readonly periods?: number;
+}
+
+const minute = Duration.minutes(1);
+const fiveMinutes = Duration.minutes(5);
+const sumOverFiveMinutes = { period: fiveMinutes, statistic: 'Sum' } as const;
+
+/** One alarm for each thing that a person has to do something about. */
+export class Monitoring extends Construct {
+  readonly alarms: readonly Alarm[];
+  readonly dashboard: Dashboard;
+  readonly #topic: ITopic | undefined;
+
+  constructor(scope: Construct, id: string, { topic, ...monitored }: MonitoringProps) {
+    super(scope, id);
+    this.#topic = topic;
+    this.alarms = [...this.#callerAlarms(monitored), ...this.#deliveryAlarms(monitored), this.#tableAlarm(monitored)];
+    this.dashboard = createDashboard(this, monitored, this.alarms);
+  }
+
+  #callerAlarms({ httpApi, http, websocket }: Monitored): Alarm[] {
+    return [
+      this.#alarm('ServerErrors', {
+        meaning: 'Callers get 5xx: locks can not be taken, or are taken after retries only.',
+        runbook: 'server-errors',
+        metric: httpApi.api.metricServerError(sumOverFiveMinutes),
+        // A single 503 is retried by the SDK and seen by nobody.
+        atLeast: 5,
+      }),
+      this.#alarm('FunctionThrottled', {
+        meaning: 'Lambda has no room for more requests at once, so callers get 503 or wait.',
+        runbook: 'function-throttled',
+        metric: http.function.metricThrottles(sumOverFiveMinutes),
+        atLeast: 1,
+      }),
+      this.#alarm('HttpFailing', {
+        meaning: 'The HTTP function crashed or ran out of time, which it should never do: it answers problems itself.',
+        runbook: 'function-failing',
+        metric: http.function.metricErrors(sumOverFiveMinutes),
+        atLeast: 1,
+      }),
+      this.#alarm('WebsocketFailing', {
+        meaning: 'Watchers can not connect, or connections are not forgotten.',
+        runbook: 'function-failing',
+        metric: websocket.function.metricErrors(sumOverFiveMinutes),
+        atLeast: 5,
+      }),
+    ];
+  }
+
+  #deliveryAlarms({ notifications, expiry }: Monitored): Alarm[] {
+    const age = notifications.notifier.function.metric('IteratorAge', { period: minute, statistic: 'Maximum' });
+    return [
+      this.#alarm('NotifierLate', {
+        meaning: 'Parked waiters and watchers learn of changes more than a minute late.',
+        runbook: 'notifier-late',
+        metric: age,
+        atLeast: 60_000,
+        periods: 3,
+      }),
+      this.#alarm('NotifierFailing', {
+        meaning: 'Batches of the stream fail and are tried again.',
+        runbook: 'function-failing',
+        metric: notifications.notifier.function.metricErrors(sumOverFiveMinutes),
+        // A batch is tried five times before its records are given up.
+        atLeast: 5,
+      }),
+      this.#alarm('NewsGivenUp', {
+        meaning: 'Changes were given up: somebody was not told, or the history has a gap.',
+        runbook: 'news-given-up',
+        metric: notifications.deadLetters.metricApproximateNumberOfMessagesVisible({
+          period: minute,
+          statistic: 'Maximum',
+        }),
+        atLeast: 1,
+      }),
+      this.#alarm('ReaperFailing', {
+        meaning: 'Expired leases are not ended promptly where nobody polls.',
+        runbook: 'function-failing',
+        metric: expiry.reaper.function.metricErrors(sumOverFiveMinutes),
+        // One minute's failure is made good by the next.
+        atLeast: 3,
+      }),
+      this.#alarm('TimersGivenUp', {
+        meaning: 'Timers were given up. The sweep of each minute finds their locks, a little later.',
+        runbook: 'timers-given-up',
+        metric: expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ period: minute, statistic: 'Maximum' }),
+        atLeast: 1,
+      }),
+    ];
+  }
+
+  #tableAlarm({ table }: Monitored): Alarm {
+    return this.#alarm('TableThrottled', {
+      meaning: 'DynamoDB asks for less traffic: most likely one lock is asked for more than 1,000 times a second.',
+      runbook: 'table-throttled',
+      metric: new MathExpression({
+        expression: 'FILL(writes, 0) + FILL(reads, 0)',
+        label: 'Throttled reads and writes',
+        period: fiveMinutes,
+        usingMetrics: {
+          writes: table.metric('WriteThrottleEvents', sumOverFiveMinutes),
+          reads: table.metric('ReadThrottleEvents', sumOverFiveMinutes),
+        },
+      }),
+      // The SDK's retries absorb a few.
+      atLeast: 10,
+    });
+  }
+
+  #alarm(id: string, { meaning, runbook, metric, atLeast, periods = 1 }: AlarmProps): Alarm {
+    const alarm = new Alarm(this, id, {
+      alarmDescription: `${meaning} Runbook: ${runbooks}#${runbook}`,
+      metric,
+      threshold: atLeast,
+      evaluationPeriods: periods,
+      comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      // An idle service sends no metrics, and is well.
+      treatMissingData: TreatMissingData.NOT_BREACHING,
+    });
+    if (this.#topic !== undefined) {
+      const action = new SnsAction(this.#topic);
+      alarm.addAlarmAction(action);
+      alarm.addOkAction(action);
+    }
+    return alarm;
+  }
+}

@@ -1,0 +1,110 @@
+import type { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
+import type { IEventBus } from 'aws-cdk-lib/aws-events';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
+import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { IHostedZone } from 'aws-cdk-lib/aws-route53';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import type { IStateMachine } from 'aws-cdk-lib/aws-stepfunctions';
+import type { Access } from '../src/http/routes.ts';
+import type { FunctionName } from './function-code.ts';
+
+/** Callers with tokens instead of AWS credentials. */
+export interface JwtProps {
+  /** Such as `https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_abc`; it must serve `/.well-known/openid-configuration`. */
+  readonly issuer: string;
+  /** A token is taken when its `aud`, or `client_id`, is one of these. */
+  readonly audience: readonly string[];
+  /** Scopes of which a token must have one, by what a route is for. Absent: a valid token may do everything. */
+  readonly scopes?: Readonly<Partial<Record<Access, readonly string[]>>>;
+}
+
+/** Both count per route, and a request over them is answered 429 by API Gateway itself. */
+export interface ThrottleProps {
+  readonly ratePerSecond?: number;
+  readonly burst?: number;
+}
+
+export interface DomainProps {
+  /** Such as `locks.example.com`. */
+  readonly name: string;
+  /** In the Region of the stack. */
+  readonly certificate: ICertificate;
+  /** Where to put the alias record. Absent: DNS is left to you. */
+  readonly hostedZone?: IHostedZone;
+}
+
+export interface LockServiceProps {
+  /**
+   * Only the table: for processes that use the server library on it directly. Nothing then tells parked waiters or
+   * makes expiry prompt.
+   * @default false
+   */
+  readonly tableOnly?: boolean;
+
+  /** Tokens instead of IAM. Watching stays with IAM, since WebSocket APIs know no JWT. @default IAM (SigV4) on every route */
+  readonly jwt?: JwtProps;
+
+  /** Leaves health and the OpenAPI document without an authorizer, for probes that can't sign. @default false: nothing is open */
+  readonly openPublicRoutes?: boolean;
+
+  /**
+   * How long an idle lock is kept before it is collected. Its fences go on rising afterwards.
+   * @default 30 days
+   */
+  readonly retention?: Duration;
+
+  /** The longest lease that a caller may ask for. @default a day, the most that the contract allows */
+  readonly leaseMax?: Duration;
+
+  /** The longest wait of a polling caller. @default 15 minutes, the most that the contract allows */
+  readonly waitMax?: Duration;
+
+  /** How long one request is kept open for a waiter. @default 20 seconds, under the 30 after which API Gateway gives up */
+  readonly poll?: Duration;
+
+  /** @default 2,000 requests a second and bursts of 1,000, of an account's usual 10,000 and 5,000 for all its APIs together */
+  readonly throttle?: ThrottleProps;
+
+  /** A name of your own instead of API Gateway's, which is then switched off. */
+  readonly domain?: DomainProps;
+
+  /** What becomes of the table with the stack. DESTROY also lifts its deletion protection. @default RETAIN */
+  readonly removalPolicy?: RemovalPolicy;
+
+  /** A key of yours for the table, in a stack that names its Region. @default DynamoDB's own, which costs nothing */
+  readonly encryptionKey?: IKey;
+
+  /** Where events are published. @default a bus of its own */
+  readonly eventBus?: IEventBus;
+
+  /**
+   * State machines whose task tokens may be answered when a parked waiter is granted.
+   * @default every one in this account and Region: a task token is unguessable, and whoever parks with it was given it
+   */
+  readonly stateMachines?: readonly IStateMachine[];
+
+  /** Where alarms are sent. @default they only change colour */
+  readonly alarmTopic?: ITopic;
+
+  /** Alarms and the dashboard. @default true */
+  readonly monitoring?: boolean;
+
+  /** @default three months */
+  readonly logRetention?: RetentionDays;
+
+  /**
+   * Memory of the HTTP function, which sets its share of a processor too.
+   * @default 512 MB: less slows TLS and cold starts, more is paid for while a waiter is kept waiting
+   */
+  readonly memorySizeMb?: number;
+
+  /**
+   * Concurrency set apart for a function, which is also its maximum.
+   * @default none: a reservation takes from the rest of the account. The reaper is bounded by its queue's poller instead.
+   */
+  readonly reservedConcurrency?: Readonly<Partial<Record<FunctionName, number>>>;
+
+  /** Where the bundled functions are. @default those that ship with this package */
+  readonly functionsFolder?: string;
+}

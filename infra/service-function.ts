@@ -1,0 +1,83 @@
+import { type Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import {
+  ApplicationLogLevel,
+  Architecture,
+  type Code,
+  Function as LambdaFunction,
+  LoggingFormat,
+  Runtime,
+  SystemLogLevel,
+} from 'aws-cdk-lib/aws-lambda';
+import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+
+export interface ServiceFunctionProps {
+  readonly code: Code;
+  readonly description: string;
+  readonly timeout: Duration;
+  readonly memorySizeMb: number;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly logRetention: RetentionDays;
+  /** Absent: the function shares the account's concurrency. */
+  readonly reservedConcurrency?: number | undefined;
+}
+
+/** CloudWatch's name for what the service counts about itself. */
+export const metricsNamespace = 'Holdfast';
+
+/** A function with a role and a log group of its own, so that no permission is shared and none is wider than its log. */
+export class ServiceFunction extends Construct {
+  readonly function: LambdaFunction;
+  readonly role: Role;
+  readonly logGroup: LogGroup;
+  readonly memorySizeMb: number;
+
+  constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
+    super(scope, id);
+    this.memorySizeMb = props.memorySizeMb;
+    this.logGroup = new LogGroup(this, 'Logs', {
+      retention: props.logRetention,
+      // Logs tell about a service that runs; once the stack is gone on purpose they would only be in the way of the next one.
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.role = new Role(this, 'Role', {
+      assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
+      description: `What Holdfast's function may do: ${props.description}`,
+    });
+    this.logGroup.grantWrite(this.role);
+    this.function = new LambdaFunction(this, 'Function', {
+      description: props.description,
+      code: props.code,
+      handler: 'index.handler',
+      runtime: Runtime.NODEJS_24_X,
+      // The same work for a fifth less money.
+      architecture: Architecture.ARM_64,
+      timeout: props.timeout,
+      memorySize: props.memorySizeMb,
+      role: this.role,
+      logGroup: this.logGroup,
+      loggingFormat: LoggingFormat.JSON,
+      applicationLogLevelV2: ApplicationLogLevel.INFO,
+      // Lambda's own start and report lines are as long as ours and say what metrics say already.
+      systemLogLevelV2: SystemLogLevel.WARN,
+      environment: {
+        POWERTOOLS_SERVICE_NAME: `holdfast-${id.toLowerCase()}`,
+        POWERTOOLS_METRICS_NAMESPACE: metricsNamespace,
+        POWERTOOLS_LOG_LEVEL: 'INFO',
+        ...props.environment,
+      },
+      ...(props.reservedConcurrency === undefined ? {} : { reservedConcurrentExecutions: props.reservedConcurrency }),
+    });
+  }
+
+  allow(actions: readonly string[], resources: readonly string[], conditions?: Record<string, unknown>): void {
+    this.role.addToPrincipalPolicy(
+      new PolicyStatement({
+        actions: [...actions],
+        resources: [...resources],
+        ...(conditions === undefined ? {} : { conditions }),
+      }),
+    );
+  }
+}

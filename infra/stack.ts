@@ -1,0 +1,33 @@
+import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import { LockService, type LockServiceProps } from './lock-service.ts';
+
+export interface HoldfastStackProps extends StackProps {
+  readonly service?: LockServiceProps;
+}
+
+/** The service alone in a stack, with what its callers need to know as outputs. */
+export class HoldfastStack extends Stack {
+  readonly locks: LockService;
+
+  constructor(scope: Construct, id: string, { service = {}, ...props }: HoldfastStackProps = {}) {
+    super(scope, id, { description: 'Holdfast: a distributed lock service', ...props });
+    this.locks = new LockService(this, 'Locks', service);
+    const output = (name: string, value: string, description: string) =>
+      new CfnOutput(this, name, { value, description });
+    output('TableName', this.locks.table.tableName, 'The table of locks, sessions and records');
+    if (service.tableOnly === true) return;
+    output('Url', this.locks.url, 'Where the SDK is pointed at');
+    output('WatchUrl', this.locks.watchUrl, 'Where watchers connect, with ?namespace=…');
+    output('Sdk', sdkSnippet(this.locks, service), 'Ready to paste');
+    output('EventBusName', this.locks.notifications.eventBus.eventBusName, 'Where events are published');
+  }
+}
+
+const sdkSnippet = ({ url, watchUrl }: LockService, { jwt }: LockServiceProps): string => {
+  const [name, auth] = jwt === undefined ? ['sigv4', 'sigv4()'] : ['bearer', 'bearer(token)'];
+  return (
+    `import { Holdfast, ${name} } from 'holdfast'; ` +
+    `const locks = new Holdfast({ url: '${url}', watchUrl: '${watchUrl}', namespace: 'default', auth: ${auth} });`
+  );
+};

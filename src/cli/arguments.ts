@@ -1,0 +1,148 @@
+import { parseArgs } from 'node:util';
+import { type Command, type Flag, flagsOf } from './command.ts';
+import { readDurationMs } from './duration.ts';
+import { didYouMean } from './suggestion.ts';
+import { UsageError } from './usage-error.ts';
+
+/** What was typed for a command, with every flag known and every operand in its place. */
+export class Given {
+  /** The command to run, as it stood after `--`. */
+  readonly command: readonly string[];
+  readonly #flags: ReadonlyMap<string, string>;
+  readonly #operands: ReadonlyMap<string, readonly string[]>;
+
+  constructor(
+    flags: ReadonlyMap<string, string>,
+    operands: ReadonlyMap<string, readonly string[]>,
+    command: readonly string[],
+  ) {
+    this.#flags = flags;
+    this.#operands = operands;
+    this.command = command;
+  }
+
+  has(flag: string): boolean {
+    return this.#flags.has(flag);
+  }
+
+  text(flag: string): string | undefined {
+    return this.#flags.get(flag);
+  }
+
+  /** The text of a flag without which the command makes no sense. */
+  needed(flag: string, why: string): string {
+    const text = this.text(flag);
+    if (text === undefined) throw new UsageError(`--${flag} is missing: ${why}`);
+    return text;
+  }
+
+  durationMs(flag: string, minMs: number, maxMs: number): number | undefined {
+    const text = this.text(flag);
+    return text === undefined ? undefined : readDurationMs(`--${flag}`, text, minMs, maxMs);
+  }
+
+  integer(flag: string, min: number, max: number): number | undefined {
+    const text = this.text(flag);
+    return text === undefined ? undefined : readInteger(`--${flag}`, text, min, max);
+  }
+
+  /** The operand of that name; the parser has seen to it that one which isn't optional is there. */
+  operand(name: string): string {
+    return this.#operands.get(name)?.[0] ?? '';
+  }
+
+  operands(name: string): readonly string[] {
+    return this.#operands.get(name) ?? [];
+  }
+}
+
+export function readInteger(what: string, text: string, min: number, max: number): number {
+  // Only digits: Number() would also take '1e3', '0x10' and ' '.
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min && value <= max)) {
+    throw new UsageError(`${what} expects a whole number from ${min} to ${max}, but got '${text}'.`);
+  }
+  return value;
+}
+
+/** Reads what follows the name of a command. */
+export function readArguments(command: Command, args: readonly string[]): Given {
+  const split = command.runsCommand ? args.indexOf('--') : -1;
+  const own = split < 0 ? args : args.slice(0, split);
+  const toRun = split < 0 ? [] : args.slice(split + 1);
+  const flags = flagsOf(command);
+  const { tokens } = parseArgs({
+    args: [...own],
+    // Not strict, so that each complaint can be one line in this program's own words.
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+    options: Object.fromEntries(
+      flags.map(({ name, short, value }) => [
+        name,
+        { type: value === undefined ? 'boolean' : 'string', ...(short === undefined ? {} : { short }) },
+      ]),
+    ),
+  });
+  const given = new Map<string, string>();
+  const words: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value);
+    else if (token.kind === 'option') given.set(token.name, readFlag(flags, token));
+  }
+  if (given.has('help')) return new Given(given, new Map(), toRun);
+  const operands = readOperands(command, words);
+  if (command.runsCommand && toRun.length === 0) {
+    throw new UsageError(`The command to run is missing: put it after --, as in '${command.examples[0]}'.`);
+  }
+  return new Given(given, operands, toRun);
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+function readFlag(flags: readonly Flag[], { name, rawName, value, inlineValue }: OptionToken): string {
+  const flag = flags.find((known) => known.name === name);
+  if (flag === undefined) {
+    const known = flags.map((each) => `--${each.name}`);
+    throw new UsageError(`Unknown flag ${rawName}.${didYouMean(rawName, known)}`);
+  }
+  if (flag.value === undefined) {
+    if (value !== undefined) throw new UsageError(`${rawName} takes no value, but got '${value}'.`);
+    return 'true';
+  }
+  // A value that looks like a flag is one whose own value was forgotten; '=' says that it is meant.
+  if (!value || (!inlineValue && value.startsWith('--'))) throw new UsageError(`${rawName} expects <${flag.value}>.`);
+  if (flag.choices !== undefined && !flag.choices.includes(value)) {
+    const [last, ...others] = [...flag.choices].reverse();
+    const allowed = [...others].reverse().join(', ');
+    throw new UsageError(
+      `${rawName} expects ${allowed} or ${last}, but got '${value}'.${didYouMean(value, flag.choices)}`,
+    );
+  }
+  return value;
+}
+
+function readOperands(command: Command, words: readonly string[]): Map<string, readonly string[]> {
+  const given = new Map<string, readonly string[]>();
+  const left = [...words];
+  for (const { name, optional, many, choices } of command.operands) {
+    const taken = many ? left.splice(0) : left.splice(0, 1);
+    const [first] = taken;
+    if (first === undefined && !optional) throw new UsageError(`<${name}> is missing, as in '${command.examples[0]}'.`);
+    if (first !== undefined && choices !== undefined && !choices.includes(first)) {
+      const hint = didYouMean(first, choices);
+      throw new UsageError(`<${name}> expects ${choices.join(', ')}, but got '${first}'.${hint}`);
+    }
+    given.set(name, taken);
+  }
+  if (left.length > 0) {
+    const hint = command.runsCommand ? ' Put the command to run after --.' : '';
+    throw new UsageError(`Expected nothing more, but got '${left[0]}'.${hint}`);
+  }
+  return given;
+}

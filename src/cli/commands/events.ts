@@ -1,0 +1,100 @@
+import type { LockEvent, WatchEvent } from '../../client/index.ts';
+import type { Command } from '../command.ts';
+import { formatMs } from '../duration.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { harmless } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** As many as the service puts on one page; more must be asked for. */
+const historyLimitDefault = 50;
+const historyLimitMax = 100_000;
+
+function detailsOf({ heldMs, waitedMs, reason }: LockEvent): string {
+  return [
+    waitedMs === undefined ? '' : `waited ${formatMs(waitedMs)}`,
+    heldMs === undefined ? '' : `held ${formatMs(heldMs)}`,
+    reason ?? '',
+  ]
+    .filter((part) => part !== '')
+    .join(', ');
+}
+
+export const history: Command = {
+  name: 'history',
+  summary: 'Show what happened to a lock, newest first.',
+  operands: [{ name: 'lock' }],
+  flags: [{ name: 'limit', value: 'n', meaning: `How many events; ${historyLimitDefault} by default.` }],
+  connects: true,
+  details: 'Events are kept for seven days. They arrive with a moment of delay.',
+  examples: ['holdfast history wallet:42', 'holdfast history wallet:42 --limit 500 --json'],
+  async run({ given, terminal, connection }) {
+    const limit = given.integer('limit', 1, historyLimitMax) ?? historyLimitDefault;
+    const events: LockEvent[] = [];
+    for await (const event of connection().service.history(given.operand('lock'))) {
+      events.push(event);
+      if (events.length >= limit) break;
+    }
+    terminal.result({ events }, () => {
+      if (events.length === 0) {
+        terminal.note('nothing is known of this lock');
+        return;
+      }
+      terminal.table(
+        [
+          { title: 'AT' },
+          { title: 'EVENT' },
+          { title: 'FENCE', align: 'right' },
+          { title: 'OWNER' },
+          { title: 'DETAILS' },
+        ],
+        events.map((event) => [event.at, event.type, String(event.fence ?? ''), event.owner, detailsOf(event)]),
+      );
+    });
+    return exitCodes.ok;
+  },
+};
+
+export const watch: Command = {
+  name: 'watch',
+  summary: 'Show what happens to locks, as it happens.',
+  operands: [{ name: 'lock', optional: true }],
+  flags: [
+    { name: 'prefix', value: 'text', meaning: 'All locks whose names begin so, in place of one.' },
+    { name: 'count', value: 'n', meaning: 'End after so many events; else Ctrl-C does.' },
+  ],
+  connects: true,
+  details: `Reconnects by itself. 'connected' comes first and after each reconnection: what happened in between was missed. Deployed, the
+WebSocket API has a URL of its own: set HOLDFAST_WATCH_URL.`,
+  examples: ['holdfast watch wallet:42', 'holdfast watch --prefix wallet: --json'],
+  async run({ given, terminal, connection }) {
+    const lock = given.operand('lock');
+    const prefix = given.text('prefix');
+    if ((lock === '') === (prefix === undefined)) {
+      throw new UsageError('Say what to watch: one <lock>, or all that begin with --prefix.');
+    }
+    let left = given.integer('count', 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
+    const { service } = connection();
+    // A WebSocket that is refused does not say why. A request does, and so a wrong URL or token is told at once.
+    await service.health();
+    for await (const event of service.watch(prefix === undefined ? { lock } : { prefix })) {
+      if (terminal.json) terminal.printJson(event);
+      else showEvent(event, terminal);
+      if (event.type !== 'connected') left -= 1;
+      if (left <= 0) break;
+    }
+    return exitCodes.ok;
+  },
+};
+
+function showEvent(event: WatchEvent, terminal: Terminal): void {
+  if (event.type === 'connected') {
+    terminal.note('connected');
+    return;
+  }
+  const [type, owner, details] = [event.type.padEnd(14), event.owner, detailsOf(event)].map(harmless);
+  const fence = event.fence === undefined ? '' : `  fence ${event.fence}`;
+  const colour = event.type === 'granted' ? 'green' : event.type === 'queued' ? 'cyan' : 'yellow';
+  const line = `${terminal.styled(colour, type ?? '')}  ${terminal.styled('bold', event.lock)}  ${owner}${fence}`;
+  terminal.print(`${terminal.styled('dim', event.at)}  ${line}${details === '' ? '' : `  ${details}`}`);
+}

@@ -1,0 +1,42 @@
+import type { Command } from '../command.ts';
+import { completionOf } from './completion.ts';
+import { doctor } from './doctor.ts';
+import { elect } from './elect.ts';
+import { history, watch } from './events.ts';
+import { acquire, release, renew } from './lease.ts';
+import { check, inspect, list, revoke } from './look.ts';
+import { multiAcquire, multiRelease, multiRenew } from './multi.ts';
+import { recordDelete, recordGet, recordPut } from './record.ts';
+import { run } from './run.ts';
+import { sessionCreate, sessionEnd, sessionGet, sessionKeepalive } from './session.ts';
+
+/** Has its own flags and its own help, which `npm start` shares. */
+export const serveSummary = 'Run the service on this machine.';
+
+const speaking: readonly Command[] = [
+  run,
+  elect,
+  acquire,
+  renew,
+  release,
+  multiAcquire,
+  multiRenew,
+  multiRelease,
+  inspect,
+  list,
+  watch,
+  history,
+  check,
+  revoke,
+  recordGet,
+  recordPut,
+  recordDelete,
+  sessionCreate,
+  sessionKeepalive,
+  sessionGet,
+  sessionEnd,
+  doctor,
+];
+
+/** Every command but `serve`, in the order in which the help names them. */
+export const commands: readonly Command[] = [...speaking, completionOf(speaking)];

@@ -1,0 +1,105 @@
+import type { GrantBody } from '../../client/index.ts';
+import type { Command, Invocation } from '../command.ts';
+import { formatMs } from '../duration.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { showingPlace } from '../place.ts';
+import { Signals } from '../signals.ts';
+import { UsageError } from '../usage-error.ts';
+import { leaseId, lockFlags, readLeaseId, readLeaseMs, readLockOptions, session } from './lease-flags.ts';
+
+export const acquire: Command = {
+  name: 'acquire',
+  summary: 'Take a lock and leave it held, without renewing it.',
+  operands: [{ name: 'lock' }],
+  flags: [
+    ...lockFlags,
+    session,
+    { name: 'export', meaning: 'Print what a shell can eval: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.' },
+  ],
+  connects: true,
+  details: `Nothing renews it after that: 'holdfast renew' must, before the lease ends. Where one command is to be run, 'holdfast run' does
+all of this and can't forget the release.`,
+  examples: [
+    'holdfast acquire deploy --lease 10m',
+    'eval "$(holdfast acquire deploy --lease 10m --export)"',
+    'holdfast acquire wallet:42 --wait 30s --json | jq .fence',
+  ],
+  async run(invocation) {
+    const { given, terminal } = invocation;
+    const connection = invocation.connection();
+    const name = given.operand('lock');
+    const options = readLockOptions(given);
+    const sessionId = given.text('session');
+    if (sessionId !== undefined && given.has('lease')) {
+      throw new UsageError('--session bounds the lock in place of --lease: give one of the two.');
+    }
+    const signals = new Signals();
+    try {
+      const grant = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
+        connection.service.acquireLease(name, { ...options, onWaiting, signal: signals.interrupted }, sessionId),
+      );
+      if (given.has('export')) printExports(grant, invocation);
+      else terminal.result(grant, () => showGrant(grant, invocation));
+      return exitCodes.ok;
+    } finally {
+      signals.letGo();
+    }
+  },
+};
+
+export const renew: Command = {
+  name: 'renew',
+  summary: 'Renew a lease.',
+  operands: [{ name: 'lock' }],
+  flags: [
+    leaseId,
+    { name: 'lease', value: 'duration', meaning: 'How long it lasts from now on; else as long as it was taken for.' },
+  ],
+  connects: true,
+  examples: ['holdfast renew deploy --lease 10m', 'holdfast renew deploy --lease-id 5bXW…'],
+  async run(invocation) {
+    const { given, env, terminal } = invocation;
+    const { service } = invocation.connection();
+    const grant = await service.renewLease(given.operand('lock'), readLeaseId(given, env), readLeaseMs(given));
+    terminal.result(grant, () => showGrant(grant, invocation));
+    return exitCodes.ok;
+  },
+};
+
+export const release: Command = {
+  name: 'release',
+  summary: 'Release a lease, or give up a place in the queue.',
+  operands: [{ name: 'lock' }],
+  flags: [leaseId],
+  connects: true,
+  details: 'The next in line gets the lock in the same step. To repeat it does no harm.',
+  examples: ['holdfast release deploy', 'holdfast release deploy --lease-id 5bXW…'],
+  async run(invocation) {
+    const { given, env, terminal } = invocation;
+    const name = given.operand('lock');
+    const answer = await invocation.connection().service.releaseLease(name, readLeaseId(given, env));
+    terminal.result(answer, () => {
+      const told = { ok: 'released', cancelled: 'left the queue', already_released: 'was released already' };
+      terminal.print(`${name} ${told[answer.reason as keyof typeof told] ?? answer.reason}`);
+    });
+    return exitCodes.ok;
+  },
+};
+
+function showGrant(grant: GrantBody, { terminal }: Invocation): void {
+  const left = grant.remainingMs === null ? 'as long as its session' : formatMs(grant.remainingMs);
+  terminal.print(`${terminal.styled('green', 'granted')} ${terminal.styled('bold', grant.lock)}`);
+  const rows = [
+    ['fence', String(grant.fence)],
+    ['lease id', `${grant.leaseId}  (secret: the right to renew and release)`],
+    ['lasts', left],
+    ...(grant.limit > 1 ? [['permits', `${grant.permits} of ${grant.limit}`]] : []),
+    ...(grant.waitedMs > 0 ? [['waited', formatMs(grant.waitedMs)]] : []),
+  ];
+  for (const [title = '', text = ''] of rows) terminal.print(`  ${title.padEnd(8)}  ${text}`);
+}
+
+/** None of the three has a character that a shell would read: a name can't, an id can't, and a fence is a number. Quoted all the same. */
+function printExports({ lock, leaseId: id, fence }: GrantBody, { terminal }: Invocation): void {
+  terminal.print(`export HOLDFAST_LOCK='${lock}' HOLDFAST_FENCE='${fence}' HOLDFAST_LEASE_ID='${id}'`);
+}

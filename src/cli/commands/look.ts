@@ -1,0 +1,162 @@
+import type { LockSummary, LockView } from '../../client/index.ts';
+import { readInteger } from '../arguments.ts';
+import type { Command } from '../command.ts';
+import { formatMs } from '../duration.ts';
+import { exitCodes } from '../exit-codes.ts';
+import type { Terminal } from '../terminal.ts';
+
+const leftOf = (remainingMs: number | null): string => (remainingMs === null ? 'session' : formatMs(remainingMs));
+
+const stateOf = (terminal: Terminal, state: 'free' | 'held'): string =>
+  terminal.styled(state === 'held' ? 'yellow' : 'green', state);
+
+export const inspect: Command = {
+  name: 'inspect',
+  summary: 'Show who holds a lock and who waits for it.',
+  operands: [{ name: 'lock' }],
+  flags: [],
+  connects: true,
+  examples: ['holdfast inspect wallet:42', 'holdfast inspect wallet:42 --json | jq .holders'],
+  async run({ given, terminal, connection }) {
+    const view = await connection().service.inspect(given.operand('lock'));
+    terminal.result(view, () => showLock(view, terminal));
+    return exitCodes.ok;
+  },
+};
+
+function showLock(view: LockView, terminal: Terminal): void {
+  const limit = view.limit > 1 ? `  limit ${view.limit}` : '';
+  terminal.print(
+    `${terminal.styled('bold', view.lock)}  ${stateOf(terminal, view.state)}  fence ${view.fence}${limit}`,
+  );
+  if (view.holders.length > 0) {
+    terminal.print('');
+    terminal.table(
+      [
+        { title: 'HOLDER' },
+        { title: 'FENCE', align: 'right' },
+        { title: 'PERMITS', align: 'right' },
+        { title: 'LEFT', align: 'right' },
+        { title: 'SINCE' },
+        { title: 'METADATA' },
+      ],
+      view.holders.map(({ owner, fence, permits, remainingMs, acquiredAt, metadata = {} }) => [
+        owner,
+        String(fence),
+        String(permits),
+        leftOf(remainingMs),
+        acquiredAt,
+        Object.entries(metadata)
+          .map(([key, value]) => `${key}=${value}`)
+          .join(' '),
+      ]),
+    );
+  }
+  if (view.queue.length > 0) {
+    terminal.print('');
+    terminal.table(
+      [
+        { title: '#', align: 'right' },
+        { title: 'WAITER' },
+        { title: 'WAITING', align: 'right' },
+        { title: 'PERMITS', align: 'right' },
+      ],
+      view.queue.map(({ position, owner, waitingMs, permits }) => [
+        String(position),
+        owner,
+        formatMs(waitingMs),
+        String(permits),
+      ]),
+    );
+    if (view.queueDepth > view.queue.length) terminal.print(`… ${view.queueDepth} in all`);
+  }
+}
+
+export const list: Command = {
+  name: 'list',
+  summary: 'List the locks of the namespace.',
+  operands: [{ name: 'prefix', optional: true }],
+  flags: [{ name: 'state', value: 'state', choices: ['held', 'free'], meaning: 'Only those that are held, or free.' }],
+  connects: true,
+  examples: ['holdfast list', 'holdfast list wallet: --state held', "holdfast list --json | jq -r '.locks[].lock'"],
+  async run({ given, terminal, connection }) {
+    const prefix = given.operand('prefix');
+    const state = given.text('state') as 'held' | 'free' | undefined;
+    const filter = { ...(prefix === '' ? {} : { prefix }), ...(state === undefined ? {} : { state }) };
+    const locks: LockSummary[] = [];
+    for await (const lock of connection().service.list(filter)) locks.push(lock);
+    terminal.result({ locks }, () => {
+      if (locks.length === 0) {
+        terminal.note('there are none');
+        return;
+      }
+      terminal.table(
+        [
+          { title: 'LOCK' },
+          { title: 'STATE' },
+          { title: 'FENCE', align: 'right' },
+          { title: 'HOLDERS', align: 'right' },
+          { title: 'LEFT', align: 'right' },
+          { title: 'QUEUE', align: 'right' },
+          { title: 'HELD BY' },
+        ],
+        locks.map((lock) => [
+          lock.lock,
+          lock.state,
+          String(lock.fence),
+          lock.limit > 1 ? `${lock.holders.length}/${lock.limit}` : String(lock.holders.length),
+          lock.holders.map(({ remainingMs }) => leftOf(remainingMs))[0] ?? '',
+          String(lock.queueDepth),
+          lock.holders.map(({ owner }) => owner).join(', '),
+        ]),
+      );
+    });
+    return exitCodes.ok;
+  },
+};
+
+export const check: Command = {
+  name: 'check',
+  summary: 'Tell whether a fence holds now.',
+  operands: [{ name: 'lock' }, { name: 'fence' }],
+  flags: [],
+  connects: true,
+  details: `Exits with 0 where it holds, with 1 where it does not. The answer may be stale when it arrives: what the lock protects must check
+the fence itself.`,
+  examples: ['holdfast check wallet:42 1794837595413'],
+  async run({ given, terminal, connection }) {
+    const fence = readInteger('<fence>', given.operand('fence'), 0, Number.MAX_SAFE_INTEGER);
+    const answer = await connection().service.check(given.operand('lock'), fence);
+    terminal.result(answer, () => {
+      const verdict = answer.valid ? terminal.styled('green', 'holds') : terminal.styled('red', 'does not hold');
+      terminal.print(`${fence} ${verdict}: the lock is ${answer.state}, its latest fence is ${answer.fence}`);
+    });
+    return answer.valid ? exitCodes.ok : exitCodes.no;
+  },
+};
+
+export const revoke: Command = {
+  name: 'revoke',
+  summary: "End a lease against its holder's will.",
+  operands: [{ name: 'lock' }],
+  flags: [
+    { name: 'fence', value: 'n', meaning: 'Whose lease to end, as inspect shows it: a later holder is not hit.' },
+    { name: 'reason', value: 'text', meaning: 'Why; it stands in the history.' },
+  ],
+  connects: true,
+  details: 'The next in line gets the lock. Writes of the former holder are refused only where the fence is checked.',
+  examples: ["holdfast revoke wallet:42 --fence 1794837595413 --reason 'stuck since Tuesday'"],
+  async run({ given, terminal, connection }) {
+    const name = given.operand('lock');
+    const fence = readInteger(
+      '--fence',
+      given.needed('fence', `'holdfast inspect ${name}' shows it.`),
+      0,
+      Number.MAX_SAFE_INTEGER,
+    );
+    const reason = given.needed('reason', 'say why, for those who read the history.');
+    await connection().service.revoke(name, { fence, reason });
+    terminal.result({ revoked: true }, () => terminal.print(`${name} revoked from fence ${fence}`));
+    return exitCodes.ok;
+  },
+};

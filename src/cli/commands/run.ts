@@ -1,0 +1,109 @@
+import { LeaseLostError, type LostReason } from '../../client/index.ts';
+import type { Command, Flag, Invocation } from '../command.ts';
+import type { Connection } from '../connection.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { holdCommand, type Outcome } from '../hold.ts';
+import { showingPlace } from '../place.ts';
+import type { Lease } from '../service.ts';
+import { Signals } from '../signals.ts';
+import { lockFlags, readLockOptions } from './lease-flags.ts';
+
+/** Enough to write a buffer out and close a connection, and well under the ten seconds that container platforms give. */
+const graceMsDefault = 5_000;
+
+export const commandFlags: readonly Flag[] = [
+  {
+    name: 'grace',
+    value: 'duration',
+    meaning: 'From SIGTERM to SIGKILL when the lock is lost; 5s by default, and a quarter of the lease at most.',
+  },
+  {
+    name: 'foreground',
+    meaning: 'Leave the command in the process group of the terminal, for one that asks questions.',
+  },
+];
+
+export const run: Command = {
+  name: 'run',
+  summary: 'Run a command while holding a lock.',
+  operands: [{ name: 'lock' }],
+  flags: [...lockFlags, ...commandFlags],
+  runsCommand: true,
+  connects: true,
+  details: `The command gets HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID. Its input, output and exit code are passed on, and
+signals reach it. The lock is renewed while it runs and released when it ends, however it ends.
+
+When the lock is lost, the command and all of its process group get SIGTERM and, after the grace, SIGKILL: where the
+service can't be reached, before the lease ends. A guardian process does the same when this one is killed with -9.`,
+  examples: [
+    'holdfast run nightly-report -- ./report.sh',
+    'holdfast run deploy --wait 5m --lease 1m -- make deploy',
+    'holdfast run gpu --limit 4 --permits 2 --wait 10m -- python train.py',
+    'holdfast run wallet:42 -- sh -c \'psql -v fence="$HOLDFAST_FENCE" -f debit.sql\'',
+  ],
+  async run(invocation) {
+    const { given, terminal } = invocation;
+    const connection = invocation.connection();
+    const name = given.operand('lock');
+    const options = readLockOptions(given);
+    readGraceMs(invocation);
+    const signals = new Signals();
+    try {
+      const lease = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
+        connection.service.holdLease(name, { ...options, onWaiting, signal: signals.interrupted }),
+      );
+      const outcome = await runUnderLease(invocation, connection, lease, signals);
+      if (outcome.kind === 'exited') return outcome.exitCode;
+      return exitCodes.lost;
+    } finally {
+      signals.letGo();
+    }
+  },
+};
+
+const readGraceMs = ({ given }: Invocation): number => given.durationMs('grace', 0, 3_600_000) ?? graceMsDefault;
+
+/** Runs the command and releases, whatever happens. */
+export async function runUnderLease(
+  invocation: Invocation,
+  { url, namespace }: Connection,
+  lease: Lease,
+  signals: Signals,
+): Promise<Outcome> {
+  const { given, env, terminal } = invocation;
+  const { lock } = lease;
+  let outcome: Outcome;
+  try {
+    signals.interrupted.throwIfAborted();
+    outcome = await holdCommand(lease, {
+      command: given.command,
+      // A command that speaks to the service itself finds the one that holds its lock.
+      env: { ...env, HOLDFAST_URL: url, HOLDFAST_NAMESPACE: namespace },
+      graceMs: readGraceMs(invocation),
+      foreground: given.has('foreground'),
+      signals,
+      terminal,
+    });
+  } catch (error) {
+    await lock.release().catch(() => undefined);
+    throw error;
+  }
+  return judge(outcome, lock, invocation);
+}
+
+/** A command that succeeded after its lease had ended may have run beside another's: that is no success. */
+async function judge(outcome: Outcome, lock: Lease['lock'], { terminal }: Invocation): Promise<Outcome> {
+  const lostBefore = lock.signal.aborted;
+  try {
+    const { released, reason } = await lock.release();
+    if (outcome.kind === 'lost' || (!lostBefore && (released || reason === 'already_released'))) return outcome;
+    const message = `The lease on ${lock.name} had ended before the command did.`;
+    terminal.error(message);
+    return outcome.exitCode === 0
+      ? { kind: 'lost', error: new LeaseLostError(message, reason as LostReason) }
+      : outcome;
+  } catch {
+    terminal.note(`${lock.name} could not be released; its lease runs out by itself.`);
+    return outcome;
+  }
+}

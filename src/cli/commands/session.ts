@@ -1,0 +1,98 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Command, Flag, Invocation } from '../command.ts';
+import { formatMs } from '../duration.ts';
+import { exitCodes } from '../exit-codes.ts';
+import type { SessionBody } from '../service.ts';
+import { Signals } from '../signals.ts';
+import { owner } from './lease-flags.ts';
+
+const ttlMsRange = [1_000, 3_600_000] as const;
+
+const ttl: Flag = {
+  name: 'ttl',
+  value: 'duration',
+  meaning: 'How long it lives without a keepalive, 1s to 1h; 30s by default.',
+};
+
+function showSession(session: SessionBody, { terminal }: Invocation): void {
+  terminal.result(session, () => {
+    terminal.print(`${session.sessionId}  lives for ${formatMs(session.remainingMs)}, until ${session.expiresAt}`);
+    if (session.locks === undefined || session.locks.length === 0) return;
+    terminal.print('');
+    const rows = session.locks.map(({ lock, fence }) => [lock, String(fence)]);
+    terminal.table([{ title: 'LOCK' }, { title: 'FENCE', align: 'right' }], rows);
+  });
+}
+
+export const sessionCreate: Command = {
+  name: 'session create',
+  summary: 'Open a session: one keepalive for many locks.',
+  operands: [],
+  flags: [ttl, owner],
+  connects: true,
+  details:
+    "The id is secret: it is the right to use and to end the session. 'holdfast acquire --session' takes locks under it.",
+  examples: ['holdfast session create --ttl 1m', 'id=$(holdfast session create --json | jq -r .sessionId)'],
+  async run(invocation) {
+    const { given, connection } = invocation;
+    const { service, owner: by } = connection();
+    const ttlMs = given.durationMs('ttl', ...ttlMsRange);
+    showSession(await service.createSession({ ...(ttlMs === undefined ? {} : { ttlMs }), owner: by }), invocation);
+    return exitCodes.ok;
+  },
+};
+
+export const sessionKeepalive: Command = {
+  name: 'session keepalive',
+  summary: 'Keep a session alive, once or for as long as this runs.',
+  operands: [{ name: 'id' }],
+  flags: [{ name: 'every', value: 'duration', meaning: 'Go on until Ctrl-C; a third of the ttl bears two that fail.' }],
+  connects: true,
+  examples: ['holdfast session keepalive "$id"', 'holdfast session keepalive "$id" --every 10s'],
+  async run(invocation) {
+    const { given, connection } = invocation;
+    const everyMs = given.durationMs('every', 100, ttlMsRange[1]);
+    const { service } = connection();
+    const signals = new Signals();
+    try {
+      for (;;) {
+        showSession(await service.keepSession(given.operand('id')), invocation);
+        if (everyMs === undefined) return exitCodes.ok;
+        await setTimeout(everyMs, undefined, { signal: signals.interrupted }).catch(() => undefined);
+        signals.interrupted.throwIfAborted();
+      }
+    } finally {
+      signals.letGo();
+    }
+  },
+};
+
+export const sessionGet: Command = {
+  name: 'session get',
+  summary: 'Show a session and its locks.',
+  operands: [{ name: 'id' }],
+  flags: [],
+  connects: true,
+  examples: ['holdfast session get "$id"'],
+  async run(invocation) {
+    showSession(await invocation.connection().service.getSession(invocation.given.operand('id')), invocation);
+    return exitCodes.ok;
+  },
+};
+
+export const sessionEnd: Command = {
+  name: 'session end',
+  summary: 'End a session and free all its locks.',
+  operands: [{ name: 'id' }],
+  flags: [],
+  connects: true,
+  details: 'To repeat it does no harm.',
+  examples: ['holdfast session end "$id"'],
+  async run({ given, terminal, connection }) {
+    const answer = await connection().service.endSession(given.operand('id'));
+    terminal.result(answer, () =>
+      terminal.print(answer.ended ? `ended, ${answer.released ?? 0} locks freed` : 'had ended already'),
+    );
+    return exitCodes.ok;
+  },
+};

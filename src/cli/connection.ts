@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
+import { HttpTransport } from '../client/http-transport.ts';
+import { type Auth, bearer, sigv4 } from '../client/index.ts';
+import type { Given } from './arguments.ts';
+import { Service } from './service.ts';
+import { UsageError } from './usage-error.ts';
+
+/** Where the local service listens when nothing else is said. */
+export const defaultUrl = 'http://127.0.0.1:4100';
+
+/** A person waits: five seconds bear a service that restarts, and are not yet a hang. A waiting acquire bears it for as long as it waits. */
+const patience = { requestMs: 10_000, retryMs: 5_000, releaseMs: 5_000 };
+
+/** A service to speak to, and as whom. */
+export interface Connection {
+  readonly url: string;
+  readonly namespace: string;
+  /** What others see as the holder or waiter. */
+  readonly owner: string;
+  readonly transport: HttpTransport;
+  readonly service: Service;
+}
+
+export function connect(given: Given, env: NodeJS.ProcessEnv): Connection {
+  const url = readUrl('--url', given.text('url')) ?? readUrl('HOLDFAST_URL', env.HOLDFAST_URL) ?? defaultUrl;
+  const watchUrl = readUrl('HOLDFAST_WATCH_URL', env.HOLDFAST_WATCH_URL, ['ws:', 'wss:']);
+  const namespace = given.text('namespace') ?? (env.HOLDFAST_NAMESPACE || 'default');
+  const owner = given.text('owner') ?? (env.HOLDFAST_OWNER || defaultOwner());
+  const transport = new HttpTransport({ url, watchUrl, auth: readAuth(given, env) });
+  const service = new Service({ transport, namespace, owner, patience });
+  return { url, namespace, owner, transport, service };
+}
+
+/** Tells colleagues whom to ask, and which process to look for. */
+function defaultOwner(): string {
+  return `${userName()}@${hostname()}:${process.pid}`.slice(-128);
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a number that has no name.
+    return String(process.getuid?.() ?? 'user');
+  }
+}
+
+function readUrl(by: string, text: string | undefined, protocols = ['http:', 'https:']): string | undefined {
+  if (!text) return undefined;
+  if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text;
+  throw new UsageError(`${by} expects a URL that begins with ${protocols.join('// or ')}//, but got '${text}'.`);
+}
+
+function readAuth(given: Given, env: NodeJS.ProcessEnv): Auth | undefined {
+  const path = given.text('token-file');
+  if (given.has('sigv4')) {
+    if (path !== undefined) throw new UsageError('--sigv4 and --token-file are two ways to say who asks: give one.');
+    return sigv4({ region: given.text('region') });
+  }
+  const token = path === undefined ? env.HOLDFAST_TOKEN : readTokenFile(path);
+  if (!token) return undefined;
+  // It travels in a header, where a space or a line break would end it. The message must not show it.
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new UsageError(`${path ?? 'HOLDFAST_TOKEN'} expects a token of printable ASCII without spaces.`);
+  }
+  return bearer(token);
+}
+
+function readTokenFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw new UsageError(`--token-file can't be read: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,162 @@
+import { isHoldfastError } from '../client/index.ts';
+import { version } from '../http/version.ts';
+import { readArguments } from './arguments.ts';
+import { StartFailure } from './child.ts';
+import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
+import { commands } from './commands/index.ts';
+import { type Connection, connect, defaultUrl } from './connection.ts';
+import { exitCodeOf, exitCodes } from './exit-codes.ts';
+import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
+import { exitCodeOfSignal, Interrupted } from './signals.ts';
+import { didYouMean } from './suggestion.ts';
+import { harmless } from './table.ts';
+import { Terminal } from './terminal.ts';
+import { UsageError } from './usage-error.ts';
+
+const versionFlag: Flag = { name: 'version', short: 'v', meaning: 'Show the version.' };
+
+/** Runs what the command line asks for. Resolves with the exit code. */
+export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // What stands after -- belongs to the command that is run, also where it looks like a flag of ours.
+  const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
+  const terminal = new Terminal({ json: own.includes('--json'), colour: !own.includes('--no-color'), env });
+  let connection: Connection | undefined;
+  const connected = (open: () => Connection) => {
+    connection ??= open();
+    return connection;
+  };
+  try {
+    return await dispatch(args, env, terminal, connected);
+  } catch (error) {
+    return report(error, terminal, connection);
+  } finally {
+    // Gives up a place in a queue, where a wait was broken off. What was taken to be kept stays.
+    await connection?.service.close();
+  }
+}
+
+async function dispatch(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  terminal: Terminal,
+  connected: (open: () => Connection) => Connection,
+): Promise<number> {
+  const { leading, words } = splitLeading(args);
+  if (leading.some((flag) => flag === '--version' || flag === '-v')) {
+    terminal.result({ version }, () => terminal.print(version));
+    return exitCodes.ok;
+  }
+  if (words.length === 0 || words[0] === 'help') {
+    process.stdout.write(helpFor(words.slice(1)));
+    return args.length === 0 ? exitCodes.usage : exitCodes.ok;
+  }
+  const command = findCommand(words);
+  if (command === undefined) {
+    process.stdout.write(helpOfGroup(words[0] ?? ''));
+    return words.slice(1).some((word) => word === '--help' || word === '-h') ? exitCodes.ok : exitCodes.usage;
+  }
+  const given = readArguments(command, [...leading, ...words.slice(command.name.split(' ').length)]);
+  if (given.has('help')) {
+    process.stdout.write(helpOf(command));
+    return exitCodes.ok;
+  }
+  return command.run({ given, env, terminal, connection: () => connected(() => connect(given, env)) });
+}
+
+/** Flags may also stand before the command. Their values must then not be taken for it. */
+function splitLeading(args: readonly string[]): { leading: readonly string[]; words: readonly string[] } {
+  const known = [...connectionFlags, ...commonFlags, versionFlag];
+  let at = 0;
+  while (at < args.length) {
+    const arg = args[at] ?? '';
+    if (!arg.startsWith('-') || arg === '--') break;
+    const flag = known.find(({ name, short }) => arg.split('=')[0] === `--${name}` || arg === `-${short}`);
+    if (flag === undefined) {
+      const names = known.map(({ name }) => `--${name}`);
+      throw new UsageError(`Unknown flag ${arg} before the command.${didYouMean(arg, names)}`);
+    }
+    at += flag.value === undefined || arg.includes('=') ? 1 : 2;
+  }
+  return { leading: args.slice(0, at), words: args.slice(at) };
+}
+
+/** Undefined where only the first word of two was given. */
+function findCommand(words: readonly string[]): Command | undefined {
+  const [first = '', second = ''] = words;
+  const found = commands.find(({ name }) => name === first || name === `${first} ${second}`);
+  if (found !== undefined) return found;
+  const group = commands.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name.split(' ')[1] ?? '');
+  if (group.length === 0) {
+    const known = [...new Set([...commands.map(({ name }) => name.split(' ')[0] ?? ''), 'serve', 'help'])];
+    throw new UsageError(`There is no command '${first}'.${didYouMean(first, known)} 'holdfast --help' lists all.`);
+  }
+  if (second === '' || second.startsWith('-')) return undefined;
+  throw new UsageError(`There is no command '${first} ${second}'.${didYouMean(second, group)}`);
+}
+
+function helpFor(words: readonly string[]): string {
+  if (words.length === 0) return helpOfProgram();
+  const command = findCommand(words);
+  return command === undefined ? helpOfGroup(words[0] ?? '') : helpOf(command);
+}
+
+/** Tells what went wrong, and how that is said to a script. */
+function report(error: unknown, terminal: Terminal, connection: Connection | undefined): number {
+  if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
+  if (error instanceof UsageError) return tell(terminal, exitCodes.usage, { code: 'usage', message: error.message });
+  if (error instanceof StartFailure) return tell(terminal, error.exitCode, { code: 'command', message: error.message });
+  if (!isHoldfastError(error)) {
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return tell(terminal, exitCodes.internal, { code: 'internal', message });
+  }
+  const { name: _, cause, message, ...fields } = { ...error, message: error.message, cause: error.cause };
+  const code = exitCodeOf(error.code);
+  const why = cause instanceof Error && code === exitCodes.unavailable ? ` (${rootOf(cause)})` : '';
+  return tell(terminal, code, { ...fields, message: `${message}${hint(error.code, connection)}${why}` });
+}
+
+function tell(
+  terminal: Terminal,
+  exitCode: number,
+  error: { readonly code: string; readonly message: string },
+): number {
+  if (terminal.json) terminal.errorJson({ error: { ...error, exitCode } });
+  else {
+    terminal.error(error.message.split('\n').map(harmless).join('\n'));
+    for (const line of linesOf(error)) terminal.note(line);
+  }
+  return exitCode;
+}
+
+/** What a refusal says besides its message. */
+function linesOf(error: object): string[] {
+  const { holders, errors, requestId } = error as {
+    holders?: readonly { owner: string; fence: number }[];
+    errors?: readonly { field: string; message: string }[];
+    requestId?: string;
+  };
+  return [
+    ...(holders ?? []).map(({ owner, fence }) => `held by ${harmless(owner)}, fence ${fence}`),
+    ...(errors ?? []).map(({ field, message }) => `${harmless(field)}: ${harmless(message)}`),
+    ...(requestId === undefined || holders !== undefined || errors !== undefined
+      ? []
+      : [`request ${harmless(requestId)}`]),
+  ];
+}
+
+function hint(code: string, connection: Connection | undefined): string {
+  if (connection === undefined) return '';
+  if (code === 'unavailable') {
+    const { url } = connection;
+    return url === defaultUrl ? ` Is a service running at ${url}? 'holdfast serve' starts one.` : ` The URL is ${url}.`;
+  }
+  if (code === 'unauthorized') return ' Set HOLDFAST_TOKEN, or give --token-file or --sigv4.';
+  return '';
+}
+
+/** What was underneath: fetch wraps the reason that a person would look for. */
+function rootOf(error: Error): string {
+  return error.cause instanceof Error
+    ? rootOf(error.cause)
+    : error.message || (error as { code?: string }).code || error.name;
+}

@@ -1,0 +1,131 @@
+import { type Claim, take } from '../client/acquire.ts';
+import { leaseCalls, lockClaim, manyClaim } from '../client/claims.ts';
+import { checkName } from '../client/core.ts';
+import { HeldLock } from '../client/held-lock.ts';
+import { type AcquireOptions, Holdfast, type LockEntry } from '../client/index.ts';
+import { resolve } from '../client/lock-options.ts';
+import { leaseTenure } from '../client/tenure.ts';
+import type { Call } from '../client/transport.ts';
+import type { GrantBody, ManyGrantBody, Release } from '../client/views.ts';
+
+/** A session as the service shows it to who knows its id. */
+export interface SessionBody {
+  readonly sessionId: string;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly expiresAt: string;
+  readonly owner?: string;
+  readonly locks?: readonly { readonly lock: string; readonly fence: number }[];
+}
+
+export interface ManyReleased {
+  readonly released: readonly string[];
+  readonly failed: readonly { readonly lock: string; readonly reason: string }[];
+}
+
+/** A lock that is held and renewed, with the id that the SDK keeps to itself: a command may pass it on. */
+export interface Lease {
+  readonly lock: HeldLock;
+  readonly leaseId: string;
+  readonly leaseMs: number;
+}
+
+type Waits = Pick<AcquireOptions, 'waitMs' | 'signal' | 'onWaiting'>;
+
+/**
+ * The SDK's client, and what only a command line needs: leases and sessions that outlive the process which began them, and that are
+ * known by nothing but their id.
+ */
+export class Service extends Holdfast {
+  /** Takes a lock and renews it until it is released. */
+  async holdLease(name: string, options: AcquireOptions): Promise<Lease> {
+    const { core } = this;
+    const { waitMs = 0, signal, onWaiting } = options;
+    const claims = lockClaim(core, checkName('lock', name), options, resolve(core, options, undefined));
+    const taken = await take<GrantBody>(core, claims, { waitMs, signal, onWaiting });
+    const { claim, body, remainingMs } = taken;
+    const lock = new HeldLock(core, claim, leaseTenure(core, taken, options), { ...body, name }, body.leaseId);
+    return { lock, leaseId: body.leaseId, leaseMs: body.leaseMs ?? remainingMs };
+  }
+
+  /** Takes a lock and leaves it held: the answer is the grant, with its lease id. */
+  async acquireLease(name: string, options: AcquireOptions, sessionId?: string): Promise<GrantBody> {
+    const claims = lockClaim(
+      this.core,
+      checkName('lock', name),
+      options,
+      resolve(this.core, options, sessionId),
+      sessionId,
+    );
+    return this.#take<GrantBody>(claims, options);
+  }
+
+  async acquireLeases(
+    entries: readonly LockEntry[],
+    options: AcquireOptions,
+    sessionId?: string,
+  ): Promise<ManyGrantBody> {
+    const claims = manyClaim(this.core, entries, resolve(this.core, options, sessionId), sessionId);
+    return this.#take<ManyGrantBody>(claims, options);
+  }
+
+  renewLease(name: string, leaseId: string, leaseMs?: number): Promise<GrantBody> {
+    return this.ask(leaseCalls(this.core, checkName('lock', name), leaseId).renew(leaseMs));
+  }
+
+  releaseLease(name: string, leaseId: string): Promise<Release> {
+    return this.ask(leaseCalls(this.core, checkName('lock', name), leaseId).release());
+  }
+
+  renewLeases(names: readonly string[], leaseId: string, leaseMs?: number): Promise<ManyGrantBody> {
+    return this.ask(this.#many(names, leaseId).renew(leaseMs));
+  }
+
+  releaseLeases(names: readonly string[], leaseId: string): Promise<ManyReleased> {
+    return this.ask(this.#many(names, leaseId).release());
+  }
+
+  createSession(body: { readonly ttlMs?: number; readonly owner?: string }): Promise<SessionBody> {
+    return this.ask({ ...this.#sessionCall('createSession', 'POST'), body });
+  }
+
+  keepSession(id: string): Promise<SessionBody> {
+    return this.ask(this.#sessionCall('keepSessionAlive', 'POST', id, '/keepalive'));
+  }
+
+  getSession(id: string): Promise<SessionBody> {
+    return this.ask(this.#sessionCall('getSession', 'GET', id));
+  }
+
+  endSession(id: string): Promise<{ readonly ended: boolean; readonly released?: number }> {
+    return this.ask(this.#sessionCall('endSession', 'DELETE', id));
+  }
+
+  /** One request, with the client's retries. */
+  async ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
+    const { caller, patience } = this.core;
+    const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal };
+    return (await caller.call(call, policy)).body as T;
+  }
+
+  async #take<Body extends GrantBody | ManyGrantBody>(
+    claims: (leaseId: string) => Claim,
+    { waitMs = 0, signal, onWaiting }: Waits,
+  ): Promise<Body> {
+    const { body, remainingMs } = await take<Body>(this.core, claims, { waitMs, signal, onWaiting });
+    return body.remainingMs === null ? body : { ...body, remainingMs };
+  }
+
+  #many(names: readonly string[], leaseId: string): Claim {
+    return manyClaim(this.core, names, resolve(this.core, {}, undefined))(leaseId);
+  }
+
+  #sessionCall(operation: string, method: Call['method'], id?: string, action = ''): Call {
+    return {
+      operation,
+      method,
+      route: id === undefined ? '/v1/{ns}/sessions' : `/v1/{ns}/sessions/{id}${action}`,
+      parameters: { ns: this.namespace, ...(id === undefined ? {} : { id: checkName('session', id) }) },
+    };
+  }
+}

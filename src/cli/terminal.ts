@@ -1,0 +1,85 @@
+import { styleText } from 'node:util';
+import { Spinner } from './spinner.ts';
+import { type Column, harmless, layTable } from './table.ts';
+
+type Format = Parameters<typeof styleText>[0];
+
+export interface TerminalStreams {
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+export interface TerminalOptions {
+  readonly json: boolean;
+  /** False where --no-color was given. */
+  readonly colour: boolean;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Where a command speaks: results on stdout, everything else on stderr, so that a pipe gets results alone. */
+export class Terminal {
+  readonly json: boolean;
+  readonly #streams: TerminalStreams;
+  readonly #options: TerminalOptions;
+
+  constructor(options: TerminalOptions, streams: TerminalStreams = process) {
+    this.json = options.json;
+    this.#options = options;
+    this.#streams = streams;
+  }
+
+  /** Colours are for terminals: a pipe or a file gets none, nor does who sets NO_COLOR to anything at all. */
+  styled(format: Format, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
+    const { colour, env } = this.#options;
+    const wanted = colour && !env.NO_COLOR && env.TERM !== 'dumb' && this.#streams[stream].isTTY === true;
+    return wanted ? styleText(format, text, { validateStream: false }) : text;
+  }
+
+  /** One line of a result. */
+  print(line: string): void {
+    this.#streams.stdout.write(`${line}\n`);
+  }
+
+  printJson(value: unknown): void {
+    this.print(JSON.stringify(value));
+  }
+
+  /** The result as JSON where that was asked for, else as `show` prints it. */
+  result(value: unknown, show: () => void): void {
+    if (this.json) this.printJson(value);
+    else show();
+  }
+
+  table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+    const { stdout } = this.#streams;
+    const text = layTable(
+      columns,
+      rows.map((row) => row.map(harmless)),
+      {
+        ...(stdout.isTTY ? { widthMax: stdout.columns || 80 } : {}),
+        title: (title) => this.styled('dim', title),
+      },
+    );
+    stdout.write(text);
+  }
+
+  /** A word to whoever watches, which is no part of the result. */
+  note(text: string): void {
+    this.#streams.stderr.write(`${this.styled('dim', 'holdfast:', 'stderr')} ${text}\n`);
+  }
+
+  error(text: string): void {
+    this.#streams.stderr.write(`${this.styled(['red', 'bold'], 'holdfast:', 'stderr')} ${text}\n`);
+  }
+
+  errorJson(value: unknown): void {
+    this.#streams.stderr.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Turns on stderr while something is waited for; silent where that is no terminal. */
+  spinner(text: () => string): Spinner {
+    const { stderr } = this.#streams;
+    const turns = stderr.isTTY === true && this.#options.env.TERM !== 'dumb';
+    return new Spinner(stderr, turns, (mark) => `${this.styled('cyan', mark, 'stderr')} `, text);
+  }
+}

@@ -1,0 +1,137 @@
+import { joinSignals } from './abort.ts';
+import { type Core, inBackground, pollMsMax } from './core.ts';
+import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
+import { elapsedMs, type Mark, markNow, pause } from './runtime.ts';
+import type { Call } from './transport.ts';
+import type { Waiting } from './views.ts';
+
+/** The requests of one lease: the same for one lock and for several. */
+export interface Claim {
+  /** How it is called in errors and events. */
+  readonly label: string;
+  /** Whether a session bounds it, so that it has no lease of its own. */
+  readonly sessionBound: boolean;
+  acquire(waitMs: number): Call;
+  renew(leaseMs?: number): Call;
+  release(): Call;
+}
+
+export interface TakeOptions {
+  /** 0 tries once. */
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onWaiting?: ((place: Waiting) => void) | undefined;
+  /** How long an unavailable service is borne; a caller that would rather go on without the lock bears it for less. */
+  readonly bearMs?: number | undefined;
+}
+
+/** A grant that is still known to stand. */
+export interface Taken<Body> {
+  readonly claim: Claim;
+  readonly body: Body;
+  /** Before the request was sent that granted or confirmed it. */
+  readonly from: Mark;
+  readonly remainingMs: number;
+}
+
+interface Leased {
+  readonly leaseMs?: number;
+  readonly remainingMs?: number | null;
+}
+
+/** A lease that ended before its grant arrived is asked for anew; more often than this, something else is wrong. */
+const leasesMax = 3;
+/** A service that answers "waiting" at once, instead of keeping the request open, is not asked in a busy loop. */
+const pollMsMin = 100;
+
+/**
+ * Takes a lock, waiting for as long as was asked. One lease id serves for all repeats of a request, so that a lost answer is found
+ * again; a new one is made only where the service says that the old lease is over.
+ */
+export async function take<Body extends Leased>(
+  core: Core,
+  newClaim: (leaseId: string) => Claim,
+  options: TakeOptions,
+): Promise<Taken<Body>> {
+  const began = markNow(core.runtime);
+  for (let leases = 1; ; leases++) {
+    const claim = newClaim(core.runtime.newId());
+    try {
+      return await confirm<Body>(core, claim, await wait(core, claim, began, options));
+    } catch (error) {
+      if (!isRefusal(error)) abandon(core, claim);
+      const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
+      const timeLeft = elapsedMs(core.runtime, began) < Math.max(options.waitMs, core.patience.retryMs);
+      if (!gone || leases >= leasesMax || !timeLeft) throw error;
+    }
+  }
+}
+
+/** Asks until it is granted or refused. A 202 means: still in the queue, ask again. */
+async function wait(core: Core, claim: Claim, began: Mark, { waitMs, signal, onWaiting, bearMs }: TakeOptions) {
+  const { caller, runtime, patience, closing } = core;
+  const joined = joinSignals(signal, closing);
+  try {
+    for (;;) {
+      const leftMs = waitMs - elapsedMs(runtime, began);
+      const askedMs = waitMs === 0 ? 0 : Math.max(1, Math.round(leftMs));
+      const answer = await caller.call(claim.acquire(askedMs), {
+        budgetMs: bearMs ?? Math.max(leftMs, patience.retryMs),
+        attemptMs: patience.requestMs + Math.min(askedMs, pollMsMax),
+        signal: joined.signal,
+      });
+      if (answer.status !== 202) return answer;
+      const place = answer.body as Waiting;
+      onWaiting?.(place);
+      // The service ends the wait by its own clock; ours only bounds what it should have done.
+      if (leftMs < -patience.requestMs) {
+        throw new WaitTimeoutError(`${claim.label} was not granted within ${waitMs} ms.`, {
+          ...place,
+          waitedMs: waitMs,
+        });
+      }
+      const tookMs = elapsedMs(runtime, answer.sentAt);
+      if (tookMs < pollMsMin) await pause(runtime, pollMsMin - tookMs, joined.signal);
+    }
+  } finally {
+    joined.letGo();
+  }
+}
+
+/**
+ * A grant that was waited for may have been made at any time since the request was sent, and counting from there, much of the lease
+ * may be gone. So it is renewed before anybody relies on it.
+ */
+async function confirm<Body extends Leased>(
+  core: Core,
+  claim: Claim,
+  answer: { body: unknown; sentAt: Mark },
+): Promise<Taken<Body>> {
+  const { caller, runtime, patience } = core;
+  const body = answer.body as Body;
+  const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
+  const goneMs = elapsedMs(runtime, answer.sentAt);
+  if (claim.sessionBound || goneMs < remainingMs / 3) return { claim, body, from: answer.sentAt, remainingMs };
+  try {
+    const budgetMs = Math.max(patience.requestMs, remainingMs);
+    const renewed = await caller.call(claim.renew(), { budgetMs, attemptMs: patience.requestMs, urgent: true });
+    const again = renewed.body as Leased | undefined;
+    return { claim, body, from: renewed.sentAt, remainingMs: again?.remainingMs ?? remainingMs };
+  } catch (error) {
+    if (error instanceof LeaseLostError || elapsedMs(runtime, answer.sentAt) >= remainingMs / 2) throw error;
+    return { claim, body, from: answer.sentAt, remainingMs };
+  }
+}
+
+/** Whether the service itself said no, so that nothing can be held. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof HoldfastError && error.status !== undefined && !(error instanceof UnavailableError);
+
+/** Gives back what may have been granted, or the place in the queue. Best effort: what is lost here ends by itself. */
+function abandon(core: Core, claim: Claim): void {
+  const { caller, patience } = core;
+  inBackground(
+    core,
+    caller.call(claim.release(), { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true }),
+  );
+}

@@ -1,0 +1,123 @@
+import { joinSignals, unlessAborted } from './abort.ts';
+import type { Breaker } from './breaker.ts';
+import { ClosedError, HoldfastError, ThrottledError, UnavailableError } from './errors.ts';
+import type { Observe } from './observer.ts';
+import { errorOf } from './problem.ts';
+import { backoffMs, elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
+import type { Answer, Call, Transport } from './transport.ts';
+
+/** The first retry comes soon, since most failures are one lost packet or one restarted process. */
+const backoffBaseMs = 50;
+/** Later ones don't wait longer than a waiter may stay away from its queue, with room to spare. */
+const backoffMsMax = 2_000;
+
+export interface CallPolicy {
+  /** Time for all tries together; 0 sends once. */
+  readonly budgetMs: number;
+  /** Time for one try. */
+  readonly attemptMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Passes an open breaker. For renewals and releases: they are paced by themselves, and make good probes. */
+  readonly urgent?: boolean;
+}
+
+/** A success, with what is needed to judge it. */
+export interface Success extends Answer {
+  /** Before the try was sent that brought this answer. */
+  readonly sentAt: Mark;
+  /** More than one: an earlier try may have had the effect that this answer tells of. */
+  readonly tries: number;
+}
+
+export interface CallerParts {
+  readonly transport: Transport;
+  readonly runtime: Runtime;
+  readonly breaker: Breaker;
+  readonly observe: Observe;
+  /** Fires when the client is closed for good: what is still under way is given up. */
+  readonly closed: AbortSignal;
+}
+
+/**
+ * Sends requests and sends them again. Every request may be repeated: an acquire, renew or release carries the lease that makes its
+ * repeats one, a record's write names its version, and the rest only look.
+ *
+ * Three things that could be mistaken for one another are kept apart. A refusal (409 and the like) is the service's word and final.
+ * An unavailable service (no answer, 5xx) may or may not have done it: the same request again finds out. A throttled request (429)
+ * was not done: it waits as long as it was told.
+ */
+export class Caller {
+  readonly #parts: CallerParts;
+
+  constructor(parts: CallerParts) {
+    this.#parts = parts;
+  }
+
+  async call(call: Call, policy: CallPolicy): Promise<Success> {
+    const { runtime, observe } = this.#parts;
+    const began = markNow(runtime);
+    for (let attempt = 0; ; attempt++) {
+      policy.signal?.throwIfAborted();
+      try {
+        const sentAt = markNow(runtime);
+        const answer = await this.#admitted(call, policy);
+        return { ...answer, sentAt, tries: attempt + 1 };
+      } catch (error) {
+        if (!isWorthRepeating(error)) throw error;
+        // A breaker that was open from the start means that nobody should wait for this service now.
+        if (error.circuitOpen && attempt === 0) throw error;
+        const delayMs = error.retryAfterMs + backoffMs(runtime, attempt, backoffBaseMs, backoffMsMax);
+        if (elapsedMs(runtime, began) + delayMs >= policy.budgetMs) throw error;
+        observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });
+        await pause(runtime, delayMs, policy.signal);
+      }
+    }
+  }
+
+  async #admitted(call: Call, policy: CallPolicy): Promise<Answer> {
+    const { breaker } = this.#parts;
+    const waitMs = policy.urgent ? 0 : breaker.admit();
+    if (waitMs > 0) {
+      const message = 'The service was out of reach several times in a row; nothing is sent for a moment.';
+      throw new UnavailableError(message, { retryAfterMs: waitMs, circuitOpen: true });
+    }
+    try {
+      const answer = await this.#send(call, policy);
+      const refusal = answer.status >= 200 && answer.status < 300 ? undefined : errorOf(answer);
+      if (refusal instanceof UnavailableError) breaker.failed();
+      else breaker.succeeded();
+      if (refusal !== undefined) throw refusal;
+      return answer;
+    } catch (error) {
+      const answered = error instanceof HoldfastError && error.status !== undefined;
+      if (!answered && error instanceof UnavailableError) breaker.failed();
+      else if (!answered) breaker.left();
+      throw error;
+    }
+  }
+
+  /** One try, which ends in bounded time whatever the transport does. */
+  async #send(call: Call, { attemptMs, signal }: CallPolicy): Promise<Answer> {
+    const { transport, runtime, closed } = this.#parts;
+    if (closed.aborted) throw new ClosedError('The client is closed.');
+    const joined = joinSignals(signal, closed);
+    const late = new UnavailableError(`No answer came within ${Math.round(attemptMs)} ms.`);
+    const cancel = runtime.after(attemptMs, () => joined.abort(late));
+    try {
+      return await unlessAborted(transport.request(call, joined.signal), joined.signal);
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (error instanceof HoldfastError) throw error;
+      throw new UnavailableError('The service can not be reached.', {}, { cause: error });
+    } finally {
+      cancel();
+      joined.letGo();
+    }
+  }
+}
+
+/** Whether the same request may have another outcome in a moment. */
+export const isWorthRepeating = (
+  error: unknown,
+): error is (UnavailableError | ThrottledError) & { circuitOpen?: boolean } =>
+  error instanceof UnavailableError || error instanceof ThrottledError;

@@ -1,0 +1,374 @@
+/** Every error of the SDK: one class with a typed code, and a subclass for each that callers tell apart. */
+import type { DeadlockStep, FieldError, HolderView } from './views.ts';
+
+/**
+ * What went wrong, for code to switch on. The first part are the service's own codes, the second part arises in the SDK.
+ *
+ * @example
+ * ```ts
+ * if (isHoldfastError(error) && error.code === 'lock-held') return 'busy';
+ * ```
+ */
+export type ErrorCode =
+  | 'invalid-request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not-found'
+  | 'method-not-allowed'
+  | 'lock-held'
+  | 'wait-timeout'
+  | 'lease-lost'
+  | 'limit-mismatch'
+  | 'deadlock'
+  | 'stale-fence'
+  | 'session-lost'
+  | 'version-mismatch'
+  | 'too-large'
+  | 'unsupported-media-type'
+  | 'precondition-required'
+  | 'queue-full'
+  | 'throttled'
+  | 'internal'
+  | 'unavailable'
+  | 'too-many-retries'
+  | 'closed'
+  | 'unsupported'
+  | 'unexpected-answer';
+
+/** What every error may say besides its code. */
+export interface ErrorDetails {
+  /** The HTTP status, where the service answered. */
+  readonly status?: number | undefined;
+  /** Finds the request in the service's log. */
+  readonly requestId?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * The one error class of the SDK. `code` says what happened, `cause` keeps what was underneath. No message ever shows a lease id.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await locks.acquire('wallet:42', { waitMs: 5_000 });
+ * } catch (error) {
+ *   if (isHoldfastError(error)) console.warn(error.code, error.requestId);
+ * }
+ * ```
+ */
+export class HoldfastError extends Error {
+  override readonly name: string = 'HoldfastError';
+  readonly code: ErrorCode;
+  readonly status: number | undefined;
+  readonly requestId: string | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.status = details.status;
+    this.requestId = details.requestId;
+  }
+}
+
+/**
+ * Tells an error of the SDK by its shape, so that it also recognises one from another copy of this package.
+ *
+ * @example
+ * ```ts
+ * const busy = isHoldfastError(error) && error.code === 'lock-held';
+ * ```
+ */
+export const isHoldfastError = (error: unknown): error is HoldfastError =>
+  error instanceof HoldfastError ||
+  (error instanceof Error && 'code' in error && 'requestId' in error && 'status' in error);
+
+/**
+ * Somebody else holds the lock, and the caller did not want to wait.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof LockHeldError) retryIn(error.retryAfterMs); }
+ * ```
+ */
+export class LockHeldError extends HoldfastError {
+  override readonly name = 'LockHeldError';
+  readonly holders: readonly HolderView[];
+  readonly queueDepth: number;
+  readonly retryAfterMs: number;
+  /** With several locks at once: which of them were in the way. */
+  readonly blockedBy: readonly string[];
+
+  constructor(
+    message: string,
+    fields: {
+      holders?: readonly HolderView[];
+      queueDepth?: number;
+      retryAfterMs?: number;
+      blockedBy?: readonly string[];
+    } = {},
+    details: ErrorDetails = {},
+  ) {
+    super('lock-held', message, details);
+    this.holders = fields.holders ?? [];
+    this.queueDepth = fields.queueDepth ?? 0;
+    this.retryAfterMs = fields.retryAfterMs ?? 0;
+    this.blockedBy = fields.blockedBy ?? [];
+  }
+}
+
+/**
+ * The wait is over and the lock was not granted. Nothing is held and the place in the queue is given up.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof WaitTimeoutError) console.warn(`gave up after ${error.waitedMs} ms`); }
+ * ```
+ */
+export class WaitTimeoutError extends HoldfastError {
+  override readonly name = 'WaitTimeoutError';
+  readonly holders: readonly HolderView[];
+  readonly queueDepth: number;
+  readonly waitedMs: number;
+  readonly blockedBy: readonly string[];
+
+  constructor(
+    message: string,
+    fields: {
+      holders?: readonly HolderView[];
+      queueDepth?: number;
+      waitedMs?: number;
+      blockedBy?: readonly string[];
+    } = {},
+    details: ErrorDetails = {},
+  ) {
+    super('wait-timeout', message, details);
+    this.holders = fields.holders ?? [];
+    this.queueDepth = fields.queueDepth ?? 0;
+    this.waitedMs = fields.waitedMs ?? 0;
+    this.blockedBy = fields.blockedBy ?? [];
+  }
+}
+
+/** Why a lease is over. `unconfirmed`: the SDK could not renew it in time, so it may have ended on the service. */
+export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost' | 'unconfirmed';
+
+/**
+ * The lease is over, or may be. Stop the work that it protected; what it still writes must carry the fence, and is refused.
+ *
+ * @example
+ * ```ts
+ * lock.onLost((error) => console.warn(`lost: ${error.reason}`));
+ * ```
+ */
+export class LeaseLostError extends HoldfastError {
+  override readonly name = 'LeaseLostError';
+  readonly reason: LostReason;
+
+  constructor(message: string, reason: LostReason, details: ErrorDetails = {}) {
+    super('lease-lost', message, details);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Waiting would never end: sessions wait for each other in a circle, and this one was chosen to give way.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof DeadlockError) console.warn(error.cycle); }
+ * ```
+ */
+export class DeadlockError extends HoldfastError {
+  override readonly name = 'DeadlockError';
+  readonly cycle: readonly DeadlockStep[];
+
+  constructor(message: string, cycle: readonly DeadlockStep[], details: ErrorDetails = {}) {
+    super('deadlock', message, details);
+    this.cycle = cycle;
+  }
+}
+
+/**
+ * A later holder has already written: this fence is below the highest that the record has seen. Never worth a retry.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof StaleFenceError) return; } // The later holder's work stands.
+ * ```
+ */
+export class StaleFenceError extends HoldfastError {
+  override readonly name = 'StaleFenceError';
+  readonly fenceFloor: number;
+
+  constructor(message: string, fenceFloor: number, details: ErrorDetails = {}) {
+    super('stale-fence', message, details);
+    this.fenceFloor = fenceFloor;
+  }
+}
+
+/**
+ * The record has another version than the write named.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof VersionMismatchError) console.warn(`now at ${error.version}`); }
+ * ```
+ */
+export class VersionMismatchError extends HoldfastError {
+  override readonly name = 'VersionMismatchError';
+  /** Null: there is no such record. */
+  readonly version: number | null;
+
+  constructor(message: string, version: number | null, details: ErrorDetails = {}) {
+    super('version-mismatch', message, details);
+    this.version = version;
+  }
+}
+
+/**
+ * The lock is in use with another limit. Everybody who uses a semaphore must name the same one.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof LimitMismatchError) console.warn(`in force: ${error.limit}`); }
+ * ```
+ */
+export class LimitMismatchError extends HoldfastError {
+  override readonly name = 'LimitMismatchError';
+  readonly limit: number;
+
+  constructor(message: string, limit: number, details: ErrorDetails = {}) {
+    super('limit-mismatch', message, details);
+    this.limit = limit;
+  }
+}
+
+/**
+ * The session is over, and with it every lock that was taken under it.
+ *
+ * @example
+ * ```ts
+ * session.signal.addEventListener('abort', () => console.warn(session.signal.reason));
+ * ```
+ */
+export class SessionLostError extends HoldfastError {
+  override readonly name = 'SessionLostError';
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('session-lost', message, details);
+  }
+}
+
+/**
+ * The service, or its store, could not be reached, for as long as the time budget allowed. Whether the request took effect is unknown;
+ * for an acquire the SDK has asked to release it, should it have.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof UnavailableError) return response(503, error.retryAfterMs); }
+ * ```
+ */
+export class UnavailableError extends HoldfastError {
+  override readonly name = 'UnavailableError';
+  readonly retryAfterMs: number;
+  /** The breaker is open: nothing was sent. */
+  readonly circuitOpen: boolean;
+
+  constructor(
+    message: string,
+    fields: { retryAfterMs?: number; circuitOpen?: boolean; code?: 'unavailable' | 'internal' } = {},
+    details: ErrorDetails = {},
+  ) {
+    super(fields.code ?? 'unavailable', message, details);
+    this.retryAfterMs = fields.retryAfterMs ?? 0;
+    this.circuitOpen = fields.circuitOpen ?? false;
+  }
+}
+
+/**
+ * The service asked for less traffic, for longer than the time budget allowed.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof ThrottledError) await sleep(error.retryAfterMs); }
+ * ```
+ */
+export class ThrottledError extends HoldfastError {
+  override readonly name = 'ThrottledError';
+  readonly retryAfterMs: number;
+
+  constructor(message: string, retryAfterMs: number, details: ErrorDetails = {}) {
+    super('throttled', message, details);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * As many are waiting for this lock as may. Shed load: one more would wait too long to be of use.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof QueueFullError) return response(429, error.retryAfterMs); }
+ * ```
+ */
+export class QueueFullError extends HoldfastError {
+  override readonly name = 'QueueFullError';
+  readonly retryAfterMs: number;
+
+  constructor(message: string, retryAfterMs: number, details: ErrorDetails = {}) {
+    super('queue-full', message, details);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * The request is not valid: a programming error, never worth a retry.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof InvalidRequestError) console.error(error.errors); }
+ * ```
+ */
+export class InvalidRequestError extends HoldfastError {
+  override readonly name = 'InvalidRequestError';
+  readonly errors: readonly FieldError[];
+
+  constructor(message: string, errors: readonly FieldError[] = [], details: ErrorDetails = {}) {
+    super('invalid-request', message, details);
+    this.errors = errors;
+  }
+}
+
+/**
+ * `update` lost to other writers as often as it may. The record is busier than compare-and-swap can bear: guard it by a lock.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof TooManyRetriesError) console.warn(`${error.tries} tries`); }
+ * ```
+ */
+export class TooManyRetriesError extends HoldfastError {
+  override readonly name = 'TooManyRetriesError';
+  readonly tries: number;
+
+  constructor(message: string, tries: number, details: ErrorDetails = {}) {
+    super('too-many-retries', message, details);
+    this.tries = tries;
+  }
+}
+
+/**
+ * The client, session or election was closed while this was under way.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof ClosedError) return; }
+ * ```
+ */
+export class ClosedError extends HoldfastError {
+  override readonly name = 'ClosedError';
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('closed', message, details);
+  }
+}

@@ -1,0 +1,125 @@
+import type { Claim } from './acquire.ts';
+import type { Core } from './core.ts';
+import { Held } from './held.ts';
+import type { Tenure } from './tenure.ts';
+
+interface Grant {
+  readonly name: string;
+  readonly fence: number;
+  readonly limit: number;
+  readonly permits: number;
+  readonly mode?: 'exclusive' | 'shared' | undefined;
+  readonly waitedMs: number;
+}
+
+/** What is needed to go on with a lease elsewhere. It is the right to the lock: pass it on like a password. */
+export interface DetachedLease {
+  readonly lock: string;
+  readonly leaseId: string;
+  readonly fence: number;
+}
+
+/**
+ * A lock that is held, renewed in the background until it is released.
+ *
+ * @example
+ * ```ts
+ * await using lock = await locks.acquire('wallet:42');
+ * await db.query('UPDATE wallet SET … WHERE fence <= $1', [lock.fence]);
+ * ```
+ */
+export class HeldLock extends Held {
+  readonly name: string;
+  /** How many permits there are. 1 is a mutex. */
+  readonly limit: number;
+  readonly permits: number;
+  readonly mode: 'exclusive' | 'shared' | undefined;
+  /** How long it was waited for, by the service's clock. */
+  readonly waitedMs: number;
+  readonly #fence: number;
+  readonly #leaseId: string;
+
+  /** @internal */
+  constructor(core: Core, claim: Claim | undefined, tenure: Tenure, grant: Grant, leaseId: string) {
+    super(core, claim, tenure);
+    this.name = grant.name;
+    this.limit = grant.limit;
+    this.permits = grant.permits;
+    this.mode = grant.mode;
+    this.waitedMs = grant.waitedMs;
+    this.#fence = grant.fence;
+    this.#leaseId = leaseId;
+  }
+
+  /**
+   * Rises with every grant of this lock. Send it along with every write: the resource refuses a lower one than the highest it has
+   * seen. It stays readable after the lock is lost, since a stale fence does no harm where it is checked; it is 0, below every fence
+   * ever granted, where the lock {@link Held.failedOpen | failed open}.
+   *
+   * @example
+   * ```ts
+   * await locks.record('wallet:42').update((wallet) => debit(wallet, 5), { fence: lock.fence });
+   * ```
+   */
+  get fence(): number {
+    this.isHeld();
+    return this.#fence;
+  }
+
+  /**
+   * Stops renewing and lets the lease go on without this client, to be taken up elsewhere by {@link Holdfast.adopt}.
+   *
+   * @example
+   * ```ts
+   * const lease = lock.detach(); // Passed to the next step of a workflow.
+   * ```
+   */
+  detach(): DetachedLease {
+    this.throwIfLost();
+    this.letGo();
+    return { lock: this.name, leaseId: this.#leaseId, fence: this.#fence };
+  }
+}
+
+/**
+ * Several locks held at once, under one lease.
+ *
+ * @example
+ * ```ts
+ * await using both = await locks.acquireAll(['wallet:1', 'wallet:2']);
+ * await transfer(both.fence('wallet:1'), both.fence('wallet:2'));
+ * ```
+ */
+export class HeldLocks extends Held {
+  /** In the order asked for. */
+  readonly names: readonly string[];
+  readonly waitedMs: number;
+  readonly #fences: ReadonlyMap<string, number>;
+
+  /** @internal */
+  constructor(
+    core: Core,
+    claim: Claim | undefined,
+    tenure: Tenure,
+    grants: readonly { readonly lock: string; readonly fence: number }[],
+    waitedMs: number,
+  ) {
+    super(core, claim, tenure);
+    this.names = grants.map(({ lock }) => lock);
+    this.waitedMs = waitedMs;
+    this.#fences = new Map(grants.map(({ lock, fence }) => [lock, fence]));
+  }
+
+  /** Each lock has a fence of its own. */
+  get fences(): ReadonlyMap<string, number> {
+    this.isHeld();
+    return this.#fences;
+  }
+
+  /** The fence of one of the locks. */
+  fence(name: string): number {
+    const fence = this.fences.get(name);
+    if (fence === undefined) throw new RangeError(`${name} is not among the locks that are held here.`);
+    return fence;
+  }
+}

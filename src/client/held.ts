@@ -1,0 +1,182 @@
+import type { Claim } from './acquire.ts';
+import type { Closable, Core } from './core.ts';
+import { LeaseLostError, type LostReason } from './errors.ts';
+import { asyncDispose } from './runtime.ts';
+import type { Tenure } from './tenure.ts';
+import type { Release } from './views.ts';
+
+/** What holding one lock and holding several have in common. */
+export abstract class Held implements Closable {
+  readonly #core: Core;
+  readonly #claim: Claim | undefined;
+  readonly #tenure: Tenure;
+  #releasing: Promise<Release> | undefined;
+
+  /** @internal */
+  constructor(core: Core, claim: Claim | undefined, tenure: Tenure) {
+    this.#core = core;
+    this.#claim = claim;
+    this.#tenure = tenure;
+    // What hangs on a session is given back with it.
+    if (claim?.sessionBound === false) core.open.add(this);
+  }
+
+  /**
+   * Fires *before* the lease could have ended on the service. Its reason is the {@link LeaseLostError}. Hand it to everything that
+   * the lock protects.
+   *
+   * @example
+   * ```ts
+   * await fetch(url, { signal: lock.signal });
+   * ```
+   */
+  get signal(): AbortSignal {
+    return this.#tenure.signal;
+  }
+
+  /** The service was out of reach and `onUnavailable: 'fail-open'` let the caller go on: nothing is held. */
+  get failedOpen(): boolean {
+    return this.#claim === undefined;
+  }
+
+  /**
+   * Whether the lease is surely still held, by both clocks, now. A thawed process learns here at once that it slept too long.
+   *
+   * @example
+   * ```ts
+   * for (const item of items) { if (!lock.isHeld()) break; await handle(item, lock.fence); }
+   * ```
+   */
+  isHeld(): boolean {
+    return this.#tenure.isAlive();
+  }
+
+  /** How much time is surely left without another renewal; 0 where it is not held. */
+  remainingMs(): number {
+    return this.#tenure.remainingMs();
+  }
+
+  /**
+   * Throws the {@link LeaseLostError} where the lease is lost.
+   *
+   * @example
+   * ```ts
+   * lock.throwIfLost();
+   * ```
+   */
+  throwIfLost(): void {
+    this.#tenure.signal.throwIfAborted();
+  }
+
+  /**
+   * Tells once when the lease is lost; at once where it already is. What it returns takes the listener away.
+   *
+   * @example
+   * ```ts
+   * lock.onLost((error) => logger.warn('lost the lock', { reason: error.reason }));
+   * ```
+   */
+  onLost(listener: (error: LeaseLostError) => void): () => void {
+    const { signal } = this;
+    const tell = () => listener(signal.reason as LeaseLostError);
+    if (signal.aborted) queueMicrotask(tell);
+    else signal.addEventListener('abort', tell, { once: true });
+    return () => signal.removeEventListener('abort', tell);
+  }
+
+  /**
+   * Renews now, for `leaseMs` from now on where given. Rarely needed: renewal runs in the background. Throws `LeaseLostError` where
+   * it is over; under a session it only asks the service whether the lock is still held.
+   *
+   * @example
+   * ```ts
+   * await lock.renew(120_000); // The next step takes longer.
+   * ```
+   */
+  async renew(leaseMs?: number): Promise<void> {
+    this.throwIfLost();
+    await this.#tenure.renew(leaseMs);
+  }
+
+  /**
+   * Gives it back; the next waiter gets it in the same step. Safe to repeat. A lease that had ended is a value, not an error; only an
+   * unavailable service throws, and then the lease runs out by itself.
+   *
+   * @example
+   * ```ts
+   * const { released, reason } = await lock.release();
+   * ```
+   */
+  release(): Promise<Release> {
+    this.#releasing ??= this.#release();
+    return this.#releasing;
+  }
+
+  /** @internal */
+  giveBack(): Promise<unknown> {
+    return this.release();
+  }
+
+  /** Releases; never throws, so that an error of the work itself stays the error. */
+  async [asyncDispose](): Promise<void> {
+    await this.release().catch(() => undefined);
+  }
+
+  /** Lets it go without giving it back. */
+  protected letGo(): void {
+    this.#tenure.end();
+    this.#core.open.delete(this);
+    this.#releasing ??= Promise.resolve({ released: false, reason: 'already_released' });
+  }
+
+  async #release(): Promise<Release> {
+    const { caller, patience, observe, open } = this.#core;
+    const claim = this.#claim;
+    this.#tenure.end();
+    open.delete(this);
+    if (claim === undefined) return { released: true, reason: 'ok' };
+    try {
+      const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
+      const answer = await caller.call(claim.release(), policy);
+      return readRelease(answer.body, answer.tries);
+    } catch (error) {
+      if (error instanceof LeaseLostError) return { released: false, reason: error.reason as Release['reason'] };
+      observe({ type: 'release-failed', name: claim.label, error });
+      throw error;
+    }
+  }
+}
+
+function readRelease(body: unknown, tries: number): Release {
+  const { released, reason, failed } = (body ?? {}) as {
+    released?: boolean | readonly string[];
+    reason?: Release['reason'];
+    failed?: readonly { reason: Release['reason'] }[];
+  };
+  const [first] = failed ?? [];
+  if (first !== undefined && !(tries > 1 && first.reason === 'already_released')) {
+    return { released: false, reason: first.reason };
+  }
+  // Sent more than once, it was our own earlier try that released it; its answer was lost on the way.
+  if (reason === 'already_released' && tries > 1) return { released: true, reason: 'ok' };
+  return { released: released !== false, reason: reason ?? 'ok' };
+}
+
+/** Runs the work and releases, whatever happens. An error of the work wins over everything that releasing may meet. */
+export async function runUnder<H extends Held, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
+  let result: T;
+  try {
+    result = await work(held);
+  } catch (error) {
+    await held.release().catch(() => undefined);
+    throw error;
+  }
+  const { signal, failedOpen } = held;
+  // A release that can't be told is no failure of the work: the lease runs out by itself.
+  const { released, reason } = await held.release().catch(() => ({ released: true, reason: 'ok' }) as Release);
+  if (failedOpen) return result;
+  // Work that ended after its lease may have run beside another's: the caller must know, even where all went well.
+  signal.throwIfAborted();
+  if (released || reason === 'already_released') return result;
+  throw new LeaseLostError('The lease had ended before the work was done.', reason as LostReason);
+}

@@ -1,0 +1,388 @@
+import type { Auth } from './auth/auth.ts';
+import { Breaker, type BreakerOptions } from './breaker.ts';
+import { Caller } from './caller.ts';
+import { leaseCalls } from './claims.ts';
+import {
+  type Core,
+  checkName,
+  checkNamespace,
+  type Defaults,
+  given,
+  lockCall,
+  type Patience,
+  patienceDefault,
+} from './core.ts';
+import { Election, type ElectionOptions } from './election.ts';
+import { ClosedError } from './errors.ts';
+import { type DetachedLease, HeldLock } from './held-lock.ts';
+import { HttpTransport, type WebSocketClass } from './http-transport.ts';
+import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lock-options.ts';
+import { LockScope } from './lock-scope.ts';
+import { type Observe, observer } from './observer.ts';
+import { RecordHandle } from './record.ts';
+import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
+import { openSession, type Session, type SessionOptions } from './session.ts';
+import { leaseTenure } from './tenure.ts';
+import type { Call, Transport } from './transport.ts';
+import type { FenceCheck, GrantBody, Health, LockEvent, LockSummary, LockView, Notify, Waiting } from './views.ts';
+import { type WatchEvent, type WatchTarget, watchEvents } from './watch.ts';
+
+/** What every client takes, however it reaches the service. */
+export interface ClientOptions extends Defaults {
+  /** Names are unique within a namespace, and IAM policies can scope a caller to one. */
+  readonly namespace: string;
+  /** Told of retries, renewals, losses and the breaker: for logs and metrics. */
+  readonly onEvent?: Observe | undefined;
+  /** Bounds of the client's own patience. */
+  readonly patience?: Partial<Patience> | undefined;
+  readonly breaker?: BreakerOptions | undefined;
+  /** Clocks, timers and chance. For tests only. */
+  readonly runtime?: Runtime | undefined;
+}
+
+/** A client that speaks HTTP. */
+export interface HoldfastOptions extends ClientOptions {
+  /** Where the service is, such as `https://abc.execute-api.eu-west-1.amazonaws.com`. */
+  readonly url: string | URL;
+  /** Who asks: {@link sigv4}, {@link bearer}, or a function that gives headers. None on a laptop. */
+  readonly auth?: Auth | undefined;
+  /** Where to watch; deployed, the WebSocket API has a URL of its own. */
+  readonly watchUrl?: string | URL | undefined;
+  readonly fetch?: typeof fetch | undefined;
+  /** Where the runtime has no WebSocket, such as Node 20. */
+  readonly webSocket?: WebSocketClass | undefined;
+}
+
+/** A client that reaches the service by another way, such as direct mode or the twin. */
+export interface TransportOptions extends ClientOptions {
+  readonly transport: Transport;
+}
+
+/** How to wait without running. */
+export interface ParkOptions extends Omit<TryOptions, 'signal' | 'autoRenew' | 'holdMsMax' | 'onUnavailable'> {
+  readonly notify: Notify;
+  /** Up to 86,400,000: a parked waiter need not run. */
+  readonly waitMs: number;
+}
+
+/** What became of parking: granted at once, or in the queue. The lease id is the right to the lock: keep it like a password. */
+export type Parked =
+  | { readonly status: 'granted'; readonly lock: string; readonly leaseId: string; readonly fence: number }
+  | ({ readonly status: 'waiting'; readonly lock: string; readonly leaseId: string } & Waiting);
+
+/**
+ * The client of the lock service.
+ *
+ * @example
+ * ```ts
+ * const locks = new Holdfast({ url, namespace: 'payments', auth: sigv4() });
+ * await locks.withLock('wallet:42', { leaseMs: 30_000, waitMs: 10_000 }, async ({ fence, signal }) => {
+ *   await debit('42', 5, { fence, signal });
+ * });
+ * ```
+ */
+export class Holdfast extends LockScope {
+  readonly #closing: AbortController;
+  readonly #closed: AbortController;
+  #close: Promise<void> | undefined;
+
+  constructor(options: HoldfastOptions | TransportOptions) {
+    checkFailOpen(options);
+    const runtime = options.runtime ?? systemRuntime;
+    const observe = observer(options.onEvent);
+    const transport = 'transport' in options ? options.transport : new HttpTransport(options);
+    const breaker = new Breaker(runtime, options.breaker, (state) => observe({ type: 'breaker', state }));
+    const closing = new AbortController();
+    const closed = new AbortController();
+    const { owner, leaseMs, waitMs, tier, onUnavailable } = options;
+    super({
+      namespace: checkNamespace(options.namespace),
+      transport,
+      runtime,
+      observe,
+      caller: new Caller({ transport, runtime, breaker, observe, closed: closed.signal }),
+      patience: { ...patienceDefault, ...options.patience },
+      defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
+      open: new Set(),
+      background: new Set(),
+      closing: closing.signal,
+    } satisfies Core);
+    this.#closing = closing;
+    this.#closed = closed;
+  }
+
+  get namespace(): string {
+    return this.core.namespace;
+  }
+
+  /**
+   * Opens a session: one keepalive for many locks.
+   *
+   * @example
+   * ```ts
+   * await using session = await locks.session();
+   * await using shard = await session.acquire('shard:7');
+   * ```
+   */
+  session(options: SessionOptions = {}): Promise<Session> {
+    return openSession(this.core, options);
+  }
+
+  /**
+   * Stands for leadership under this name, until the election is closed.
+   *
+   * @example
+   * ```ts
+   * await using election = locks.elect('scheduler', { onElected: ({ epoch, signal }) => run({ epoch, signal }) });
+   * ```
+   */
+  elect(name: string, options: ElectionOptions): Election {
+    checkName('lock', name);
+    return new Election(this.core, name, options, (wanted) =>
+      this.acquire(name, { ...wanted, onUnavailable: 'fail-closed' }),
+    );
+  }
+
+  /**
+   * A record of the service: compare-and-swap with a fence floor.
+   *
+   * @example
+   * ```ts
+   * await locks.record<number>('hits').update((hits = 0) => hits + 1);
+   * ```
+   */
+  record<T = unknown>(key: string): RecordHandle<T> {
+    return new RecordHandle<T>(this.core, key);
+  }
+
+  /**
+   * What happens to a lock, or to all whose names begin alike, as it happens. Reconnects by itself.
+   *
+   * @example
+   * ```ts
+   * for await (const event of locks.watch({ prefix: 'wallet:' })) console.log(event.type);
+   * ```
+   */
+  watch(target: WatchTarget): AsyncGenerator<WatchEvent, void, undefined> {
+    return watchEvents(this.core, target);
+  }
+
+  /**
+   * What happened to a lock, newest first, over all pages. Kept for seven days.
+   *
+   * @example
+   * ```ts
+   * for await (const { at, type, owner } of locks.history('wallet:42')) console.log(at, type, owner);
+   * ```
+   */
+  async *history(
+    name: string,
+    options: { readonly pageSize?: number; readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<LockEvent, void, undefined> {
+    checkName('lock', name);
+    const page = (cursor?: string) => ({
+      operation: 'lockHistory',
+      method: 'GET' as const,
+      name,
+      action: 'history',
+      query: textOf({ limit: options.pageSize, cursor }),
+    });
+    for await (const { events } of this.#pages<{ events: LockEvent[] }>(
+      (at) => lockCall(this.core, page(at)),
+      options.signal,
+    )) {
+      yield* events;
+    }
+  }
+
+  /**
+   * The locks of the namespace by name, complete over all pages.
+   *
+   * @example
+   * ```ts
+   * for await (const { lock, holders } of locks.list({ state: 'held' })) console.log(lock, holders);
+   * ```
+   */
+  async *list(
+    options: {
+      readonly prefix?: string;
+      readonly state?: 'held' | 'free';
+      readonly pageSize?: number;
+      readonly signal?: AbortSignal;
+    } = {},
+  ): AsyncGenerator<LockSummary, void, undefined> {
+    const { prefix, state, pageSize, signal } = options;
+    const call = (cursor?: string): Call => ({
+      operation: 'listLocks',
+      method: 'GET',
+      route: '/v1/{ns}/locks',
+      parameters: { ns: this.namespace },
+      query: textOf({ prefix, state, limit: pageSize, cursor }),
+    });
+    for await (const { locks } of this.#pages<{ locks: LockSummary[] }>(call, signal)) yield* locks;
+  }
+
+  /**
+   * Who holds a lock and who waits for it.
+   *
+   * @example
+   * ```ts
+   * const { state, holders, queue } = await locks.inspect('wallet:42');
+   * ```
+   */
+  inspect(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<LockView> {
+    checkName('lock', name);
+    return this.#ask(lockCall(this.core, { operation: 'inspectLock', method: 'GET', name }), options.signal);
+  }
+
+  /**
+   * Whether a fence holds now. The answer may be stale when it arrives, so it is for people and dashboards: what the lock protects must
+   * check the fence itself.
+   *
+   * @example
+   * ```ts
+   * const { valid } = await locks.check('wallet:42', fence);
+   * ```
+   */
+  check(name: string, fence: number, options: { readonly signal?: AbortSignal } = {}): Promise<FenceCheck> {
+    checkName('lock', name);
+    const query = { fence: String(fence) };
+    return this.#ask(
+      lockCall(this.core, { operation: 'checkFence', method: 'GET', name, action: 'check', query }),
+      options.signal,
+    );
+  }
+
+  /**
+   * Ends the lease of that fence against its holder's will; the next waiter gets the lock. Throws `LeaseLostError` where that fence
+   * does not hold. The holder's writes in flight are refused only where the fence is checked.
+   *
+   * @example
+   * ```ts
+   * await locks.revoke('wallet:42', { fence, reason: 'stuck since Tuesday' });
+   * ```
+   */
+  async revoke(
+    name: string,
+    options: { readonly fence: number; readonly reason: string; readonly signal?: AbortSignal },
+  ): Promise<void> {
+    checkName('lock', name);
+    const { signal, ...body } = options;
+    await this.#ask(
+      lockCall(this.core, { operation: 'revokeLock', method: 'POST', name, action: 'revoke', body }),
+      signal,
+    );
+  }
+
+  /**
+   * Queues without having to run: the service tells of the grant by event, task token or WebSocket.
+   *
+   * @example
+   * ```ts
+   * await locks.park('wallet:42', { waitMs: 3_600_000, notify: { type: 'task-token', token } });
+   * ```
+   */
+  async park(name: string, { notify, waitMs, ...options }: ParkOptions): Promise<Parked> {
+    checkName('lock', name);
+    const { owner, leaseMs } = resolve(this.core, options, undefined);
+    const leaseId = this.core.runtime.newId();
+    const body = { leaseId, waitMs, notify, ...given({ ...options, owner, leaseMs }) };
+    const call = lockCall(this.core, { operation: 'acquireLock', method: 'POST', name, action: 'acquire', body });
+    return this.#ask<Parked>(call);
+  }
+
+  /**
+   * Takes up a lease that was granted elsewhere: to a parked waiter, or to a lock that was {@link HeldLock.detach | detached}.
+   *
+   * @example
+   * ```ts
+   * await using lock = await locks.adopt(event.grant); // { lock, leaseId } from the task token's output.
+   * ```
+   */
+  async adopt(
+    lease: Pick<DetachedLease, 'lock' | 'leaseId'>,
+    options: Pick<LeaseOptions, 'leaseMs' | 'autoRenew' | 'holdMsMax' | 'signal'> = {},
+  ): Promise<HeldLock> {
+    const { core } = this;
+    const name = checkName('lock', lease.lock);
+    const calls = leaseCalls(core, name, lease.leaseId);
+    const claim = { label: name, sessionBound: false, acquire: () => calls.renew(), ...calls };
+    const { patience } = core;
+    const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal: options.signal };
+    const answer = await core.caller.call(calls.renew(options.leaseMs), policy);
+    const body = answer.body as GrantBody;
+    const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
+    const tenure = leaseTenure(core, { claim, body, from: answer.sentAt, remainingMs }, options);
+    return new HeldLock(core, claim, tenure, { ...body, name }, lease.leaseId);
+  }
+
+  /**
+   * Whether the service is well. Throws `UnavailableError` where it isn't.
+   *
+   * @example
+   * ```ts
+   * const { version } = await locks.health();
+   * ```
+   */
+  health(options: { readonly signal?: AbortSignal } = {}): Promise<Health> {
+    return this.#ask({ operation: 'health', method: 'GET', route: '/v1/health', parameters: {} }, options.signal);
+  }
+
+  /**
+   * Ends all waits, stops renewing, gives back what is held, and leaves nothing behind that would keep the process alive. Bounded:
+   * what could not be given back within the time for a release ends by itself. Safe to repeat.
+   *
+   * @example
+   * ```ts
+   * await locks.close();
+   * ```
+   */
+  close(): Promise<void> {
+    this.#close ??= this.#shut();
+    return this.#close;
+  }
+
+  [asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #shut(): Promise<void> {
+    const { open, background, runtime, patience, transport } = this.core;
+    this.#closing.abort(new ClosedError('The client was closed.'));
+    const bound = new AbortController();
+    const late = pause(runtime, patience.releaseMs, bound.signal).catch(() => undefined);
+    const done = Promise.allSettled([...open].map((held) => held.giveBack())).then(() =>
+      Promise.allSettled([...background]),
+    );
+    await Promise.race([done, late]);
+    bound.abort();
+    this.#closed.abort(new ClosedError('The client is closed.'));
+    await transport.close?.();
+  }
+
+  async #ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
+    const { caller, patience } = this.core;
+    const { body } = await caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal });
+    return body as T;
+  }
+
+  async *#pages<Page extends object>(
+    call: (cursor?: string) => Call,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Page, void, undefined> {
+    let cursor: string | undefined;
+    do {
+      const page = await this.#ask<Page>(call(cursor), signal);
+      yield page as Awaited<Page>;
+      cursor = (page as { cursor?: string }).cursor;
+    } while (cursor !== undefined);
+  }
+}
+
+/** Query parameters are text. */
+const textOf = (fields: Readonly<Record<string, string | number | undefined>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)]),
+  );

@@ -1,0 +1,124 @@
+import type { Auth, Unsigned } from './auth/auth.ts';
+import { HoldfastError } from './errors.ts';
+import { type Answer, type Call, pathOf, type Transport, type WatchHandlers } from './transport.ts';
+
+/** What the SDK needs of a WebSocket: the standard one, or that of the package `ws`. */
+export interface WebSocketLike {
+  addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void;
+  addEventListener(type: 'close' | 'error' | 'open', listener: (event: unknown) => void): void;
+  close(code?: number): void;
+}
+
+export type WebSocketClass = new (url: string, options?: { headers?: Record<string, string> }) => WebSocketLike;
+
+export interface HttpTransportOptions {
+  readonly url: string | URL;
+  readonly auth?: Auth | undefined;
+  /** Deployed, the WebSocket API has a URL of its own. */
+  readonly watchUrl?: string | URL | undefined;
+  readonly fetch?: typeof fetch | undefined;
+  readonly webSocket?: WebSocketClass | undefined;
+}
+
+/** Requests by `fetch`, watches by WebSocket. */
+export class HttpTransport implements Transport {
+  readonly #base: string;
+  readonly #watchUrl: string;
+  readonly #auth: Auth | undefined;
+  readonly #fetch: typeof fetch;
+  readonly #webSocket: WebSocketClass | undefined;
+
+  constructor({ url, auth, watchUrl, fetch: injected, webSocket }: HttpTransportOptions) {
+    const base = new URL(url);
+    if (base.protocol !== 'http:' && base.protocol !== 'https:') {
+      throw new TypeError(`url must be http or https, got ${base.protocol}`);
+    }
+    this.#base = `${base.origin}${base.pathname.replace(/\/+$/, '')}`;
+    this.#watchUrl = String(watchUrl ?? `${this.#base.replace(/^http/, 'ws')}/v1/watch`);
+    this.#auth = auth;
+    // Called through the global, so that a fetch that is replaced later (by a tracer, by a test) is the one that is used.
+    this.#fetch = injected ?? ((input, init) => globalThis.fetch(input, init));
+    this.#webSocket = webSocket;
+  }
+
+  async request(call: Call, signal: AbortSignal): Promise<Answer> {
+    const url = new URL(`${this.#base}${pathOf(call)}`);
+    for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value);
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...call.headers,
+    };
+    const authorized = await this.#authorize({ method: call.method, url, headers, body });
+    const response = await this.#fetch(url, {
+      method: call.method,
+      headers: { ...headers, ...authorized },
+      ...(body === undefined ? {} : { body }),
+      // A lease id must not follow a redirect to somewhere else.
+      redirect: 'manual',
+      signal,
+    });
+    // Read to its end in every case: a body left unread keeps its connection, and with it the process.
+    const text = await response.text();
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: parse(text) };
+  }
+
+  /** Who can't be authorized has not been refused by the service, but will not reach it either: repeating is of no use. */
+  async #authorize(request: Unsigned): Promise<Readonly<Record<string, string>> | undefined> {
+    try {
+      return await this.#auth?.(request);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new HoldfastError('unauthorized', `The request could not be authorized: ${why}`, { cause: error });
+    }
+  }
+
+  watch(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
+    const WebSocket = this.#webSocket ?? (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
+    if (WebSocket === undefined) {
+      throw new TypeError(
+        'This runtime has no WebSocket; give one by the option webSocket, such as that of the package ws.',
+      );
+    }
+    const url = new URL(this.#watchUrl);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    let socket: WebSocketLike | undefined;
+    let closed = false;
+    const end = (cause: unknown) => {
+      if (closed) return;
+      closed = true;
+      handlers.closed(cause);
+    };
+    const open = async () => {
+      const signed = await this.#authorize({ method: 'GET', url: asHttp(url), headers: {}, body: undefined });
+      if (closed) return;
+      // A browser's WebSocket takes no headers, so there none are passed; Node's and that of `ws` take them here.
+      socket = signed === undefined ? new WebSocket(url.href) : new WebSocket(url.href, { headers: { ...signed } });
+      socket.addEventListener('message', ({ data }) => {
+        const body = typeof data === 'string' ? parse(data) : undefined;
+        if (!closed && body !== undefined) handlers.message(body);
+      });
+      socket.addEventListener('close', end);
+      socket.addEventListener('error', end);
+    };
+    open().catch(end);
+    return () => {
+      closed = true;
+      socket?.close(1000);
+    };
+  }
+}
+
+/** A signature covers the URL as HTTP knows it. */
+const asHttp = (url: URL): URL => new URL(url.href.replace(/^ws/, 'http'));
+
+/** An answer that is not JSON is somebody else's, such as a proxy's page: it has no body that the SDK could read. */
+function parse(text: string): unknown {
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,96 @@
+import type { Core, Tier } from './core.ts';
+import { InvalidRequestError } from './errors.ts';
+import type { Waiting } from './views.ts';
+
+/** What every way to take a lock accepts. */
+export interface LeaseOptions {
+  /** How long the lease lasts without being renewed, 1,000 to 86,400,000. The service's default is 30 s. Not under a session. */
+  readonly leaseMs?: number | undefined;
+  /** Shown to others. By default the client's, else the identity that the service sees. */
+  readonly owner?: string | undefined;
+  /** Ends a wait; the place in the queue is given up. It does not end a lease that was granted. */
+  readonly signal?: AbortSignal | undefined;
+  /** `efficiency` says that two holders at once would only waste work. */
+  readonly tier?: Tier | undefined;
+  /** `fail-open` runs the work without the lock when the service is out of reach. Only for the tier `efficiency`. */
+  readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
+  /** False: nothing is renewed in the background, and the lease ends by itself. */
+  readonly autoRenew?: boolean | undefined;
+  /** Renewing stops after so long: work that hangs must not hold for ever. */
+  readonly holdMsMax?: number | undefined;
+}
+
+/** How to try for a lock. */
+export interface TryOptions extends LeaseOptions {
+  /** How many permits there are; 1, the default, is a mutex. Everybody must name the same. */
+  readonly limit?: number | undefined;
+  /** How many of them are wanted. */
+  readonly permits?: number | undefined;
+  /** A read-write lock: readers share. Not together with `limit` or `permits`. */
+  readonly mode?: 'exclusive' | 'shared' | undefined;
+  /** After a lease that expired, the lock stays free for so long: writes of the former holder may still land. */
+  readonly lockDelayMs?: number | undefined;
+  /** Strings that inspect shows to others, at most 1 KiB as JSON. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** How to wait for a lock. */
+export interface AcquireOptions extends TryOptions {
+  /** How long to wait, 0 to 900,000. 35 s by default: one default lease and its grace, so that a crashed holder is outwaited. */
+  readonly waitMs?: number | undefined;
+  /** Told now and then, about every 20 s, of the place in the queue. */
+  readonly onWaiting?: ((place: Waiting) => void) | undefined;
+}
+
+/** One of several locks: a name, or a name with its kind. */
+export type LockEntry =
+  | string
+  | {
+      readonly name: string;
+      readonly limit?: number;
+      readonly permits?: number;
+      readonly mode?: 'exclusive' | 'shared';
+    };
+
+/** How to wait for several locks at once. */
+export interface AcquireAllOptions extends LeaseOptions {
+  /** As for one lock. */
+  readonly waitMs?: number | undefined;
+  readonly onWaiting?: ((place: Waiting) => void) | undefined;
+}
+
+/** One default lease of 30 s, its grace, and time for the hand-over. */
+export const waitMsDefault = 35_000;
+
+/** Who goes on without the lock wants to do so soon: one retry's worth is borne. */
+const failOpenBearMs = 1_000;
+
+/** Failing open gives up what the tier `correctness` promises, so it takes both words. */
+export function checkFailOpen({ tier, onUnavailable }: Pick<LeaseOptions, 'tier' | 'onUnavailable'>): void {
+  if (onUnavailable !== 'fail-open' || tier === 'efficiency') return;
+  const message = "'fail-open' is only allowed with tier: 'efficiency'";
+  throw new InvalidRequestError(`onUnavailable: ${message}.`, [{ field: 'onUnavailable', message }]);
+}
+
+export interface Resolved {
+  readonly owner: string | undefined;
+  readonly leaseMs: number | undefined;
+  readonly tier: Tier | undefined;
+  readonly failOpen: boolean;
+  readonly bearMs: number | undefined;
+}
+
+/** The options of one call over those of the client. */
+export function resolve({ defaults }: Core, options: LeaseOptions, sessionId: string | undefined): Resolved {
+  const tier = options.tier ?? defaults.tier;
+  const onUnavailable = options.onUnavailable ?? defaults.onUnavailable;
+  checkFailOpen({ tier, onUnavailable });
+  const failOpen = onUnavailable === 'fail-open';
+  return {
+    owner: options.owner ?? defaults.owner,
+    leaseMs: sessionId === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
+    tier,
+    failOpen,
+    bearMs: failOpen ? failOpenBearMs : undefined,
+  };
+}

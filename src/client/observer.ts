@@ -1,0 +1,31 @@
+import type { HoldfastError } from './errors.ts';
+
+/**
+ * What the SDK does behind the scenes, for logs and metrics.
+ *
+ * @example
+ * ```ts
+ * new Holdfast({ url, namespace, onEvent: (event) => metrics.count(`holdfast.${event.type}`) });
+ * ```
+ */
+export type ClientEvent =
+  | { readonly type: 'retry'; readonly operation: string; readonly attempt: number; readonly error: HoldfastError }
+  | { readonly type: 'breaker'; readonly state: 'open' | 'closed' }
+  | { readonly type: 'renewed'; readonly name: string; readonly remainingMs: number }
+  | { readonly type: 'renewal-failed'; readonly name: string; readonly error: unknown }
+  | { readonly type: 'lost'; readonly name: string; readonly error: HoldfastError }
+  | { readonly type: 'release-failed'; readonly name: string; readonly error: unknown }
+  | { readonly type: 'failed-open'; readonly name: string; readonly error: HoldfastError };
+
+export type Observe = (event: ClientEvent) => void;
+
+/** An observer that fails must not take a lock down with it. */
+export const observer =
+  (onEvent: Observe | undefined): Observe =>
+  (event) => {
+    try {
+      onEvent?.(event);
+    } catch {
+      // Whatever its listener does wrong, the client goes on.
+    }
+  };

@@ -1,0 +1,157 @@
+import { type Core, checkName } from './core.ts';
+import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
+import { backoffMs, pause } from './runtime.ts';
+import type { Call } from './transport.ts';
+
+/** A record as it was read. */
+export interface RecordView<T> {
+  readonly key: string;
+  readonly value: T;
+  readonly version: number;
+  /** The fence floor: writes with a lower one are refused. Null before the first fenced write. */
+  readonly fence: number | null;
+  readonly updatedAt: string;
+}
+
+/** What a write left behind. */
+export type RecordWritten = Omit<RecordView<never>, 'value'>;
+
+/** What a write replaces: a version, whatever is there, or nothing. */
+export type Expected = { readonly version: number } | 'present' | 'absent';
+
+export interface WriteOptions {
+  /** The fence of the lock that guards the record. Required once the record has seen one. */
+  readonly fence?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface UpdateOptions extends WriteOptions {
+  /** Tries before giving up, 10 by default: with jitter, ten writers at once all get through. */
+  readonly triesMax?: number | undefined;
+}
+
+const triesMaxDefault = 10;
+const backoffBaseMs = 20;
+const backoffMsMax = 1_000;
+
+/**
+ * A JSON value with a version: a write names the version that it replaces, and may carry the fence that guards it.
+ *
+ * @example
+ * ```ts
+ * const wallet = locks.record<{ balance: number }>('wallet:42');
+ * await wallet.update((now) => ({ balance: (now?.balance ?? 0) + 5 }), { fence: lock.fence });
+ * ```
+ */
+export class RecordHandle<T = unknown> {
+  readonly key: string;
+  readonly #core: Core;
+
+  /** @internal */
+  constructor(core: Core, key: string) {
+    this.#core = core;
+    this.key = checkName('record', key);
+  }
+
+  /**
+   * The record as it is; undefined where there is none.
+   *
+   * @example
+   * ```ts
+   * const found = await locks.record('wallet:42').get();
+   * ```
+   */
+  async get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<RecordView<T> | undefined> {
+    try {
+      const { body } = await this.#call({ operation: 'getRecord', method: 'GET' }, options.signal);
+      return body as RecordView<T>;
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'not-found') return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Writes the value where the record is as expected. Throws `VersionMismatchError` where it isn't, `StaleFenceError` where a later
+   * holder has written. Each write has an id, so that its own repeat after a lost answer is recognised.
+   *
+   * @example
+   * ```ts
+   * await locks.record('config').put({ retries: 3 }, 'absent');
+   * ```
+   */
+  async put(value: T, expected: Expected, options: WriteOptions = {}): Promise<RecordWritten> {
+    const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
+    const { body } = await this.#call(
+      { operation: 'putRecord', method: 'PUT', headers, body: { value } },
+      options.signal,
+    );
+    return body as RecordWritten;
+  }
+
+  /**
+   * Deletes the record where it is as expected. Version and fence floor go on from there when it is created again.
+   *
+   * @example
+   * ```ts
+   * await locks.record('config').delete({ version: 3 });
+   * ```
+   */
+  async delete(expected: Exclude<Expected, 'absent'>, options: WriteOptions = {}): Promise<RecordWritten> {
+    const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
+    const { body } = await this.#call({ operation: 'deleteRecord', method: 'DELETE', headers }, options.signal);
+    return body as RecordWritten;
+  }
+
+  /**
+   * Reads, computes and writes, again and again until nobody wrote in between; the function must therefore bear being run more than
+   * once. It gets undefined where there is no record. Throws `TooManyRetriesError` after `triesMax` tries.
+   *
+   * @example
+   * ```ts
+   * const { value } = await locks.record<number>('hits').update((hits = 0) => hits + 1);
+   * ```
+   */
+  async update(
+    compute: (current: T | undefined) => T | Promise<T>,
+    options: UpdateOptions = {},
+  ): Promise<RecordView<T>> {
+    const { runtime } = this.#core;
+    const triesMax = options.triesMax ?? triesMaxDefault;
+    for (let tries = 1; ; tries++) {
+      const current = await this.get(options);
+      const value = await compute(current?.value);
+      try {
+        const expected = current === undefined ? 'absent' : { version: current.version };
+        return { ...(await this.put(value, expected, options)), value };
+      } catch (error) {
+        if (!(error instanceof VersionMismatchError)) throw error;
+        if (tries >= triesMax) {
+          const message = `Others wrote to the record ${this.key} in between, ${tries} times in a row.`;
+          throw new TooManyRetriesError(message, tries, { cause: error });
+        }
+        await pause(runtime, backoffMs(runtime, tries, backoffBaseMs, backoffMsMax), options.signal);
+      }
+    }
+  }
+
+  #writeHeaders({ fence }: WriteOptions): Record<string, string> {
+    return {
+      'write-id': this.#core.runtime.newId(),
+      ...(fence === undefined ? {} : { 'fence-token': String(fence) }),
+    };
+  }
+
+  #call(call: Omit<Call, 'route' | 'parameters'>, signal: AbortSignal | undefined) {
+    const { caller, namespace, patience } = this.#core;
+    return caller.call(
+      { ...call, route: '/v1/{ns}/records/{key}', parameters: { ns: namespace, key: this.key } },
+      { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal },
+    );
+  }
+}
+
+function preconditionOf(expected: Expected): Record<string, string> {
+  if (expected === 'absent') return { 'if-none-match': '*' };
+  return { 'if-match': expected === 'present' ? '*' : `"${expected.version}"` };
+}

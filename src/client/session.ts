@@ -1,0 +1,156 @@
+import { type Closable, type Core, given } from './core.ts';
+import { SessionLostError } from './errors.ts';
+import { Keeper } from './keeper.ts';
+import { LockScope } from './lock-scope.ts';
+import { asyncDispose, type Mark } from './runtime.ts';
+import type { Call } from './transport.ts';
+
+export interface SessionOptions {
+  /** How long it lives without a keepalive, 1,000 to 3,600,000. The service's default is 30 s. */
+  readonly ttlMs?: number | undefined;
+  readonly owner?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface SessionBody {
+  readonly sessionId: string;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly locks?: readonly { readonly lock: string; readonly fence: number }[];
+}
+
+const sessionCall = (
+  { namespace }: Core,
+  call: Pick<Call, 'operation' | 'method' | 'body'>,
+  id?: string,
+  action = '',
+): Call => ({
+  ...call,
+  route: id === undefined ? '/v1/{ns}/sessions' : `/v1/{ns}/sessions/{id}${action}`,
+  parameters: { ns: namespace, ...(id === undefined ? {} : { id }) },
+});
+
+/** Opens a session. A repeat after a lost answer opens another one; the first then ends by itself, holding nothing. */
+export async function openSession(core: Core, { ttlMs, owner, signal }: SessionOptions): Promise<Session> {
+  const body = given({ ttlMs, owner: owner ?? core.defaults.owner });
+  const { patience } = core;
+  const opened = await core.caller.call(sessionCall(core, { operation: 'createSession', method: 'POST', body }), {
+    budgetMs: patience.retryMs,
+    attemptMs: patience.requestMs,
+    signal,
+  });
+  return new Session(core, opened.body as SessionBody, opened.sentAt);
+}
+
+/**
+ * A session: one keepalive for all the locks that are taken under it. Ending or losing it frees them all at once.
+ *
+ * @example
+ * ```ts
+ * await using session = await locks.session({ ttlMs: 15_000 });
+ * await using a = await session.acquire('shard:1');
+ * await using b = await session.acquire('shard:2');
+ * ```
+ */
+export class Session extends LockScope implements Closable {
+  readonly ttlMs: number;
+  readonly #keeper: Keeper;
+  readonly #id: string;
+  #ending: Promise<{ ended: boolean; released: number }> | undefined;
+
+  /** @internal */
+  constructor(core: Core, { sessionId, ttlMs, remainingMs }: SessionBody, from: Mark) {
+    const { caller, observe, runtime } = core;
+    const call = sessionCall(core, { operation: 'keepSessionAlive', method: 'POST' }, sessionId, '/keepalive');
+    const keeper = new Keeper({
+      runtime,
+      from,
+      remainingMs,
+      leaseMs: ttlMs,
+      renew: async (attemptMs) => {
+        const { body } = await caller.call(call, { budgetMs: 0, attemptMs, urgent: true });
+        return (body as SessionBody).remainingMs;
+      },
+      unconfirmed: () => new SessionLostError('The session could not be kept alive in time, so it may have ended.'),
+      onRenewed: (leftMs) => observe({ type: 'renewed', name: 'session', remainingMs: leftMs }),
+      onFailed: (error) => observe({ type: 'renewal-failed', name: 'session', error }),
+      onLost: (error) => observe({ type: 'lost', name: 'session', error }),
+    });
+    super(core, { id: sessionId, tenure: keeper });
+    this.ttlMs = ttlMs;
+    this.#keeper = keeper;
+    this.#id = sessionId;
+    core.open.add(this);
+  }
+
+  /** Fires before the session could have ended on the service. Its reason is the `SessionLostError`. */
+  get signal(): AbortSignal {
+    return this.#keeper.signal;
+  }
+
+  /** Whether it surely still lives, by both clocks, now. */
+  isAlive(): boolean {
+    return this.#keeper.isAlive();
+  }
+
+  /** How much time is surely left without another keepalive. */
+  remainingMs(): number {
+    return this.#keeper.remainingMs();
+  }
+
+  /**
+   * The locks that hang on it, as the service knows them.
+   *
+   * @example
+   * ```ts
+   * for (const { lock, fence } of await session.locks()) console.log(lock, fence);
+   * ```
+   */
+  async locks(): Promise<readonly { readonly lock: string; readonly fence: number }[]> {
+    const { caller, patience } = this.core;
+    const call = sessionCall(this.core, { operation: 'getSession', method: 'GET' }, this.#id);
+    const { body } = await caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs });
+    return (body as SessionBody).locks ?? [];
+  }
+
+  /**
+   * Ends it and frees all its locks. Safe to repeat.
+   *
+   * @example
+   * ```ts
+   * const { released } = await session.end();
+   * ```
+   */
+  end(): Promise<{ ended: boolean; released: number }> {
+    this.#ending ??= this.#end();
+    return this.#ending;
+  }
+
+  /** @internal */
+  giveBack(): Promise<unknown> {
+    return this.end();
+  }
+
+  /** Ends it; never throws. */
+  async [asyncDispose](): Promise<void> {
+    await this.end().catch(() => undefined);
+  }
+
+  async #end(): Promise<{ ended: boolean; released: number }> {
+    const { caller, patience, observe, open } = this.core;
+    this.#keeper.end();
+    open.delete(this);
+    const call = sessionCall(this.core, { operation: 'endSession', method: 'DELETE' }, this.#id);
+    try {
+      const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
+      const { body, tries } = await caller.call(call, policy);
+      const { ended, released = 0 } = body as { ended: boolean; released?: number };
+      // Sent more than once, it was our own earlier try that ended it.
+      return { ended: ended || tries > 1, released };
+    } catch (error) {
+      if (error instanceof SessionLostError) return { ended: false, released: 0 };
+      observe({ type: 'release-failed', name: 'session', error });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import type { Taken } from './acquire.ts';
+import type { Core } from './core.ts';
+import { type HoldfastError, LeaseLostError } from './errors.ts';
+import { Keeper } from './keeper.ts';
+
+/** The time for which something is held. */
+export interface Tenure {
+  /** Fires when it is lost, never when it is ended on purpose. */
+  readonly signal: AbortSignal;
+  isAlive(): boolean;
+  /** What is surely left. */
+  remainingMs(): number;
+  renew(leaseMs?: number): Promise<void>;
+  lose(error: HoldfastError): void;
+  end(): void;
+}
+
+export interface TenureOptions {
+  readonly autoRenew?: boolean | undefined;
+  readonly holdMsMax?: number | undefined;
+}
+
+const lostMessage = (label: string): string =>
+  `The lease on ${label} could not be renewed in time, so it may have ended: stop what it protects.`;
+
+/** A lease of its own, renewed in the background. */
+export function leaseTenure(
+  core: Core,
+  { claim, body, from, remainingMs }: Taken<{ readonly leaseMs?: number }>,
+  { autoRenew = true, holdMsMax }: TenureOptions,
+): Tenure {
+  const { caller, runtime, observe } = core;
+  const leaseMs = body.leaseMs ?? remainingMs;
+  const renew = async (attemptMs: number, newLeaseMs?: number) => {
+    // One try: the keeper decides when the next one is due.
+    const answer = await caller.call(claim.renew(newLeaseMs), { budgetMs: 0, attemptMs, urgent: true });
+    return (answer.body as { remainingMs?: number | null }).remainingMs ?? newLeaseMs ?? leaseMs;
+  };
+  return new Keeper({
+    runtime,
+    from,
+    remainingMs,
+    leaseMs,
+    renew,
+    // Without automatic renewal the holder may still renew by hand.
+    holdMsMax: autoRenew ? holdMsMax : 0,
+    unconfirmed: () => new LeaseLostError(lostMessage(claim.label), 'unconfirmed'),
+    onRenewed: (leftMs) => observe({ type: 'renewed', name: claim.label, remainingMs: leftMs }),
+    onFailed: (error) => observe({ type: 'renewal-failed', name: claim.label, error }),
+    onLost: (error) => observe({ type: 'lost', name: claim.label, error }),
+  });
+}
+
+/** Held for as long as a session lives: there is nothing of its own to renew. */
+export class SessionTenure implements Tenure {
+  readonly #session: Tenure;
+  readonly #verify: () => Promise<unknown>;
+  readonly #controller = new AbortController();
+  readonly #onSessionLost: () => void;
+  #ended = false;
+
+  constructor(label: string, session: Tenure, verify: () => Promise<unknown>) {
+    this.#session = session;
+    this.#verify = verify;
+    this.#onSessionLost = () => {
+      const { reason: cause } = session.signal;
+      this.lose(new LeaseLostError(`The session that holds ${label} is over.`, 'session_lost', { cause }));
+    };
+    session.signal.addEventListener('abort', this.#onSessionLost, { once: true });
+    if (session.signal.aborted) this.#onSessionLost();
+  }
+
+  get signal(): AbortSignal {
+    this.isAlive();
+    return this.#controller.signal;
+  }
+
+  isAlive(): boolean {
+    if (this.#ended || this.#controller.signal.aborted) return false;
+    // Looking at the session's clocks fires its signal where its time has passed, and with it this one.
+    return this.#session.isAlive();
+  }
+
+  remainingMs(): number {
+    return this.isAlive() ? this.#session.remainingMs() : 0;
+  }
+
+  async renew(): Promise<void> {
+    try {
+      await this.#verify();
+    } catch (error) {
+      if (error instanceof LeaseLostError) this.lose(error);
+      throw error;
+    }
+  }
+
+  lose(error: HoldfastError): void {
+    if (this.#ended || this.#controller.signal.aborted) return;
+    this.#session.signal.removeEventListener('abort', this.#onSessionLost);
+    this.#controller.abort(error);
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#session.signal.removeEventListener('abort', this.#onSessionLost);
+  }
+}
+
+/** Not held at all: the service was out of reach, and the caller said that going on is better than stopping. */
+export const openTenure = (): Tenure => ({
+  signal: new AbortController().signal,
+  isAlive: () => false,
+  remainingMs: () => 0,
+  renew: () => Promise.resolve(),
+  lose: () => {},
+  end: () => {},
+});

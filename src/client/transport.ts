@@ -1,0 +1,48 @@
+/** The port between the SDK and the service: HTTP, the store itself in direct mode, or the twin. */
+
+/** One request. It names its operation, so that a transport without URLs can find it. */
+export interface Call {
+  /** As the OpenAPI document names it: `acquireLock`, `getRecord`, … */
+  readonly operation: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** The route, such as `/v1/{ns}/locks/{name}/acquire`. */
+  readonly route: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+/** An open watch. Messages come in order; `closed` ends it. */
+export interface WatchHandlers {
+  message(body: unknown): void;
+  closed(cause: unknown): void;
+}
+
+/**
+ * Carries requests to the service. It rejects only when no answer came; a refusal is an answer.
+ *
+ * @example
+ * ```ts
+ * const counting: Transport = { request: (call, signal) => { calls += 1; return inner.request(call, signal); } };
+ * ```
+ */
+export interface Transport {
+  request(call: Call, signal: AbortSignal): Promise<Answer>;
+  /** Opens a watch; what it returns closes it. Absent where there is nothing to watch by. */
+  watch?(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void;
+  close?(): Promise<void> | void;
+}
+
+/** The path of a call, percent-encoded. */
+export const pathOf = ({ route, parameters }: Call): string =>
+  route.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ''));

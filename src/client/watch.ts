@@ -1,0 +1,99 @@
+import type { Core } from './core.ts';
+import { HoldfastError } from './errors.ts';
+import { backoffMs, pause } from './runtime.ts';
+import type { LockEvent } from './views.ts';
+
+/** Which locks to watch: one, or all whose names begin so. */
+export type WatchTarget =
+  | { readonly lock: string; readonly signal?: AbortSignal | undefined }
+  | { readonly prefix: string; readonly signal?: AbortSignal | undefined };
+
+/**
+ * What a watch brings. `connected` comes first, and again after each reconnection: what happened in between was missed, so whoever
+ * keeps a picture should look anew then.
+ */
+export type WatchEvent =
+  | { readonly type: 'connected'; readonly connectionId: string }
+  | (LockEvent & { readonly lock: string });
+
+const reconnectBaseMs = 250;
+/** A service that is away for long is not asked more often than this. */
+const reconnectMsMax = 15_000;
+/** A reader that is this far behind is told so, instead of filling the memory: it has missed events and should look anew. */
+const backlogMax = 10_000;
+
+/** The events of a watch, over as many connections as it takes. Ends when the signal fires, the loop is left, or the client is closed. */
+export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenerator<WatchEvent, void, undefined> {
+  const { transport, runtime, closing, namespace } = core;
+  const open = transport.watch?.bind(transport);
+  if (open === undefined) {
+    throw new HoldfastError('unsupported', 'Watching needs the service: this transport has no WebSocket.');
+  }
+  const { signal, ...what } = target;
+  let failures = 0;
+  while (!signal?.aborted && !closing.aborted) {
+    const connection = new Connection((handlers) => open({ namespace, ...what }, handlers), [signal, closing]);
+    try {
+      for await (const event of connection.events()) {
+        failures = 0;
+        yield event;
+      }
+    } finally {
+      connection.close();
+    }
+    if (signal?.aborted || closing.aborted) return;
+    const delayMs = backoffMs(runtime, failures++, reconnectBaseMs, reconnectMsMax);
+    await pause(runtime, delayMs, signal ?? closing).catch(() => undefined);
+  }
+}
+
+type Open = (handlers: { message: (body: unknown) => void; closed: () => void }) => () => void;
+
+/** One connection as a queue that one reader empties. */
+class Connection {
+  readonly #queue: WatchEvent[] = [];
+  readonly #signals: readonly (AbortSignal | undefined)[];
+  readonly #shut: () => void;
+  readonly #onAbort = () => this.close();
+  #ended = false;
+  #wake: () => void = () => {};
+
+  constructor(open: Open, signals: readonly (AbortSignal | undefined)[]) {
+    this.#signals = signals;
+    this.#shut = open({ message: (body) => this.#push(body as WatchEvent), closed: () => this.#end() });
+    for (const signal of signals) signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  async *events(): AsyncGenerator<WatchEvent, void, undefined> {
+    for (;;) {
+      const event = this.#queue.shift();
+      if (event !== undefined) yield event;
+      else if (this.#ended) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+
+  close(): void {
+    for (const signal of this.#signals) signal?.removeEventListener('abort', this.#onAbort);
+    if (!this.#ended) this.#shut();
+    this.#end();
+  }
+
+  #push(event: WatchEvent): void {
+    if (this.#queue.length >= backlogMax) {
+      // Closed, it is opened again, and the next `connected` tells the reader that it has missed something.
+      this.close();
+      return;
+    }
+    this.#queue.push(event);
+    this.#wake();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+}

@@ -1,0 +1,94 @@
+/** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { describe } from '../notify/bounded.ts';
+import { createNotifier, type StreamHandler } from '../notify/notifier.ts';
+import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
+import { createReaper } from '../notify/reaper.ts';
+import type { LockContext } from '../service/context.ts';
+import { DynamoDBAwaitedLocks } from '../store/dynamodb/awaited-items.ts';
+import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';
+import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
+import { DynamoDBTellings } from '../store/dynamodb/telling-items.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import type { WatcherStore } from '../store/watcher-store.ts';
+import { after, systemClock } from '../time/clock.ts';
+import { HttpEventBus } from './events.ts';
+import { localTasks } from './tasks.ts';
+import { ProcessTimers } from './timers.ts';
+
+/** As deployed: each minute, for what a lost timer missed. */
+const sweepEveryMs = 60_000;
+/** A look that failed, because the engine was away, is made again after this. */
+const lookAgainMs = 1_000;
+
+export interface NotificationOptions {
+  readonly locks: LockContext;
+  readonly client: DynamoDBDocumentClient;
+  readonly tableName: string;
+  readonly connections: Connections;
+  readonly region: string;
+  readonly eventsUrl?: string | undefined;
+  readonly tasksUrl?: string | undefined;
+  readonly log: NotifyLog;
+}
+
+export interface Notifications {
+  readonly handler: StreamHandler;
+  readonly watchers: WatcherStore;
+  /** Arms the timers that ended with the last process, and sweeps from then on. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createNotifications(options: NotificationOptions): Notifications {
+  const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, log } = options;
+  const timers = new ProcessTimers();
+  const watchers = new DynamoDBWatchers({ client, tableName });
+  const handler = createNotifier({
+    locks,
+    bus: new HttpEventBus({ url: eventsUrl, region, log }),
+    tasks: localTasks({ url: tasksUrl, region, log }),
+    connections,
+    timers,
+    history: new DynamoDBHistory({ client, tableName }),
+    watchers,
+    tellings: new DynamoDBTellings({ client, tableName }),
+    meter: noMeter,
+    // A line for each delivery belongs into CloudWatch, not onto a developer's screen.
+    log: { ...log, info: () => {} },
+  });
+  const reaper = createReaper({ locks, timers, awaited: new DynamoDBAwaitedLocks({ client, tableName }), log });
+  const underWay = new Set<Promise<unknown>>();
+  const track = (work: Promise<unknown>) => {
+    const tracked = work.finally(() => underWay.delete(tracked));
+    underWay.add(tracked);
+  };
+  const look = async (key: LockKey): Promise<void> => {
+    try {
+      await reaper.look(key);
+    } catch (error) {
+      log.warn('A lock could not be looked at.', { namespace: key.namespace, error: describe(error) });
+      await timers.arm(key, after(systemClock.now(), lookAgainMs));
+    }
+  };
+  timers.onFire((key) => track(look(key)));
+  const sweep = async (): Promise<void> => {
+    await reaper.sweepAwaited(after(systemClock.now(), sweepEveryMs)).catch((error: unknown) => {
+      log.warn('Awaited locks could not be swept.', { error: describe(error) });
+    });
+  };
+  let sweeping: NodeJS.Timeout | undefined;
+  return {
+    handler,
+    watchers,
+    start() {
+      track(sweep());
+      sweeping = setInterval(() => track(sweep()), sweepEveryMs).unref();
+    },
+    async stop() {
+      clearInterval(sweeping);
+      timers.stop();
+      await Promise.all(underWay);
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { MiddlewareObj } from '@middy/core';
+import type { Context } from 'aws-lambda';
+import { type HeldLock, LeaseLostError } from '../client/index.ts';
+import { type InvocationLockOptions, type LockedContext, withinInvocation } from './invocation.ts';
+import { answerRefusal, type RefusalOptions } from './refusal.ts';
+
+export interface HandlerLockOptions<E> extends InvocationLockOptions, RefusalOptions {
+  /** The lock that an event needs; undefined runs the handler without one. */
+  readonly name: string | ((event: E, context: Context) => string | undefined);
+}
+
+const nameFor = <E>({ name }: HandlerLockOptions<E>, event: E, context: Context): string | undefined =>
+  typeof name === 'function' ? name(event, context) : name;
+
+/**
+ * A middy middleware: the handler runs while the lock is held, and finds it as `context.lock`. It is released whatever happens. A
+ * refused lock becomes 409 for HTTP, a failed batch for SQS, and an error for everything else. Work that succeeded after its lease
+ * was lost fails with `LeaseLostError`.
+ *
+ * Use it last, next to the handler: middy skips the rest of a chain when a middleware answers early, and what is skipped releases
+ * nothing. Even then the lease is not renewed beyond the invocation.
+ *
+ * @example
+ * ```ts
+ * export const handler = middy<APIGatewayProxyEventV2>()
+ *   .use(holdfastLock({ locks, name: (event) => `wallet:${event.pathParameters?.id}`, waitMs: 2_000 }))
+ *   .handler(async (event, context) => debit(event, context.lock.fence, context.lock.signal));
+ * ```
+ */
+export function holdfastLock<E = unknown>(
+  options: HandlerLockOptions<E>,
+): MiddlewareObj<E, unknown, Error, LockedContext> {
+  /** By context, since one container may run several invocations at once. */
+  const held = new WeakMap<object, HeldLock>();
+  return {
+    before: async (request) => {
+      const name = nameFor(options, request.event, request.context);
+      if (name === undefined) return undefined;
+      try {
+        const lock = await options.locks.acquire(name, withinInvocation(options, request.context));
+        held.set(request.context, lock);
+        Object.assign(request.context, { lock });
+        return undefined;
+      } catch (error) {
+        const answer = answerRefusal(request.event, error, options);
+        if (answer === undefined) throw error;
+        // What is returned here is the answer: neither the handler nor the middlewares behind this one run.
+        return answer;
+      }
+    },
+    after: async ({ context }) => {
+      const lock = held.get(context);
+      if (lock === undefined) return;
+      const { signal } = lock;
+      held.delete(context);
+      const { released, reason } = await lock.release().catch(() => ({ released: true, reason: 'ok' as const }));
+      signal.throwIfAborted();
+      if (!released && reason !== 'already_released') {
+        throw new LeaseLostError(
+          'The lease had ended before the handler was done.',
+          reason as LeaseLostError['reason'],
+        );
+      }
+    },
+    onError: async ({ context }) => {
+      const lock = held.get(context);
+      held.delete(context);
+      // The handler's own error is what the caller must see, whatever becomes of the release.
+      await lock?.release().catch(() => undefined);
+    },
+  };
+}
+
+/**
+ * The same for a plain handler, without middy.
+ *
+ * @example
+ * ```ts
+ * export const handler = withLockHandler({ locks, name: 'nightly-report' }, async (event, context) => {
+ *   await writeReport(context.lock.fence, context.lock.signal);
+ * });
+ * ```
+ */
+export function withLockHandler<E, R, C extends Context = Context>(
+  options: HandlerLockOptions<E> & { readonly name: string | ((event: E, context: Context) => string) },
+  handler: (event: E, context: LockedContext<C>) => R | Promise<R>,
+): (event: E, context: C) => Promise<R> {
+  return async (event, context) => {
+    const name = nameFor(options, event, context) as string;
+    let entered = false;
+    try {
+      return await options.locks.withLock(name, withinInvocation(options, context), (lock) => {
+        entered = true;
+        return handler(event, Object.assign(context, { lock }));
+      });
+    } catch (error) {
+      const answer = entered ? undefined : answerRefusal(event, error, options);
+      if (answer === undefined) throw error;
+      return answer as R;
+    }
+  };
+}

@@ -1,0 +1,25 @@
+import { type ApiGatewayManagementApiClient, PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
+import type { Connections, Delivered } from '../ports.ts';
+
+/** 410, and what comes of an id that never was one: nobody is there, and nobody will be. */
+const finalErrors = new Set(['GoneException', 'BadRequestException', 'ValidationException']);
+
+export class ApiGatewayConnections implements Connections {
+  readonly #client: ApiGatewayManagementApiClient;
+
+  constructor({ client }: { client: ApiGatewayManagementApiClient }) {
+    this.#client = client;
+  }
+
+  async post(connectionId: string, text: string): Promise<Delivered> {
+    try {
+      await this.#client.send(
+        new PostToConnectionCommand({ ConnectionId: connectionId, Data: new TextEncoder().encode(text) }),
+      );
+      return 'sent';
+    } catch (error) {
+      if (error instanceof Error && finalErrors.has(error.name)) return 'gone';
+      throw error;
+    }
+  }
+}

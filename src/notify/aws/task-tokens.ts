@@ -1,0 +1,31 @@
+import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '@aws-sdk/client-sfn';
+import type { Delivered, TaskTokens } from '../ports.ts';
+
+/** The task is over or never was: no retry will find it. */
+const finalErrors = new Set(['TaskDoesNotExist', 'TaskTimedOut', 'InvalidToken']);
+
+export class StepFunctionsTasks implements TaskTokens {
+  readonly #client: SFNClient;
+
+  constructor({ client }: { client: SFNClient }) {
+    this.#client = client;
+  }
+
+  succeed(token: string, output: Readonly<Record<string, unknown>>): Promise<Delivered> {
+    return deliver(this.#client.send(new SendTaskSuccessCommand({ taskToken: token, output: JSON.stringify(output) })));
+  }
+
+  fail(token: string, error: string, cause: string): Promise<Delivered> {
+    return deliver(this.#client.send(new SendTaskFailureCommand({ taskToken: token, error, cause })));
+  }
+}
+
+async function deliver(sending: Promise<unknown>): Promise<Delivered> {
+  try {
+    await sending;
+    return 'sent';
+  } catch (error) {
+    if (error instanceof Error && finalErrors.has(error.name)) return 'gone';
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import type { LockKey } from '../../store/lock-store.ts';
+import type { TimerNotes } from '../../store/timer-notes.ts';
+import { after, type Clock, type EpochMs, epochMs, systemClock } from '../../time/clock.ts';
+import type { LockTimers } from '../ports.ts';
+
+/** The longest that SQS delays a message. What is due later is reached by a chain: who looks early arms the next link. */
+export const delaySecondsMax = 900;
+
+export interface TimerMessage {
+  readonly namespace: string;
+  readonly lock: string;
+  readonly firesAt: number;
+}
+
+/**
+ * Timers as delayed messages. A queue can't be asked what is in it, so a note per lock says when its timer fires: what fires
+ * in time is not sent again. The message goes first and the note after it: who dies in between leaves a message too
+ * many, whose chain ends when it finds a note of another's, and never one too few.
+ */
+export class SqsTimers implements LockTimers {
+  readonly #client: SQSClient;
+  readonly #queueUrl: string;
+  readonly #notes: TimerNotes;
+  readonly #clock: Clock;
+
+  constructor(options: { client: SQSClient; queueUrl: string; notes: TimerNotes; clock?: Clock }) {
+    this.#client = options.client;
+    this.#queueUrl = options.queueUrl;
+    this.#notes = options.notes;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void> {
+    const now = this.#clock.now();
+    const noted = await this.#notes.read(key);
+    // Whole seconds, rounded up: early is of no use, and a second is what a waiter may be told late.
+    const delaySeconds = Math.min(delaySecondsMax, Math.max(0, Math.ceil((at - now) / 1_000)));
+    const firesAt = after(now, delaySeconds * 1_000);
+    const isCovered = noted !== undefined && noted !== fired && noted > now && noted <= firesAt;
+    if (isCovered) return;
+    const message: TimerMessage = { namespace: key.namespace, lock: key.name, firesAt };
+    await this.#client.send(
+      new SendMessageCommand({
+        QueueUrl: this.#queueUrl,
+        MessageBody: JSON.stringify(message),
+        DelaySeconds: delaySeconds,
+      }),
+    );
+    await this.#notes.write(key, firesAt);
+  }
+}
+
+/** The lock that a fired timer is about; throws where the message is none of ours. */
+export function readTimer(body: string): { readonly key: LockKey; readonly firesAt: EpochMs } {
+  const { namespace, lock, firesAt } = JSON.parse(body) as Partial<TimerMessage>;
+  if (typeof namespace !== 'string' || typeof lock !== 'string' || typeof firesAt !== 'number') {
+    throw new TypeError('A timer message names a namespace, a lock and when it fires.');
+  }
+  return { key: { namespace, name: lock }, firesAt: epochMs(firesAt) };
+}

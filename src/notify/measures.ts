@@ -1,0 +1,48 @@
+import type { LockNews } from './news.ts';
+
+export type MeasureName =
+  | 'Grants'
+  | 'Expiries'
+  | 'QueueDepth'
+  | 'WaitTime'
+  | 'HoldTime'
+  | 'HandOffLatency'
+  | 'Refusals'
+  | 'StaleFences';
+
+/** One number of a metric, by the namespace of the lock. */
+export interface Measure {
+  readonly namespace: string;
+  readonly name: MeasureName;
+  readonly unit: 'Count' | 'Milliseconds';
+  readonly value: number;
+}
+
+/** What one change adds to the metrics. */
+export function measuresOf({ change, entries }: LockNews): Measure[] {
+  const { namespace } = change.key;
+  const count = (name: MeasureName, value = 1): Measure => ({ namespace, name, unit: 'Count', value });
+  const time = (name: MeasureName, value: number): Measure => ({ namespace, name, unit: 'Milliseconds', value });
+  const measures = entries.flatMap(({ event: { type, waitedMs = 0, heldMs } }) => {
+    if (type === 'granted') return [count('Grants'), time('WaitTime', waitedMs)];
+    const held = heldMs === undefined ? [] : [time('HoldTime', heldMs)];
+    return type === 'expired' || type === 'session-lost' ? [count('Expiries'), ...held] : held;
+  });
+  if (change.before.queue.length !== change.after.queue.length) {
+    measures.push(count('QueueDepth', change.after.queue.length));
+  }
+  return [...measures, ...handOffs(change).map((ms) => time('HandOffLatency', ms))];
+}
+
+/**
+ * For how long the lock was nobody's before its next holder had it: nothing where a release hands it over in the same
+ * write, and else the time since the end of the lease that ran out.
+ */
+function handOffs({ before, after }: LockNews['change']): number[] {
+  const staying = new Set(after.holders.map(({ leaseId }) => leaseId));
+  const ends = before.holders.filter(({ leaseId }) => !staying.has(leaseId)).map(({ expiresAt }) => expiresAt);
+  const fences = new Set(before.holders.map(({ fence }) => fence));
+  const served = after.holders.filter(({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence));
+  const since = Math.max(...ends.filter((end) => end !== null), Number.NEGATIVE_INFINITY);
+  return served.map(({ acquiredAt }) => (Number.isFinite(since) ? Math.max(0, acquiredAt - since) : 0));
+}

@@ -1,0 +1,70 @@
+/** What the notifier and the reaper reach the outside by. Each has an adapter for AWS and one for a single machine. */
+import type { LockContext } from '../service/context.ts';
+import type { HistoryStore } from '../store/history-store.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import type { TellingStore } from '../store/telling-store.ts';
+import type { WatcherStore } from '../store/watcher-store.ts';
+import type { EpochMs } from '../time/clock.ts';
+import type { Measure } from './measures.ts';
+
+/** An event as EventBridge takes it. */
+export interface BusEvent {
+  readonly detailType: string;
+  readonly time: EpochMs;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface EventBus {
+  /** Comes back with those that were not taken, after tries of its own. */
+  publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]>;
+}
+
+/** `gone` is final: nobody will ever hear. What may pass by itself is thrown, and tried again. */
+export type Delivered = 'sent' | 'gone';
+
+/** Step Functions tasks that wait for a token. */
+export interface TaskTokens {
+  succeed(token: string, output: Readonly<Record<string, unknown>>): Promise<Delivered>;
+  fail(token: string, error: string, cause: string): Promise<Delivered>;
+}
+
+/** WebSocket connections. */
+export interface Connections {
+  post(connectionId: string, text: string): Promise<Delivered>;
+}
+
+/** Makes the reaper look at locks in time. */
+export interface LockTimers {
+  /**
+   * Sees to it that the lock is looked at by that instant. Where a timer fires at or before it nothing is added, since who looks
+   * arms the next one. `fired` names the timer that has just fired, which no longer counts.
+   */
+  arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void>;
+}
+
+/** Takes measures of what happened; they are written when a batch is done. */
+export interface Meter {
+  record(measures: readonly Measure[]): void;
+  flush(): void;
+}
+
+export const noMeter: Meter = { record: () => {}, flush: () => {} };
+
+export interface NotifyLog {
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+export interface NotifierPorts {
+  readonly locks: LockContext;
+  readonly bus: EventBus;
+  readonly tasks: TaskTokens;
+  readonly connections: Connections;
+  readonly timers: LockTimers;
+  readonly history: HistoryStore;
+  readonly watchers: WatcherStore;
+  readonly tellings: TellingStore;
+  readonly meter: Meter;
+  readonly log: NotifyLog;
+}

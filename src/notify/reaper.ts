@@ -1,0 +1,76 @@
+import { apply } from '../service/apply.ts';
+import { factsAbout, type LockContext } from '../service/context.ts';
+import type { AwaitedLocks } from '../store/awaited-locks.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import type { EpochMs } from '../time/clock.ts';
+import { describe } from './bounded.ts';
+import { lookAgainAt } from './look-times.ts';
+import type { LockTimers, NotifyLog } from './ports.ts';
+
+export interface ReaperPorts {
+  readonly locks: LockContext;
+  readonly timers: LockTimers;
+  readonly awaited: AwaitedLocks;
+  readonly log: NotifyLog;
+}
+
+export interface Swept {
+  readonly looked: number;
+  readonly failed: number;
+  /** False where time ran out before the index did. */
+  readonly complete: boolean;
+}
+
+/** Makes expiry prompt when nobody is polling. */
+export interface Reaper {
+  /** Grants what time alone has made due, and sees to the next look while somebody waits. `fired`: the timer that asks. */
+  look(key: LockKey, fired?: EpochMs): Promise<void>;
+  /** Looks at every lock that somebody waits for: what a lost timer missed. */
+  sweepAwaited(until: EpochMs): Promise<Swept>;
+}
+
+/** Ten thousand awaited locks, at five milliseconds for a look, are done within three seconds. */
+const looksAtOnceMax = 20;
+
+export function createReaper(ports: ReaperPorts): Reaper {
+  const { locks, timers, awaited, log } = ports;
+
+  async function look(key: LockKey, fired?: EpochMs): Promise<boolean> {
+    const { state } = await apply(locks, key, { kind: 'sweep' });
+    const nextAt = lookAgainAt(state, await factsAbout(locks, key, state));
+    if (nextAt !== null) await timers.arm(key, nextAt, fired);
+    return state.queue.length > 0;
+  }
+
+  async function lookListed(key: LockKey): Promise<void> {
+    // Releases leave the index alone, so that they stay one cheap write; who is no longer awaited is taken out here.
+    if (!(await look(key))) await awaited.forget(key);
+  }
+
+  return {
+    look: async (key, fired) => {
+      await look(key, fired);
+    },
+    async sweepAwaited(until) {
+      let looked = 0;
+      let failed = 0;
+      let complete = true;
+      const underWay = new Set<Promise<void>>();
+      for await (const key of awaited.list()) {
+        complete = locks.clock.now() < until;
+        if (!complete) break;
+        const work = lookListed(key)
+          .catch((error: unknown) => {
+            failed += 1;
+            log.warn('An awaited lock could not be swept.', { namespace: key.namespace, error: describe(error) });
+          })
+          .finally(() => underWay.delete(work));
+        underWay.add(work);
+        looked += 1;
+        if (underWay.size >= looksAtOnceMax) await Promise.race(underWay);
+      }
+      await Promise.all(underWay);
+      return { looked, failed, complete };
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
+import { serviceOn } from '../http/wiring.ts';
+import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
+import { DirectTransport } from './direct-transport.ts';
+
+export interface DirectOptions extends ClientOptions {
+  /** The service's table. */
+  readonly tableName: string;
+  readonly region?: string | undefined;
+  /** Absent: DynamoDB itself. */
+  readonly endpoint?: string | undefined;
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** A client of your own, with your own settings; it stays yours to end. Give it short timeouts: a lease does not wait. */
+  readonly client?: DynamoDBClient | undefined;
+  /** How long an ended lock's item is kept; it must be the same as the service's. */
+  readonly retentionMs?: number | undefined;
+}
+
+/**
+ * Direct mode: the same client straight on the table, for processes that may read and write it. One hop less, no API to pay for; the
+ * price is that every process needs the table's rights, so nothing scopes it to a namespace but its leading keys.
+ *
+ * Watching and being told while parked need the deployed service, which reads the table's stream.
+ *
+ * @example
+ * ```ts
+ * const locks = createDirect({ tableName: 'holdfast', region: 'eu-west-1', namespace: 'payments' });
+ * await locks.withLock('wallet:42', async ({ fence }) => debit('42', 5, fence));
+ * ```
+ */
+export function createDirect(options: DirectOptions): Holdfast {
+  const { tableName, region, endpoint, credentials, client, retentionMs, ...rest } = options;
+  const own = client ?? createDynamoDBClient({ region, endpoint, credentials });
+  const service = serviceOn({
+    client: documentClient(own),
+    tableName,
+    // Other processes work on the same table: each waiter looks for itself.
+    alone: false,
+    engine: 'dynamodb',
+    retentionMs,
+  });
+  const close = () => {
+    if (client === undefined) own.destroy();
+  };
+  return new Holdfast({ ...rest, transport: new DirectTransport(service, close) });
+}

@@ -1,0 +1,192 @@
+import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
+import type { Transport, WatchHandlers } from '../client/transport.ts';
+import { historyView } from '../notify/news.ts';
+import { DirectTransport } from '../server/direct-transport.ts';
+import type { HistoryEntry } from '../store/history-store.ts';
+import { type FaultMatch, FaultyTransport } from './faults.ts';
+import { memoryService } from './memory-service.ts';
+import { seededRandom, VirtualProcess, VirtualTime } from './virtual-time.ts';
+
+export interface TwinOptions {
+  /** Of all its clients, `test` by default. */
+  readonly namespace?: string | undefined;
+  /** Makes chance another one; the same seed always gives the same run. */
+  readonly seed?: number | undefined;
+}
+
+/** A day: longer than any lease or wait may last. */
+const untilMsMax = 86_400_000;
+
+interface Member {
+  readonly process: VirtualProcess;
+  readonly transport: FaultyTransport;
+}
+
+interface Watcher {
+  readonly query: Readonly<Record<string, string>>;
+  readonly handlers: WatchHandlers;
+}
+
+/**
+ * The whole service in the memory of a test, in time that the test turns itself: the same SDK, the same rules, the same answers. Each
+ * client is a process of its own, which can be cut off or frozen.
+ *
+ * @example
+ * ```ts
+ * const twin = new Twin();
+ * const [one, other] = [twin.client(), twin.client()];
+ * const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
+ * twin.partition(one);
+ * await twin.advance(11_000);
+ * expect(lock.signal.aborted).toBe(true);
+ * await other.acquire('wallet:42', { waitMs: 0 });
+ * ```
+ */
+export class Twin {
+  readonly namespace: string;
+  readonly #time = new VirtualTime();
+  readonly #seed: number;
+  readonly #members = new Map<Holdfast, Member>();
+  readonly #watchers = new Set<Watcher>();
+  readonly #service: Transport;
+  readonly #expire: (key: { namespace: string; name: string }) => Promise<void>;
+
+  constructor({ namespace = 'test', seed = 1 }: TwinOptions = {}) {
+    this.namespace = namespace;
+    this.#seed = seed;
+    const { service, expire } = memoryService(this.#time, seededRandom(seed), (entry) => this.#tell(entry));
+    this.#expire = expire;
+    const direct = new DirectTransport(service);
+    this.#service = {
+      request: (call, signal) => direct.request(call, signal),
+      watch: (query, handlers) => this.#watch({ query, handlers }),
+    };
+  }
+
+  /** A new client, as a process of its own. It takes what a real one takes, but not where to find the service. */
+  client(options: Partial<Omit<ClientOptions, 'runtime'>> = {}): Holdfast {
+    const number = this.#members.size + 1;
+    const process = new VirtualProcess(this.#time, `client-${number}`, this.#seed + number);
+    const transport = new FaultyTransport(this.#service, process);
+    const locks = new Holdfast({ namespace: this.namespace, ...options, transport, runtime: process });
+    this.#members.set(locks, { process, transport });
+    return locks;
+  }
+
+  /** The time in the twin, in epoch milliseconds. */
+  now(): number {
+    return this.#time.now();
+  }
+
+  /** Lets so much time pass, running what becomes due in its order. */
+  advance(ms: number): Promise<void> {
+    return this.#time.advance(ms);
+  }
+
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void> {
+    return this.#time.advance(0);
+  }
+
+  /**
+   * Lets time pass until the promise settles, and gives what it gives.
+   *
+   * @example
+   * ```ts
+   * await expect(twin.until(other.acquire('wallet:42', { waitMs: 60_000 }))).rejects.toThrow(WaitTimeoutError);
+   * ```
+   */
+  async until<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const done = () => {
+      settled = true;
+    };
+    promise.then(done, done);
+    const latest = this.#time.now() + untilMsMax;
+    await this.#time.settle();
+    while (!settled) {
+      const { nextAt } = this.#time;
+      if (nextAt === undefined || nextAt > latest)
+        throw new Error('The promise does not settle, however much time passes.');
+      await this.#time.advance(nextAt - this.#time.now());
+    }
+    return promise;
+  }
+
+  /** The next matching request does not arrive. Its caller sees the connection break. */
+  loseRequest(client: Holdfast, match?: FaultMatch): void {
+    this.#member(client).transport.script('lose-request', match);
+  }
+
+  /** The next matching request has its effect, but its answer does not arrive. */
+  loseResponse(client: Holdfast, match?: FaultMatch): void {
+    this.#member(client).transport.script('lose-response', match);
+  }
+
+  /** The next matching request has its effect, and its answer never comes nor fails: the client's own patience must end. */
+  hang(client: Holdfast, match?: FaultMatch): void {
+    this.#member(client).transport.script('hang', match);
+  }
+
+  /** The next matching request is answered with 503. */
+  failUnavailable(client: Holdfast, match?: FaultMatch): void {
+    this.#member(client).transport.script('unavailable', match);
+  }
+
+  /** The next matching request is answered with 429. */
+  throttle(client: Holdfast, match?: FaultMatch): void {
+    this.#member(client).transport.script('throttle', match);
+  }
+
+  /** Cuts a client off, or all of them: neither requests nor answers arrive. */
+  partition(client?: Holdfast): void {
+    for (const { transport } of this.#chosen(client)) transport.partition();
+  }
+
+  /** Ends a partition, and forgets faults that have not befallen anything. */
+  heal(client?: Holdfast): void {
+    for (const { transport } of this.#chosen(client)) transport.heal();
+  }
+
+  /** Freezes a client as Lambda does between invocations: its timers and its monotonic clock stand still while time goes on. */
+  freeze(client: Holdfast): void {
+    this.#member(client).process.freeze();
+  }
+
+  /** Thaws a client; what became due meanwhile runs now. */
+  async thaw(client: Holdfast): Promise<void> {
+    this.#member(client).process.thaw();
+    await this.settle();
+  }
+
+  /** Ends the leases on a lock as if their time were over, and hands it to the next waiter. */
+  async expire(lock: string): Promise<void> {
+    await this.#expire({ namespace: this.namespace, name: lock });
+    await this.settle();
+  }
+
+  #member(client: Holdfast): Member {
+    const member = this.#members.get(client);
+    if (member === undefined) throw new Error('This client was not made by this twin.');
+    return member;
+  }
+
+  #chosen(client: Holdfast | undefined): Member[] {
+    return client === undefined ? [...this.#members.values()] : [this.#member(client)];
+  }
+
+  #watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    const connectionId = `connection-${this.#watchers.size}`;
+    queueMicrotask(() => watcher.handlers.message({ type: 'connected', connectionId }));
+    return () => this.#watchers.delete(watcher);
+  }
+
+  #tell({ key, event }: HistoryEntry): void {
+    for (const { query, handlers } of this.#watchers) {
+      if (query.namespace !== key.namespace) continue;
+      const wanted = query.lock === undefined ? key.name.startsWith(query.prefix ?? '') : key.name === query.lock;
+      if (wanted) handlers.message({ ...historyView(event), lock: key.name });
+    }
+  }
+}

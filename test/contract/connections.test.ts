@@ -1,0 +1,129 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { apply } from '../../src/service/apply.ts';
+import { release } from '../../src/service/lease.ts';
+import { systemLockContext } from '../../src/service/system.ts';
+import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBTellings } from '../../src/store/dynamodb/telling-items.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import { MemoryTellings } from '../../src/store/memory/telling-store.ts';
+import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
+import type { TellingStore } from '../../src/store/telling-store.ts';
+import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { freshTable } from '../support/engine.ts';
+import { acquireOf } from '../support/lock-worlds.ts';
+
+const onTable = async <T>(
+  Adapter: new (options: { client: ReturnType<typeof documentClient>; tableName: string }) => T,
+) => {
+  const { client, tableName } = await freshTable();
+  return new Adapter({ client: documentClient(client), tableName });
+};
+
+const watcherAdapters: [string, () => Promise<WatcherStore>][] = [
+  ['memory', () => Promise.resolve(new MemoryWatchers())],
+  ['DynamoDB', () => onTable(DynamoDBWatchers)],
+];
+
+describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
+  let watchers: WatcherStore;
+  beforeAll(async () => {
+    watchers = await open();
+  });
+  const watcher = (namespace: string, connectionId: string, subject: Watcher['subject']): Watcher => ({
+    namespace,
+    connectionId,
+    connectedAt: epochMs(Date.now()),
+    subject,
+  });
+
+  it('shows those of a namespace who were welcomed, with what they watch', async () => {
+    const one = watcher('a', 'one=', { lock: 'wallet' });
+    const other = watcher('a', 'other=', { prefix: '' });
+    for (const added of [
+      one,
+      other,
+      watcher('a', 'new=', { prefix: 'x' }),
+      watcher('b', 'elsewhere=', { prefix: '' }),
+    ]) {
+      await watchers.add(added);
+    }
+    expect([await watchers.welcome(one), await watchers.welcome(other)]).toEqual([true, true]);
+    const found = await watchers.welcomed('a');
+    expect([...found].sort((x, y) => (x.connectionId < y.connectionId ? -1 : 1))).toEqual([one, other]);
+  });
+
+  it('forgets one by its id alone, and does not mind if it is repeated', async () => {
+    const gone = watcher('c', 'gone=', { prefix: '' });
+    await watchers.add(gone);
+    await watchers.welcome(gone);
+    await watchers.remove('gone=');
+    await watchers.remove('gone=');
+    expect(await watchers.welcomed('c')).toEqual([]);
+  });
+
+  it('does not bring back by a welcome who has left', async () => {
+    const gone = watcher('d', 'left=', { prefix: '' });
+    await watchers.add(gone);
+    await watchers.remove('left=');
+    expect([await watchers.welcome(gone), await watchers.welcomed('d')]).toEqual([false, []]);
+  });
+});
+
+const tellingAdapters: [string, () => Promise<TellingStore>][] = [
+  ['memory', () => Promise.resolve(new MemoryTellings())],
+  ['DynamoDB', () => onTable(DynamoDBTellings)],
+];
+
+describe.each(tellingAdapters)('the tellings in %s', (_name, open) => {
+  it('knows who was told, by lock and fence', async () => {
+    const tellings = await open();
+    const key: LockKey = { namespace: 'contract', name: 'wallet' };
+    await tellings.noteTold(key, 7);
+    await tellings.noteTold(key, 7);
+    expect([await tellings.wasTold(key, 7), await tellings.wasTold(key, 8)]).toEqual([true, false]);
+    expect(await tellings.wasTold({ ...key, name: 'other' }, 7)).toBe(false);
+  });
+});
+
+describe('the awaited locks in DynamoDB', () => {
+  it('lists each lock that somebody waits for, and forgets only those whom nobody does', async () => {
+    const { client, tableName } = await freshTable();
+    const store = new DynamoDBLockStore({ client: documentClient(client), tableName });
+    const locks = systemLockContext({ store, alone: false, sessionStore: new MemorySessionStore() });
+    const awaited = new DynamoDBAwaitedLocks({ client: documentClient(client), tableName });
+    const listed = async () => {
+      const names: string[] = [];
+      for await (const { name } of awaited.list()) names.push(name);
+      return names.sort();
+    };
+    const names = Array.from({ length: 12 }, (_, index) => `lock-${String(index).padStart(2, '0')}`);
+    for (const name of [...names, 'free']) {
+      await apply(locks, { namespace: 'contract', name }, acquireOf('lease-holder-00001'));
+    }
+    for (const name of names) {
+      const waiting = acquireOf('lease-waiter-00001', { waitMs: 60_000, attendMs: null });
+      await apply(locks, { namespace: 'contract', name }, waiting);
+    }
+    expect(await listed()).toEqual(names);
+
+    const [first, second] = names as [string, string];
+    await release(locks, { namespace: 'contract', name: first }, { leaseId: 'lease-holder-00001' });
+    // The hand-over left it in the index, where only a queue belongs.
+    const handedOver = await store.read({ namespace: 'contract', name: first });
+    expect([handedOver.queue, await listed()]).toEqual([[], names]);
+    await awaited.forget({ namespace: 'contract', name: first });
+    await awaited.forget({ namespace: 'contract', name: first });
+    await awaited.forget({ namespace: 'contract', name: second });
+    expect(await listed()).toEqual(names.slice(1));
+    // Nothing else of the lock has changed.
+    expect(await store.read({ namespace: 'contract', name: first })).toEqual({
+      ...handedOver,
+      rev: handedOver.rev + 1,
+    });
+  });
+});

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
+import { type HistoryEntry, type HistoryStore, historyKeptMs } from '../../src/store/history-store.ts';
+import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+import { type Clock, epochMs } from '../../src/time/clock.ts';
+import { freshTable } from '../support/engine.ts';
+
+const now = epochMs(Date.now());
+const clock: Clock = { now: () => now };
+
+const adapters: [string, () => Promise<HistoryStore>][] = [
+  ['memory', () => Promise.resolve(new MemoryHistory({ clock }))],
+  [
+    'DynamoDB',
+    async () => {
+      const { client, tableName } = await freshTable();
+      return new DynamoDBHistory({ client: documentClient(client), tableName, clock });
+    },
+  ],
+];
+
+const place = (index: number) => `${String(index).padStart(16, '0')}.${'1'.padStart(16, '0')}.0000`;
+const entries = (count: number, name: string = randomUUID()): HistoryEntry[] =>
+  Array.from({ length: count }, (_, index) => ({
+    key: { namespace: 'contract', name },
+    place: place(index),
+    event: { at: now - count + index, type: 'granted', fence: index, owner: 'me', waitedMs: 0 },
+  }));
+
+describe.each(adapters)('the history in %s', (_name, open) => {
+  let history: HistoryStore;
+  beforeAll(async () => {
+    history = await open();
+  });
+  const keyOf = ([first]: HistoryEntry[]) => (first as HistoryEntry).key;
+
+  it('has nothing of a lock that was never used', async () => {
+    expect(await history.page({ namespace: 'contract', name: 'unused' }, { limit: 10 })).toEqual({ events: [] });
+  });
+
+  it('shows events newest first, complete over pages', async () => {
+    const written = entries(60);
+    expect(await history.append(written)).toEqual([]);
+    const pages = [];
+    let before: string | undefined;
+    do {
+      const page = await history.page(keyOf(written), { limit: 25, before });
+      pages.push(page.events);
+      before = page.before;
+    } while (before !== undefined);
+    expect(pages.map(({ length }) => length)).toEqual([25, 25, 10]);
+    expect(pages.flat()).toEqual(written.map(({ event }) => event).reverse());
+  });
+
+  it('keeps an event once, however often it is written, also in one go', async () => {
+    const written = entries(3);
+    await history.append([...written, ...written]);
+    await history.append(written);
+    expect((await history.page(keyOf(written), { limit: 10 })).events).toHaveLength(3);
+  });
+
+  it('keeps every field, and keeps locks apart', async () => {
+    const key = { namespace: 'contract', name: randomUUID() };
+    const event = { at: now, type: 'revoked', fence: 7, owner: 'ключ', heldMs: 5, reason: 'stuck' } as const;
+    await history.append([{ key, place: place(1), event }, ...entries(1)]);
+    expect((await history.page(key, { limit: 10 })).events).toEqual([event]);
+  });
+
+  it('does not show what is older than it promises to keep', async () => {
+    const [old, young] = entries(2) as [HistoryEntry, HistoryEntry];
+    await history.append([{ ...old, event: { ...old.event, at: now - historyKeptMs } }, young]);
+    expect((await history.page(old.key, { limit: 10 })).events).toEqual([young.event]);
+  });
+});
+
+describe('the history in DynamoDB', () => {
+  it('says which events it could not write', async () => {
+    const { client } = await freshTable();
+    const history = new DynamoDBHistory({ client: documentClient(client), tableName: 'no-such-table', clock });
+    const written = entries(2);
+    expect(await history.append(written)).toEqual(written);
+  });
+});

@@ -1,0 +1,168 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../src/client/index.ts';
+import { freePort } from '../../src/local/engine/endpoint.ts';
+
+const run = promisify(execFile);
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+interface Service {
+  readonly url: string;
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+/** The service as a user starts it, in a process of its own. */
+async function startService(args: readonly string[]): Promise<Service> {
+  const child = spawn(process.execPath, [at('../../src/cli/main.ts'), 'serve', '--engine', 'dynoxide', ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  for await (const line of createInterface(child.stdout)) {
+    const url = /listening on (http:\S+)/.exec(line)?.[1];
+    if (url === undefined) continue;
+    child.stdout.resume();
+    return {
+      url,
+      end: async (signal) => {
+        child.kill(signal);
+        await exited;
+      },
+    };
+  }
+  throw new Error('The service ended before it was listening.');
+}
+
+/** What the worker says, as it says it. */
+function readLines(child: ChildProcess) {
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
+  return async () => JSON.parse((await lines.next()).value as string) as Record<string, unknown>;
+}
+
+describe('a process that is frozen past its lease', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService(['--memory', '--port', '0']);
+  });
+  afterAll(() => service.end('SIGTERM'));
+
+  it('knows at once when it goes on, is refused by the fence, and ends by itself', async () => {
+    await using locks = new Holdfast({ url: service.url, namespace: 'test' });
+    const name = randomUUID();
+    const worker = spawn(process.execPath, [at('./client-worker.ts'), service.url, name], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)));
+    const nextLine = readLines(worker);
+    const { held } = await nextLine();
+
+    worker.kill('SIGSTOP');
+    const lock = await locks.acquire(name, { waitMs: 20_000 });
+    expect(lock.fence).toBeGreaterThan(held as number);
+    await locks.record(name).update(() => 'by the next holder', { fence: lock.fence });
+    const continuedAt = Date.now();
+    worker.kill('SIGCONT');
+
+    const lost = await nextLine();
+    expect(lost).toMatchObject({ lost: 'lease-lost', isHeld: false });
+    expect((lost.at as number) - continuedAt).toBeLessThan(500);
+    expect(await nextLine()).toMatchObject({ refused: 'stale-fence' });
+    expect(await exited).toBe(0);
+    expect((await locks.record(name).get())?.value).toBe('by the next holder');
+    expect(lock.isHeld()).toBe(true);
+  });
+});
+
+describe('a service that is killed and started again', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-'));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('finds its locks again, and the holder renews as if nothing had been', async () => {
+    const args = ['--data', folder, '--port', String(await freePort())];
+    const first = await startService(args);
+    let renewed = () => {};
+    const renewedAgain = new Promise<void>((resolve) => {
+      renewed = resolve;
+    });
+    const locks = new Holdfast({
+      url: first.url,
+      namespace: 'test',
+      onEvent: ({ type }) => {
+        if (type === 'renewed') renewed();
+      },
+    });
+    const lock = await locks.acquire('wallet:42', { leaseMs: 12_000 });
+    await first.end('SIGKILL');
+    await expect(lock.renew()).rejects.toMatchObject({ code: 'unavailable' });
+    const second = await startService(args);
+    await renewedAgain;
+    expect(lock.isHeld()).toBe(true);
+    expect(await locks.check('wallet:42', lock.fence)).toMatchObject({ valid: true });
+    expect(await lock.release()).toEqual({ released: true, reason: 'ok' });
+    await locks.close();
+    await second.end('SIGTERM');
+  });
+});
+
+describe('the SDK as it is published', () => {
+  let bundle: string;
+  let folder: string;
+  let service: Service;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-'));
+    bundle = join(folder, 'holdfast.mjs');
+    service = await startService(['--memory', '--port', '0']);
+  });
+  afterAll(async () => {
+    await service.end('SIGTERM');
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('imports nothing: no dependency, and nothing of Node', async () => {
+    const { metafile, warnings } = await build({
+      entryPoints: [at('../../src/client/index.ts')],
+      outfile: bundle,
+      bundle: true,
+      format: 'esm',
+      platform: 'neutral',
+      target: 'node20',
+      metafile: true,
+    });
+    expect(warnings).toEqual([]);
+    const imports = Object.values(metafile.inputs).flatMap((input) => input.imports.filter(({ external }) => external));
+    expect(imports).toEqual([]);
+  });
+
+  it.each(['close', 'release'])('lets a bare script exit by itself after %s', async (end) => {
+    const script = `
+      import { Holdfast } from ${JSON.stringify(bundle)};
+      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test' });
+      const lock = await locks.acquire('bare-${end}', { leaseMs: 60_000 });
+      await ${end === 'close' ? 'locks.close()' : 'lock.release()'};
+      console.log('done', lock.isHeld());
+    `;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 10_000 });
+    expect(stdout).toBe('done false\n');
+  });
+
+  it('lets a script exit that forgot its lock', async () => {
+    const script = `
+      import { Holdfast } from ${JSON.stringify(bundle)};
+      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test' });
+      await locks.acquire('forgotten', { leaseMs: 60_000 });
+    `;
+    const began = Date.now();
+    await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 10_000 });
+    expect(Date.now() - began).toBeLessThan(10_000);
+  });
+});

@@ -1,0 +1,398 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { routes } from '../../src/http/routes.ts';
+import { dynamoDbLocalCommand, findJar } from '../../src/local/engine/dynamodb-local.ts';
+import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
+import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
+import { type GuardedEngine, spawnGuarded } from '../../src/local/engine/guarded.ts';
+import { findJava } from '../../src/local/engine/java.ts';
+import { readOptions } from '../../src/local/options.ts';
+import { type Running, serve } from '../../src/local/serve.ts';
+import { type Answer, type Call, callAt, lockAt, newLeaseId } from '../support/service.ts';
+
+const region = 'us-east-1';
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+/** What a caller may have to wait for a 503: three tries of three seconds, and the pauses between them. */
+const unavailableWithinMs = 12_000;
+
+/** An engine on a port and in a folder that outlast it, so that it can go and come back. */
+async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
+  const dynoxide = findDynoxide();
+  const java = await findJava();
+  const jar = findJar();
+  const command =
+    dynoxide !== undefined
+      ? dynoxideCommand(dynoxide, { port, folder })
+      : java !== undefined && jar !== undefined
+        ? dynamoDbLocalCommand(java, jar, { port, folder })
+        : undefined;
+  if (command === undefined) throw new Error('No engine is installed: run npm ci, and install Java 17.');
+  const engine = await spawnGuarded(command);
+  const at = { endpoint: `http://127.0.0.1:${port}`, region, credentials: localCredentials };
+  expect(await answersWithin(at, 30_000, () => false)).toBe(true);
+  return engine;
+}
+
+const serveOn = (endpoint: string): Promise<Running> =>
+  serve(readOptions(['--port', '0', '--engine', endpoint, '--memory'], {}), silent);
+
+function expectUnavailable({ status, headers, body }: Answer, what: string): void {
+  expect({ what, status, code: body.code }).toEqual({ what, status: 503, code: 'unavailable' });
+  expect(body.retryAfterMs).toBeGreaterThan(0);
+  expect(headers.get('retry-after')).toBe(String(Math.ceil(body.retryAfterMs / 1_000)));
+}
+
+/** One request to every route that needs the store, each of them valid. */
+function everyOperation(call: Call): { what: string; answer: Promise<Answer> }[] {
+  const leaseId = newLeaseId();
+  const bodies: Partial<Record<(typeof routes)[number]['operation'], object>> = {
+    acquireLock: { leaseId, waitMs: 5_000 },
+    renewLock: { leaseId },
+    releaseLock: { leaseId },
+    revokeLock: { fence: 1, reason: 'test' },
+    acquireLocks: { leaseId, locks: ['one', 'two'] },
+    renewLocks: { leaseId, locks: ['one', 'two'] },
+    releaseLocks: { leaseId, locks: ['one', 'two'] },
+    createSession: {},
+    keepSessionAlive: {},
+    putRecord: { value: 1 },
+  };
+  return routes
+    .filter(({ operation }) => operation !== 'openapi')
+    .map(({ operation, method, path }) => {
+      const target = path.replace('{ns}', 'test').replaceAll(/\{\w+\}/g, 'some-name');
+      const query = operation === 'checkFence' ? '?fence=1' : '';
+      const headers = method === 'PUT' || method === 'DELETE' ? { 'if-match': '*' } : {};
+      return { what: operation, answer: call(method, `${target}${query}`, bodies[operation], { headers }) };
+    });
+}
+
+describe('an engine that goes away and comes back', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
+  let port: number;
+  let engine: GuardedEngine;
+  let service: Running;
+  beforeAll(async () => {
+    port = await freePort();
+    engine = await engineAt(port, folder);
+    service = await serveOn(`http://127.0.0.1:${port}`);
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await engine?.stop();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  });
+
+  it('is answered 503 for as long as it is away, and then everything goes on where it was', async () => {
+    const call = callAt(service.url);
+    const lock = lockAt(call, 'outlasting');
+    const holder = newLeaseId();
+    const { body: grant } = await lock.acquire({ leaseId: holder, leaseMs: 60_000, owner: 'holder' });
+    const first = newLeaseId();
+    const firstWait = lock.acquire({ leaseId: first, waitMs: 60_000, owner: 'first' });
+    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(1));
+    const impatient = { leaseId: newLeaseId(), waitMs: 1_000, owner: 'impatient' };
+    const impatientWait = lock.acquire(impatient);
+    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(2));
+
+    await engine.stop();
+    const beganAt = performance.now();
+    for (const { what, answer } of everyOperation(call)) expectUnavailable(await answer, what);
+    expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
+    // The end of its wait could not be written down, so it is not told that it has left the queue.
+    expectUnavailable(await impatientWait, 'a wait that ends meanwhile');
+    const late = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'late' };
+    expectUnavailable(await lock.acquire(late), 'a waiter that arrives meanwhile');
+
+    engine = await engineAt(port, folder);
+    await vi.waitFor(async () => expect((await call('GET', '/v1/health')).status).toBe(200), { timeout: 10_000 });
+    const { fence } = grant;
+    const seen = (await lock.inspect()).body;
+    expect(seen).toMatchObject({ state: 'held', fence, holders: [{ owner: 'holder', fence }] });
+    expect(seen.queue.map(({ owner }: { owner: string }) => owner)).toEqual(['first']);
+
+    expect((await lock.acquire(impatient)).body.code, 'repeated, it is told what became of it').toBe('wait-timeout');
+    const lateWait = lock.acquire(late);
+    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(2));
+    expect((await lock.renew({ leaseId: holder })).body.fence).toBe(fence);
+    expect((await lock.release(holder)).body).toEqual({ released: true, reason: 'ok' });
+    expect((await firstWait).body).toMatchObject({ status: 'granted', leaseId: first, fence: fence + 1 });
+    await lock.release(first);
+    expect((await lateWait).body).toMatchObject({ status: 'granted', leaseId: late.leaseId, fence: fence + 2 });
+  });
+});
+
+/** What becomes of a request on its way to the engine and back. `lose`: the engine carries it out, and nobody hears of it. */
+type Fate = 'pass' | 'lose' | 'hang' | { readonly error: string };
+
+/** Stands between the service and its engine. */
+class FaultyLine {
+  readonly #server: Server;
+  readonly #hanging = new Set<ServerResponse>();
+  /** Decides on each request of the store by its operation, such as `UpdateItem`; the stream's own pass. */
+  fate: (operation: string) => Fate = () => 'pass';
+  /** Operations that reached the engine. */
+  carriedOut: string[] = [];
+
+  private constructor(engineUrl: string) {
+    this.#server = createServer((request, response) => void this.#carry(engineUrl, request, response));
+  }
+
+  static async to(engineUrl: string): Promise<FaultyLine> {
+    const line = new FaultyLine(engineUrl);
+    line.#server.listen(0, '127.0.0.1');
+    await once(line.#server, 'listening');
+    return line;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
+  }
+
+  /** The fate of the next so many requests of an operation; all others pass. */
+  next(operation: string, fate: Fate, times = 1): void {
+    let left = times;
+    this.fate = (asked) => {
+      if (asked !== operation || left === 0) return 'pass';
+      left -= 1;
+      return fate;
+    };
+  }
+
+  heal(): void {
+    this.fate = () => 'pass';
+    this.carriedOut = [];
+    for (const response of this.#hanging) response.destroy();
+    this.#hanging.clear();
+  }
+
+  close(): void {
+    this.heal();
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #carry(engineUrl: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray());
+    const [api, operation = ''] = String(request.headers['x-amz-target']).split('.');
+    const fate = api === 'DynamoDB_20120810' ? this.fate(operation) : 'pass';
+    if (fate === 'hang') {
+      this.#hanging.add(response);
+      return;
+    }
+    if (typeof fate === 'object') {
+      const type = `com.amazonaws.dynamodb.v20120810#${fate.error}`;
+      response.writeHead(400, { 'content-type': 'application/x-amz-json-1.0' });
+      response.end(JSON.stringify({ __type: type, message: 'Made up for a test.' }));
+      return;
+    }
+    const upstream = httpRequest(engineUrl, { method: request.method, headers: request.headers });
+    upstream.on('error', () => response.destroy());
+    upstream.end(body);
+    const [answer] = (await once(upstream, 'response').catch(() => [])) as [IncomingMessage?];
+    if (answer === undefined) return;
+    const content = Buffer.concat(await answer.toArray());
+    if (api === 'DynamoDB_20120810') this.carriedOut.push(operation);
+    if (fate === 'lose') {
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.statusCode ?? 500, answer.headers);
+    response.end(content);
+  }
+}
+
+describe('a line to the engine', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
+  let engine: GuardedEngine;
+  let line: FaultyLine;
+  let service: Running;
+  let call: Call;
+  beforeAll(async () => {
+    const port = await freePort();
+    engine = await engineAt(port, folder);
+    line = await FaultyLine.to(`http://127.0.0.1:${port}`);
+    service = await serveOn(line.url);
+    call = callAt(service.url);
+  });
+  afterEach(() => line.heal());
+  afterAll(async () => {
+    await service?.stop();
+    line?.close();
+    await engine?.stop();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  });
+
+  let locks = 0;
+  const newLock = () => {
+    locks += 1;
+    return lockAt(call, `lock-${locks}`);
+  };
+  type Lock = ReturnType<typeof newLock>;
+  const fenceOf = async (lock: Lock): Promise<number> => (await lock.inspect()).body.fence;
+  const queued = (lock: Lock, depth: number) =>
+    vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(depth));
+
+  describe('that loses a response after the write', () => {
+    it('grants an acquire once, under one fence', async () => {
+      const lock = newLock();
+      const leaseId = newLeaseId();
+      line.next('UpdateItem', 'lose');
+      const granted = await lock.acquire({ leaseId });
+      expect(
+        line.carriedOut.filter((each) => each === 'UpdateItem'),
+        'it was sent twice',
+      ).toHaveLength(2);
+      expect(granted).toMatchObject({ status: 200, body: { leaseId } });
+      expect(await fenceOf(lock)).toBe(granted.body.fence);
+      expect((await lock.acquire({ leaseId })).body.fence).toBe(granted.body.fence);
+    });
+
+    it('tells of an acquire that it can not know, and a repeat finds what came of it', async () => {
+      const lock = newLock();
+      const leaseId = newLeaseId();
+      line.next('UpdateItem', 'lose', 3);
+      expectUnavailable(await lock.acquire({ leaseId, leaseMs: 60_000 }), 'acquire');
+      const fence = await fenceOf(lock);
+      expect(fence, 'the first try had taken effect').toBeGreaterThan(0);
+      expect((await lock.acquire({ leaseId, leaseMs: 60_000 })).body).toMatchObject({ status: 'granted', fence });
+    });
+
+    it('queues a waiter once', async () => {
+      const lock = newLock();
+      const { body: held } = await lock.acquire();
+      let updates = 0;
+      // The first update tries the lock and is refused; the second queues.
+      line.fate = (operation) => {
+        updates += operation === 'UpdateItem' ? 1 : 0;
+        return operation === 'UpdateItem' && updates === 2 ? 'lose' : 'pass';
+      };
+      const leaseId = newLeaseId();
+      const waiting = lock.acquire({ leaseId, waitMs: 30_000 });
+      await vi.waitFor(() => expect(updates).toBeGreaterThan(2));
+      await queued(lock, 1);
+      await lock.release(held.leaseId);
+      expect((await waiting).body).toMatchObject({ status: 'granted', leaseId, fence: held.fence + 1 });
+      expect((await lock.inspect()).body.queueDepth).toBe(0);
+    });
+
+    it('renews under the same fence', async () => {
+      const lock = newLock();
+      const { body: grant } = await lock.acquire({ leaseMs: 5_000 });
+      line.next('UpdateItem', 'lose');
+      const renewed = await lock.renew({ leaseId: grant.leaseId, leaseMs: 60_000 });
+      expect(renewed).toMatchObject({ status: 200, body: { fence: grant.fence, leaseMs: 60_000 } });
+      expect(await fenceOf(lock)).toBe(grant.fence);
+    });
+
+    it('releases once, and answers as if nothing had been lost', async () => {
+      const lock = newLock();
+      const { body: grant } = await lock.acquire();
+      line.next('UpdateItem', 'lose');
+      expect((await lock.release(grant.leaseId)).body).toEqual({ released: true, reason: 'ok' });
+      expect((await lock.release(grant.leaseId)).body).toEqual({ released: false, reason: 'already_released' });
+    });
+
+    it('hands over once', async () => {
+      const lock = newLock();
+      const { body: grant } = await lock.acquire();
+      const waiters = [newLeaseId(), newLeaseId()];
+      const [first, second] = waiters.map((leaseId) => lock.acquire({ leaseId, waitMs: 30_000 }));
+      await queued(lock, 2);
+      line.next('UpdateItem', 'lose');
+      expect((await lock.release(grant.leaseId)).body).toEqual({ released: true, reason: 'ok' });
+      const next = await Promise.race([first, second]);
+      expect(next?.body.fence).toBe(grant.fence + 1);
+      expect((await lock.inspect()).body).toMatchObject({ fence: grant.fence + 1, queueDepth: 1 });
+      for (const leaseId of waiters) await lock.release(leaseId);
+      await Promise.all([first, second]);
+    });
+
+    it('revokes once', async () => {
+      const lock = newLock();
+      const { body: grant } = await lock.acquire();
+      line.next('PutItem', 'lose');
+      expect((await lock.revoke({ fence: grant.fence, reason: 'stuck' })).body).toEqual({ revoked: true });
+    });
+
+    it('takes several locks once', async () => {
+      line.next('TransactWriteItems', 'lose');
+      const leaseId = newLeaseId();
+      const granted = await call('POST', '/v1/test/multi-locks/acquire', { leaseId, locks: ['multi-a', 'multi-b'] });
+      expect(granted, JSON.stringify(granted.body)).toMatchObject({ status: 200, body: { leaseId } });
+      for (const { lock, fence } of granted.body.grants) expect(await fenceOf(lockAt(call, lock))).toBe(fence);
+    });
+
+    it('opens and ends a session once', async () => {
+      line.next('PutItem', 'lose');
+      const opened = await call('POST', '/v1/test/sessions', {});
+      expect(opened.status).toBe(201);
+      const path = `/v1/test/sessions/${opened.body.sessionId}`;
+      line.next('UpdateItem', 'lose');
+      expect((await call('POST', `${path}/keepalive`, {})).status).toBe(200);
+      line.next('UpdateItem', 'lose');
+      expect((await call('DELETE', path)).body).toEqual({ ended: true, released: 0 });
+      expect((await call('DELETE', path)).body).toEqual({ ended: false });
+    });
+  });
+
+  describe('that hangs', () => {
+    it('is answered 503 in bounded time, and grants nothing', async () => {
+      const lock = newLock();
+      line.fate = () => 'hang';
+      const beganAt = performance.now();
+      const [acquired, health] = await Promise.all([lock.acquire(), call('GET', '/v1/health')]);
+      expectUnavailable(acquired, 'acquire');
+      expectUnavailable(health, 'health');
+      expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
+      line.heal();
+      expect((await lock.inspect()).body).toMatchObject({ state: 'free', fence: 0 });
+    });
+  });
+
+  describe.each([
+    'ProvisionedThroughputExceededException',
+    'ThrottlingException',
+    'RequestLimitExceeded',
+    'TransactionConflictException',
+  ])('that answers %s', (error) => {
+    it('is asked again, so that a caller notices nothing of a few', async () => {
+      const lock = newLock();
+      line.next('UpdateItem', { error }, 2);
+      const granted = await lock.acquire();
+      expect(granted.status).toBe(200);
+      line.next('UpdateItem', { error }, 2);
+      expect((await lock.release(granted.body.leaseId)).body).toEqual({ released: true, reason: 'ok' });
+    });
+
+    it('makes a caller wait where it goes on, and never tells it that the lock is held or lost', async () => {
+      const lock = newLock();
+      const { body: grant } = await lock.acquire();
+      line.fate = () => ({ error });
+      const answers = await Promise.all([
+        lock.acquire(),
+        lock.acquire({ waitMs: 5_000 }),
+        lock.renew({ leaseId: grant.leaseId }),
+        lock.release(grant.leaseId),
+        lock.revoke({ fence: grant.fence, reason: 'test' }),
+      ]);
+      for (const { status, headers, body } of answers) {
+        expect({ status, code: body.code }).toEqual({ status: 429, code: 'throttled' });
+        expect(body.retryAfterMs).toBeGreaterThan(0);
+        expect(headers.get('retry-after')).toBe('1');
+      }
+      line.heal();
+      expect((await lock.inspect()).body).toMatchObject({ state: 'held', fence: grant.fence, queueDepth: 0 });
+    });
+  });
+});

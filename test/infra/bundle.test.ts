@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { bundleFunctions } from '../../infra/bundle.ts';
+import { type FunctionName, functionCode, functionNames, packageRoot } from '../../infra/function-code.ts';
+import { tableAccess } from '../../infra/table-access.ts';
+import { freshFolder } from './synthesized.ts';
+
+const folder = freshFolder();
+const bundles = await bundleFunctions(folder);
+
+/** What a cold start reads and parses: at this size it takes less time than the first TLS handshake. */
+const bytesMax = 600_000;
+
+describe.each(bundles)('the bundle of $name', ({ name, bytes, metafile }) => {
+  it(`stays under ${bytesMax / 1_000} kB`, () => {
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThanOrEqual(bytesMax);
+  });
+
+  it('needs nothing that is not in it but Node itself', () => {
+    const wanted = Object.values(metafile.outputs).flatMap(({ imports }) => imports.filter(({ external }) => external));
+    const needed = wanted.filter(
+      ({ kind, path }) => kind !== 'dynamic-import' && !path.startsWith('node:') && !isBuiltin(path),
+    );
+    expect(needed).toEqual([]);
+  });
+
+  it('leaves out the messages of other languages', () => {
+    const contents = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs));
+    expect(contents.filter((path) => /zod\/v4\/locales\/(?!en\.|index\.)/.test(path))).toEqual([]);
+  });
+
+  it('has code for every right that its function was given', () => {
+    const commands = commandsIn(Object.keys(metafile.inputs));
+    const callable = new Set(commands.flatMap((command) => actionsOf[command] ?? []));
+    expect(tableAccess[name as FunctionName].items.filter((action) => !callable.has(action))).toEqual([]);
+  });
+});
+
+describe('bundling', () => {
+  it('writes the same bytes from the same sources, so that nothing is deployed in vain', async () => {
+    const again = freshFolder();
+    await bundleFunctions(again, ['reaper']);
+    const read = (where: string) => readFileSync(join(where, 'reaper', 'index.mjs'), 'utf8');
+    expect(read(again)).toBe(read(folder));
+  });
+
+  it('says what to do where a bundle is missing', () => {
+    expect(() => functionCode('http', freshFolder())).toThrow('npm run build');
+  });
+
+  it('makes one folder for each function', () => {
+    expect(bundles.map(({ name }) => name)).toEqual([...functionNames]);
+  });
+});
+
+function isBuiltin(path: string): boolean {
+  return process.getBuiltinModule(path) !== undefined;
+}
+
+/** The commands of the document client that sources of ours make. */
+function commandsIn(inputs: readonly string[]): string[] {
+  const own = inputs.filter((path) => path.startsWith('src/'));
+  const texts = own.map((path) => readFileSync(join(packageRoot, path), 'utf8'));
+  return texts.flatMap((text) => [...text.matchAll(/new (\w+)Command\(/g)].map(([, command]) => command as string));
+}
+
+const actionsOf: Record<string, readonly string[]> = {
+  Get: ['GetItem'],
+  BatchGet: ['BatchGetItem'],
+  Put: ['PutItem'],
+  Update: ['UpdateItem'],
+  Delete: ['DeleteItem'],
+  Query: ['Query'],
+  BatchWrite: ['BatchWriteItem'],
+  TransactWrite: ['PutItem', 'UpdateItem', 'ConditionCheckItem'],
+};

@@ -1,0 +1,153 @@
+import type { Template } from 'aws-cdk-lib/assertions';
+import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import { HostedZone } from 'aws-cdk-lib/aws-route53';
+import { describe, expect, it } from 'vitest';
+import { openApiDocument } from '../../src/http/openapi.ts';
+import { operations } from '../../src/http/operations.ts';
+import { operationOf } from '../../src/http/router.ts';
+import { type Route, routes } from '../../src/http/routes.ts';
+import { createStack, resourcesOf, spell, templateOf } from './synthesized.ts';
+
+const table: readonly Route[] = routes;
+const deployed = templateOf(createStack());
+
+/** Routes of the HTTP API by key; those of the WebSocket API are named by `$` and have no authorizer but on `$connect`. */
+const httpRoutes = (template: Template): Map<string, Record<string, unknown>> =>
+  new Map(
+    resourcesOf(template, 'AWS::ApiGatewayV2::Route')
+      .filter(([id]) => id.includes('HttpApi'))
+      .map(([, { Properties }]) => [Properties.RouteKey as string, Properties]),
+  );
+
+const keyOf = ({ method, path }: Route): string => `${method} ${path}`;
+
+describe('the HTTP API', () => {
+  it('has exactly the routes of the route table, and one for all else', () => {
+    expect([...httpRoutes(deployed).keys()].sort()).toEqual([...table.map(keyOf), '$default'].sort());
+  });
+
+  it('deploys what the handler knows and what the OpenAPI document says', () => {
+    const described = Object.entries(openApiDocument('0').paths as Record<string, Record<string, unknown>>).flatMap(
+      ([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const explicit = [...httpRoutes(deployed).keys()].filter((key) => key !== '$default');
+    expect(described.sort()).toEqual(explicit.sort());
+    for (const key of explicit) expect(operations[operationOf(key) ?? ('none' as never)], key).toBeTypeOf('function');
+  });
+
+  it('asks for IAM on every route, the public ones and the missing ones included', () => {
+    for (const [key, { AuthorizationType }] of httpRoutes(deployed)) expect(AuthorizationType, key).toBe('AWS_IAM');
+  });
+
+  it('opens the public routes alone where that is asked for', () => {
+    const open = [...httpRoutes(templateOf(createStack({ openPublicRoutes: true })))]
+      .filter(([, { AuthorizationType }]) => AuthorizationType === 'NONE')
+      .map(([key]) => key);
+    expect(open.sort()).toEqual(
+      table
+        .filter(({ access }) => access === 'public')
+        .map(keyOf)
+        .sort(),
+    );
+  });
+
+  it('takes tokens of one issuer, with the scope that a route is for', () => {
+    const template = templateOf(
+      createStack({
+        jwt: {
+          issuer: 'https://issuer.example.com',
+          audience: ['holdfast'],
+          scopes: { use: ['locks/use'], admin: ['locks/admin'] },
+        },
+      }),
+    );
+    const [authorizer] = resourcesOf(template, 'AWS::ApiGatewayV2::Authorizer');
+    expect(authorizer?.[1].Properties).toMatchObject({
+      AuthorizerType: 'JWT',
+      JwtConfiguration: { Audience: ['holdfast'], Issuer: 'https://issuer.example.com' },
+    });
+    const found = httpRoutes(template);
+    for (const [key, { AuthorizationType }] of found) expect(AuthorizationType, key).toBe('JWT');
+    const scopes = { use: ['locks/use'], admin: ['locks/admin'], inspect: undefined, public: undefined };
+    for (const route of table) {
+      expect(found.get(keyOf(route))?.AuthorizationScopes, keyOf(route)).toEqual(scopes[route.access]);
+    }
+  });
+
+  it('refuses an IAM grant where it takes tokens', () => {
+    const { locks } = createStack({ jwt: { issuer: 'https://issuer.example.com', audience: ['a'] } });
+    expect(() => locks.grantUse(locks.http.role, { namespace: 'orders' })).toThrow('give the token a scope');
+  });
+
+  it('logs by route, so that no session id, query or body gets into a log', () => {
+    const [, stage] = resourcesOf(deployed, 'AWS::ApiGatewayV2::Stage').find(([id]) => id.includes('HttpApi')) ?? [];
+    const { Format } = stage?.Properties.AccessLogSettings ?? {};
+    expect(JSON.parse(Format)).toMatchObject({ route: '$context.routeKey', requestId: '$context.requestId' });
+    expect(Format).not.toMatch(/\$context\.(path|http\.path|requestOverride|customDomain|domainName)/i);
+    expect(Format).not.toMatch(/query|header|authorization/i);
+  });
+
+  it('is throttled, and answers under no stage name', () => {
+    const [, stage] = resourcesOf(deployed, 'AWS::ApiGatewayV2::Stage').find(([id]) => id.includes('HttpApi')) ?? [];
+    expect(stage?.Properties).toMatchObject({
+      StageName: '$default',
+      AutoDeploy: true,
+      DefaultRouteSettings: { ThrottlingRateLimit: 2_000, ThrottlingBurstLimit: 1_000 },
+    });
+  });
+
+  it('lets API Gateway call its function by two permissions, however many routes there are', () => {
+    const sources = resourcesOf(deployed, 'AWS::Lambda::Permission')
+      .filter(([, { Properties }]) => spell(Properties.FunctionName).includes('LocksHttpFunction'))
+      .map(([, { Properties }]) => spell(Properties.SourceArn).replace(/^arn:.*<LocksHttpApi\w+>/, ''));
+    // IAM's `*` takes slashes but not the lack of them: `/stage/$default` needs a permission of its own.
+    expect(sources.sort()).toEqual(['/$default/$default', '/*/*/*']);
+  });
+
+  it('answers on a domain of its own, and then on no other', () => {
+    const template = templateOf(
+      createStack((outside) => ({
+        domain: {
+          name: 'locks.example.com',
+          certificate: Certificate.fromCertificateArn(
+            outside,
+            'Certificate',
+            'arn:aws:acm:us-east-1:111122223333:certificate/abc',
+          ),
+          hostedZone: HostedZone.fromHostedZoneAttributes(outside, 'Zone', {
+            hostedZoneId: 'Z1',
+            zoneName: 'example.com',
+          }),
+        },
+      })),
+    );
+    template.hasResourceProperties('AWS::ApiGatewayV2::DomainName', { DomainName: 'locks.example.com' });
+    template.hasResourceProperties('AWS::ApiGatewayV2::ApiMapping', { Stage: '$default' });
+    template.hasResourceProperties('AWS::Route53::RecordSet', { Name: 'locks.example.com.', Type: 'A' });
+    template.hasResourceProperties('AWS::ApiGatewayV2::Api', { ProtocolType: 'HTTP', DisableExecuteApiEndpoint: true });
+    expect(template.toJSON().Outputs.Url.Value).toBe('https://locks.example.com');
+  });
+});
+
+describe('the WebSocket API', () => {
+  it('asks for IAM when a watcher connects', () => {
+    const found = resourcesOf(deployed, 'AWS::ApiGatewayV2::Route').filter(([id]) => id.includes('Watch'));
+    expect(
+      Object.fromEntries(found.map(([, { Properties }]) => [Properties.RouteKey, Properties.AuthorizationType])),
+    ).toEqual({
+      $connect: 'AWS_IAM',
+      $disconnect: 'NONE',
+      $default: 'NONE',
+    });
+  });
+
+  it('answers what a watcher says', () => {
+    const [, fallback] =
+      resourcesOf(deployed, 'AWS::ApiGatewayV2::Route').find(
+        ([, { Properties }]) =>
+          Properties.RouteKey === '$default' && Properties.RouteResponseSelectionExpression !== undefined,
+      ) ?? [];
+    expect(fallback?.Properties.RouteResponseSelectionExpression).toBe('$default');
+    expect(resourcesOf(deployed, 'AWS::ApiGatewayV2::RouteResponse')).toHaveLength(1);
+  });
+});

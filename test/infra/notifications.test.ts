@@ -1,0 +1,119 @@
+import { EventBus } from 'aws-cdk-lib/aws-events';
+import { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
+import { describe, expect, it } from 'vitest';
+import { streamFilter } from '../../src/notify/notifier.ts';
+import { createStack, resourcesOf, spell, statementsOf, templateOf } from './synthesized.ts';
+
+const deployed = templateOf(createStack());
+
+const mappingOf = (target: string) => {
+  const found = resourcesOf(deployed, 'AWS::Lambda::EventSourceMapping').find(([, { Properties }]) =>
+    spell(Properties.FunctionName).includes(target),
+  );
+  if (found === undefined) throw new Error(`Nothing is mapped to ${target}.`);
+  return found[1].Properties;
+};
+
+const queueOf = (name: string) => {
+  const found = resourcesOf(deployed, 'AWS::SQS::Queue').find(([id]) => id.includes(name));
+  if (found === undefined) throw new Error(`There is no queue ${name}.`);
+  return { id: found[0], ...found[1].Properties };
+};
+
+describe('the notifier', () => {
+  const mapping = mappingOf('Notifier');
+
+  it('reads the stream of the table from its start', () => {
+    expect(spell(mapping.EventSourceArn)).toMatch(/^<LocksTable\w+\.StreamArn>$/);
+    expect(mapping.StartingPosition).toBe('TRIM_HORIZON');
+  });
+
+  it('is called for locks and connections only, so that what it writes does not wake it', () => {
+    expect(mapping.FilterCriteria.Filters.map(({ Pattern }: { Pattern: string }) => JSON.parse(Pattern))).toEqual([
+      streamFilter,
+    ]);
+  });
+
+  it('is spared what it already handled, and gives up within bounds', () => {
+    expect(mapping).toMatchObject({
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      BisectBatchOnFunctionError: true,
+      MaximumRetryAttempts: 5,
+      MaximumRecordAgeInSeconds: 3_600,
+      ParallelizationFactor: 4,
+    });
+  });
+
+  it('leaves what it gives up in a dead-letter queue for two weeks', () => {
+    const queue = queueOf('NotificationsDeadLetters');
+    expect(spell(mapping.DestinationConfig.OnFailure.Destination)).toBe(`<${queue.id}.Arn>`);
+    expect(queue.MessageRetentionPeriod).toBe(14 * 86_400);
+  });
+
+  it('publishes to a bus of its own, or to the one that is given', () => {
+    expect(resourcesOf(deployed, 'AWS::Events::EventBus')).toHaveLength(1);
+    const given = templateOf(
+      createStack((outside) => ({
+        eventBus: EventBus.fromEventBusArn(outside, 'Bus', 'arn:aws:events:eu-west-1:111122223333:event-bus/ours'),
+      })),
+    );
+    expect(resourcesOf(given, 'AWS::Events::EventBus')).toEqual([]);
+    const publishing = statementsOf(given, 'Notifier').find(({ actions }) => actions.includes('events:PutEvents'));
+    expect(publishing?.resources).toEqual(['arn:aws:events:eu-west-1:111122223333:event-bus/ours']);
+  });
+
+  it('answers task tokens of the state machines that are named', () => {
+    const arn = 'arn:aws:states:eu-west-1:111122223333:stateMachine:orders';
+    const answering = (template = deployed) =>
+      statementsOf(template, 'Notifier').find(({ actions }) => actions.includes('states:SendTaskSuccess'))?.resources;
+    const named = createStack((outside) => ({
+      stateMachines: [StateMachine.fromStateMachineArn(outside, 'Orders', arn)],
+    }));
+    expect(answering(templateOf(named))).toEqual([arn]);
+    expect(answering()).toEqual(['arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:stateMachine:*']);
+    expect(answering(templateOf(createStack({ stateMachines: [] })))).toBeUndefined();
+  });
+});
+
+describe('the reaper', () => {
+  it('is called by timers, a few at a time, and gives up a message after three tries', () => {
+    const timers = queueOf('ExpiryTimers');
+    expect(spell(mappingOf('Reaper').EventSourceArn)).toBe(`<${timers.id}.Arn>`);
+    expect(mappingOf('Reaper')).toMatchObject({
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      ScalingConfig: { MaximumConcurrency: 5 },
+    });
+    expect(timers.RedrivePolicy.maxReceiveCount).toBe(3);
+    expect(spell(timers.RedrivePolicy.deadLetterTargetArn)).toBe(`<${queueOf('ExpiryDeadLetters').id}.Arn>`);
+  });
+
+  it('is not given a message again while it may still be handling it', () => {
+    const [, reaper] = resourcesOf(deployed, 'AWS::Lambda::Function').find(([id]) => id.includes('Reaper')) ?? [];
+    expect(queueOf('ExpiryTimers').VisibilityTimeout).toBeGreaterThanOrEqual(6 * reaper?.Properties.Timeout);
+  });
+
+  it('is called each minute, in case a timer was lost', () => {
+    const [rule] = resourcesOf(deployed, 'AWS::Events::Rule');
+    expect(rule?.[1].Properties).toMatchObject({ ScheduleExpression: 'rate(1 minute)', State: 'ENABLED' });
+    expect(spell(rule?.[1].Properties.Targets[0].Arn)).toContain('Reaper');
+  });
+});
+
+describe('every queue', () => {
+  it('is encrypted and refuses to be spoken to without TLS', () => {
+    const queues = resourcesOf(deployed, 'AWS::SQS::Queue');
+    const policies = resourcesOf(deployed, 'AWS::SQS::QueuePolicy').map(([, { Properties }]) => Properties);
+    expect(queues).toHaveLength(3);
+    for (const [id, { Properties }] of queues) {
+      expect(Properties.SqsManagedSseEnabled, id).toBe(true);
+      const policy = policies.find(({ Queues }) => spell(Queues[0]) === `<${id}>`);
+      expect(policy?.PolicyDocument.Statement, id).toContainEqual(
+        expect.objectContaining({
+          Effect: 'Deny',
+          Principal: { AWS: '*' },
+          Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+        }),
+      );
+    }
+  });
+});

@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
+import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import type { Context, SQSEvent } from 'aws-lambda';
+import { type FauxqsServer, startFauxqs } from 'fauxqs';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { memoryCheckpoints, type Pump, startPump } from '../../../src/local/pump.ts';
+import type { ReaperEvent } from '../../../src/notify/reaper-handler.ts';
+import { apply } from '../../../src/service/apply.ts';
+import type { LockContext } from '../../../src/service/context.ts';
+import { systemLockContext } from '../../../src/service/system.ts';
+import { documentClient } from '../../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
+import { freshTable } from '../../support/engine.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+
+const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
+const context = { getRemainingTimeInMillis: () => 30_000 } as Context;
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+let queue: FauxqsServer;
+let bus: Server;
+let pump: Pump;
+let locks: LockContext;
+let sqs: SQSClient;
+let queueUrl: string;
+const published: { DetailType: string; Detail: string }[] = [];
+
+/** The functions as they are deployed: wired by their environment alone, with AWS at other addresses. */
+beforeAll(async () => {
+  const table = await freshTable();
+  queue = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
+  queue.createQueue('timers');
+  queueUrl = `http://127.0.0.1:${queue.port}/000000000000/timers`;
+  bus = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      const { Entries } = JSON.parse(text);
+      published.push(...Entries);
+      bus.emit('published');
+      response.end(JSON.stringify({ FailedEntryCount: 0, Entries: Entries.map(() => ({ EventId: 'id' })) }));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(bus, 'listening');
+  const at = (port: number) => `http://127.0.0.1:${port}`;
+  const environment = {
+    AWS_REGION: table.region,
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    AWS_ENDPOINT_URL_EVENTBRIDGE: at((bus.address() as AddressInfo).port),
+    AWS_ENDPOINT_URL_SQS: at(queue.port),
+    HOLDFAST_ENDPOINT: table.endpoint,
+    HOLDFAST_TABLE: table.tableName,
+    HOLDFAST_BUS: 'holdfast',
+    HOLDFAST_TIMER_QUEUE_URL: queueUrl,
+    HOLDFAST_WEBSOCKET_ENDPOINT: at(9),
+    POWERTOOLS_METRICS_DISABLED: 'true',
+    POWERTOOLS_LOG_LEVEL: 'SILENT',
+  };
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+  const address = { client: documentClient(table.client), tableName: table.tableName };
+  const sessionStore = new DynamoDBSessionStore(address);
+  locks = systemLockContext({ store: new DynamoDBLockStore(address), sessionStore, alone: false });
+  sqs = new SQSClient({ endpoint: at(queue.port), region: table.region, credentials });
+  const { handler } = await import('../../../functions/notifier.ts');
+  pump = startPump({
+    client: new DynamoDBStreamsClient({ endpoint: table.endpoint, region: table.region, credentials }),
+    streamArn: table.streamArn,
+    handler: (event, call) => handler(event, call),
+    checkpoints: memoryCheckpoints(),
+    startAt: 'TRIM_HORIZON',
+    onDeadLetter: () => {},
+    logger: silent,
+  });
+  await pump.ready;
+});
+
+afterAll(async () => {
+  await pump.stop();
+  sqs.destroy();
+  await queue.stop();
+  bus.closeAllConnections();
+  bus.close();
+  vi.unstubAllEnvs();
+});
+
+async function toldRefs(count: number): Promise<string[]> {
+  for (;;) {
+    const told = published.filter(({ DetailType }) => DetailType === 'granted-to-waiter');
+    if (told.length >= count) return told.map(({ Detail }) => JSON.parse(Detail).ref);
+    await once(bus, 'published');
+  }
+}
+
+describe('the deployed functions', () => {
+  const key = { namespace: 'test', name: 'wallet' };
+  const parked = (leaseId: string, ref: string) =>
+    acquireOf(leaseId, { leaseMs: 1_000, waitMs: 60_000, attendMs: null, notify: { type: 'event', ref } });
+
+  it('tell a parked waiter by timer, and the one behind it by schedule, though every holder dies', async () => {
+    const { handler: reaper } = await import('../../../functions/reaper.ts');
+    await apply(locks, key, acquireOf('lease-holder-00001', { leaseMs: 1_000 }));
+    await apply(locks, key, parked('lease-waiter-00001', 'by timer'));
+    await apply(locks, key, parked('lease-waiter-00002', 'by schedule'));
+    const received = await sqs.send(new ReceiveMessageCommand({ QueueUrl: queueUrl, WaitTimeSeconds: 10 }));
+    const Records = (received.Messages ?? []).map(({ MessageId, Body }) => ({ messageId: MessageId, body: Body }));
+    expect(Records).toHaveLength(1);
+    expect(await reaper({ Records } as SQSEvent, context)).toEqual({ batchItemFailures: [] });
+    expect(await toldRefs(1)).toEqual(['by timer']);
+
+    await vi.waitUntil(() => Date.now() > Math.min(...expiries()), { timeout: 5_000 });
+    const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
+    expect(await reaper(scheduled, context)).toEqual({ batchItemFailures: [] });
+    expect(await toldRefs(2)).toEqual(['by timer', 'by schedule']);
+  });
+
+  /** When the latest waiter to be told may be taken over. */
+  const expiries = () =>
+    published
+      .filter(({ DetailType }) => DetailType === 'granted')
+      .slice(-1)
+      .map(({ Detail }) => Date.parse(JSON.parse(Detail).at) + 1_000 + locks.graceMs);
+
+  it('answer the routes of a WebSocket API', async () => {
+    const { handler: websocket } = await import('../../../functions/websocket.ts');
+    const call = (routeKey: string, query?: Record<string, string>) =>
+      websocket(
+        {
+          requestContext: { routeKey, connectionId: 'id=', connectedAt: Date.now(), requestId: 'request' },
+          queryStringParameters: query,
+        },
+        context,
+      );
+    expect((await call('$connect', { namespace: 'test' })).statusCode).toBe(400);
+    expect((await call('$connect', { namespace: 'test', lock: 'a' })).statusCode).toBe(200);
+    expect((await call('$default')).body).toBe('{"type":"connected","connectionId":"id="}');
+    expect((await call('$disconnect')).statusCode).toBe(200);
+  });
+});

@@ -1,0 +1,211 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { decide } from '../../../src/lock/decide.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { createDynamoDBClient, documentClient } from '../../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { systemClock } from '../../../src/time/clock.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
+import { type EventSink, startSink, startTasks, watch } from './sink.ts';
+
+let sink: EventSink;
+let tasks: Awaited<ReturnType<typeof startTasks>>;
+let service: TestService;
+
+beforeAll(async () => {
+  [sink, tasks] = await Promise.all([startSink(), startTasks()]);
+  service = await startService({ eventsUrl: sink.url, tasksUrl: tasks.url });
+});
+
+afterAll(async () => {
+  await service.stop();
+  await sink[Symbol.asyncDispose]();
+  await tasks[Symbol.asyncDispose]();
+});
+
+const freshLock = () => {
+  const name = randomUUID();
+  return { name, ...lockAt(service.call, name) };
+};
+
+/** Parks so many waiters behind a holder, in order; comes back with their leases by reference. */
+async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<Map<string, string>> {
+  const leases = new Map<string, string>();
+  for (let index = 0; index < count; index++) {
+    const [ref, leaseId] = [`${lock.name} ${index}`, newLeaseId()];
+    leases.set(ref, leaseId);
+    const asked = { leaseId, waitMs: 3_600_000, leaseMs: 60_000, notify: { type: 'event', ref } };
+    expect((await lock.acquire(asked)).status).toBe(202);
+  }
+  return leases;
+}
+
+/** The state that a holder and so many parked waiters lead to, written at once: each request is one more, which takes its time. */
+async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<string, string>): Promise<void> {
+  const facts = { now: systemClock.now(), graceMs: lockLimits.graceMs };
+  const parked = [...leases].map(([ref, leaseId]) =>
+    acquireOf(leaseId, { leaseMs: 60_000, waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref } }),
+  );
+  const state = [acquireOf(holder, { leaseMs: 60_000 }), ...parked].reduce<LockState>(
+    (before, command) => decide(before, command, facts).next,
+    unusedLock,
+  );
+  const { region, credentials, endpoint } = { ...service.engine, region: inject('engine').region };
+  const client = createDynamoDBClient({ region, credentials, endpoint });
+  const store = new DynamoDBLockStore({ client: documentClient(client), tableName: service.table });
+  expect((await store.swap({ namespace: 'test', name }, { ...state, rev: 1 })).applied).toBe(true);
+  client.destroy();
+}
+
+const refsOf = (name: string) => sink.toldRefs().filter((ref) => ref.startsWith(name));
+
+describe('parked waiters', () => {
+  it('are served in order with one notification each, though none of them runs', async () => {
+    const lock = freshLock();
+    const first = await lock.acquire({ leaseMs: 60_000 });
+    const leases = await park(lock, 50);
+    await lock.release(first.body.leaseId);
+    const fences: number[] = [first.body.fence];
+    for (const [ref, leaseId] of leases) {
+      const { detail } = await sink.told(ref);
+      expect(detail).toEqual({
+        namespace: 'test',
+        lock: lock.name,
+        ref,
+        owner: 'anonymous',
+        fence: expect.any(Number),
+        remainingMs: expect.any(Number),
+      });
+      fences.push(detail.fence);
+      expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok' });
+    }
+    expect(refsOf(lock.name)).toEqual([...leases.keys()]);
+    expect(fences).toEqual([...fences].sort((one, other) => one - other));
+    expect(new Set(fences).size).toBe(51);
+  });
+
+  it('make one grant and one notification of one release, however many wait', async () => {
+    const lock = freshLock();
+    const holder = newLeaseId();
+    const leases = new Map(Array.from({ length: 200 }, (_, index) => [`${lock.name} ${index}`, newLeaseId()]));
+    await parkAtOnce(lock.name, holder, leases);
+    const { fence, queueDepth } = (await lock.inspect()).body;
+    expect(queueDepth).toBe(200);
+    await lock.release(holder);
+    await sink.told(`${lock.name} 0`);
+    await lock.release(leases.get(`${lock.name} 0`) ?? '');
+    await sink.told(`${lock.name} 1`);
+    // What is told of another lock comes later in the same stream: by then nothing of this one is outstanding.
+    const other = freshLock();
+    const otherHolder = await other.acquire();
+    await park(other, 1);
+    await other.release(otherHolder.body.leaseId);
+    await sink.told(`${other.name} 0`);
+    expect(refsOf(lock.name)).toEqual([`${lock.name} 0`, `${lock.name} 1`]);
+    expect((await lock.inspect()).body).toMatchObject({ queueDepth: 198, fence: fence + 2 });
+  });
+
+  it('are told soon after a holder that died could be taken over', async () => {
+    const lock = freshLock();
+    const dead = await lock.acquire({ leaseMs: 1_000 });
+    await park(lock, 1);
+    await sink.told(`${lock.name} 0`);
+    const lateMs = Date.now() - Date.parse(dead.body.expiresAt) - lockLimits.graceMs;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expect(lateMs).toBeLessThan(1_000);
+  });
+
+  it('are not told of a grant that they were answered with', async () => {
+    const lock = freshLock();
+    const asked = { waitMs: 1_000, notify: { type: 'event', ref: `${lock.name} at once` } };
+    expect((await lock.acquire(asked)).status).toBe(200);
+    const other = freshLock();
+    const holder = await other.acquire();
+    await park(other, 1);
+    await other.release(holder.body.leaseId);
+    await sink.told(`${other.name} 0`);
+    expect(refsOf(lock.name)).toEqual([]);
+  });
+});
+
+describe('a waiter by WebSocket', () => {
+  it('alone receives its grant with the lease', async () => {
+    const lock = freshLock();
+    const [own, stranger] = await Promise.all([
+      watch(service.url, `namespace=test&lock=${lock.name}`),
+      watch(service.url, 'namespace=test&prefix='),
+    ]);
+    const holder = await lock.acquire();
+    const leaseId = newLeaseId();
+    const notify = { type: 'websocket', connectionId: own.connectionId };
+    await lock.acquire({ leaseId, waitMs: 60_000, leaseMs: 60_000, notify });
+    await lock.release(holder.body.leaseId);
+    const granted = await own.messages.until((message) => message.leaseId !== undefined);
+    expect(granted).toEqual({
+      type: 'granted',
+      lock: lock.name,
+      leaseId,
+      fence: holder.body.fence + 1,
+      remainingMs: expect.any(Number),
+    });
+    await stranger.messages.until((message) => message.type === 'granted' && message.fence === granted.fence);
+    expect(JSON.stringify(stranger.messages.all)).not.toContain(leaseId);
+    await lock.release(leaseId);
+    await Promise.all([own.close(), stranger.close()]);
+  });
+
+  it('gives way at once to the next one where its connection is closed', async () => {
+    const lock = freshLock();
+    const holder = await lock.acquire({ leaseMs: 60_000 });
+    const gone = await watch(service.url, `namespace=test&lock=${lock.name}`);
+    const notify = { type: 'websocket', connectionId: gone.connectionId };
+    await lock.acquire({ waitMs: 60_000, leaseMs: 60_000, notify });
+    await park(lock, 1);
+    await gone.close();
+    const releasedAt = Date.now();
+    await lock.release(holder.body.leaseId);
+    const { detail } = await sink.told(`${lock.name} 0`);
+    expect(detail.fence).toBe(holder.body.fence + 2);
+    expect(Date.now() - releasedAt).toBeLessThan(2_000);
+  });
+});
+
+describe('a waiter by task token', () => {
+  it('has its task succeed with the grant', async () => {
+    const lock = freshLock();
+    const holder = await lock.acquire();
+    const [leaseId, token] = [newLeaseId(), `token-${randomUUID()}`];
+    await lock.acquire({ leaseId, waitMs: 60_000, notify: { type: 'task-token', token } });
+    await lock.release(holder.body.leaseId);
+    const { action, output } = await tasks.calls.until(({ taskToken }) => taskToken === token);
+    expect([action, JSON.parse(output ?? '')]).toEqual([
+      'SendTaskSuccess',
+      expect.objectContaining({ namespace: 'test', lock: lock.name, leaseId, fence: holder.body.fence + 1 }),
+    ]);
+    await lock.release(leaseId);
+  });
+
+  it('has its task fail at the end of its wait', async () => {
+    const lock = freshLock();
+    await lock.acquire({ leaseMs: 60_000 });
+    const token = `token-${randomUUID()}`;
+    await lock.acquire({ waitMs: 500, notify: { type: 'task-token', token } });
+    const failed = await tasks.calls.until(({ taskToken }) => taskToken === token);
+    expect(failed).toMatchObject({ action: 'SendTaskFailure', error: 'Holdfast.WaitTimeout' });
+  });
+
+  it('gives way at once to the next one where its task is gone', async () => {
+    const lock = freshLock();
+    const holder = await lock.acquire();
+    await lock.acquire({
+      waitMs: 60_000,
+      leaseMs: 60_000,
+      notify: { type: 'task-token', token: `gone-${randomUUID()}` },
+    });
+    await park(lock, 1);
+    await lock.release(holder.body.leaseId);
+    expect((await sink.told(`${lock.name} 0`)).detail.fence).toBe(holder.body.fence + 2);
+  });
+});

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { release } from '../../../src/service/lease.ts';
+import { systemLockContext } from '../../../src/service/system.ts';
+import { documentClient } from '../../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
+import { freshTable } from '../../support/engine.ts';
+import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
+import { type EventSink, startSink } from './sink.ts';
+
+const waiters = 30;
+/** The notifier dies when this one has just been told. */
+const killedAt = 12;
+
+let sink: EventSink;
+let folder: string;
+const children: ChildProcess[] = [];
+beforeAll(async () => {
+  sink = await startSink();
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-restart-'));
+});
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  await sink[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The service as a process of its own, which can be killed. */
+async function spawnService(table: string) {
+  const { endpoint, region } = inject('engine');
+  const args = ['--port', '0', '--engine', endpoint, '--region', region, '--table', table, '--data', folder];
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../../src/cli/main.ts'), 'serve', ...args], {
+    env: { ...process.env, HOLDFAST_EVENTS_URL: sink.url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /listening on (http:\S+)/.exec(line)?.[1];
+    if (url === undefined) continue;
+    child.stdout.resume();
+    return {
+      url,
+      async end(signal: NodeJS.Signals) {
+        const exited = once(child, 'exit');
+        child.kill(signal);
+        await exited;
+      },
+    };
+  }
+  throw new Error('The service ended before it listened.');
+}
+
+describe('a notifier that is killed and started again', () => {
+  it('loses no grant, not even one that was made while none ran', async () => {
+    const table = await freshTable();
+    const address = { client: documentClient(table.client), tableName: table.tableName };
+    const locks = systemLockContext({
+      store: new DynamoDBLockStore(address),
+      sessionStore: new DynamoDBSessionStore(address),
+      alone: false,
+    });
+    const key = { namespace: 'test', name: 'wallet' };
+    let service = await spawnService(table.tableName);
+    const lock = lockAt(callAt(service.url), key.name);
+    const holder = await lock.acquire({ leaseMs: 60_000 });
+    const leases: string[] = [];
+    for (let index = 0; index < waiters; index++) {
+      const leaseId = newLeaseId();
+      leases.push(leaseId);
+      await lock.acquire({ leaseId, leaseMs: 60_000, waitMs: 600_000, notify: { type: 'event', ref: `${index}` } });
+    }
+    await lock.release(holder.body.leaseId);
+    for (const [index, leaseId] of leases.entries()) {
+      await sink.told(`${index}`);
+      if (index === killedAt) await service.end('SIGKILL');
+      // Released beside the service, so that it makes no difference whether one runs.
+      await release(locks, key, { leaseId });
+      if (index === killedAt) service = await spawnService(table.tableName);
+    }
+    await service.end('SIGTERM');
+    const refs = sink.toldRefs();
+    expect([...new Set(refs)]).toEqual(leases.map((_, index) => `${index}`));
+    // Only who was told in the very moment of the kill may be told again.
+    const repeated = refs.filter((ref, index) => refs.indexOf(ref) !== index);
+    expect(repeated.filter((ref) => ref !== `${killedAt}`)).toEqual([]);
+  });
+});

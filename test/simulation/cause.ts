@@ -1,0 +1,26 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** Why the service does what it does: a request of a client, or time. Every write to the store is judged by its cause. */
+export interface Cause {
+  readonly operation: string;
+  readonly client: string;
+  readonly host: string;
+  /** True time at which the request arrived. */
+  readonly arrivedAt: number;
+  readonly leaseId?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly fence?: number | undefined;
+  readonly waitMs?: number | undefined;
+  /** Locks that it names. */
+  readonly names: readonly string[];
+  /** Sessions that this cause has already been told to be over. */
+  readonly knownDead: Set<string>;
+}
+
+const current = new AsyncLocalStorage<Cause>();
+
+export const runAs = <T>(cause: Cause, run: () => T): T => current.run(cause, run);
+
+/** What time brings by itself has no client. */
+export const causeNow = (host: string, at: number): Cause =>
+  current.getStore() ?? { operation: 'time', client: '', host, arrivedAt: at, names: [], knownDead: new Set() };

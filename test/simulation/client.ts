@@ -1,0 +1,63 @@
+import { Holdfast } from '../../src/client/holdfast.ts';
+import type { Runtime } from '../../src/client/runtime.ts';
+import type { Chance } from './chance.ts';
+import { beginning, type TrueTime } from './clock.ts';
+import type { Network } from './network.ts';
+import { Process } from './process.ts';
+
+/** A client process: the real SDK on a runtime of the simulation. */
+export class Client implements Runtime {
+  readonly process: Process;
+  readonly locks: Holdfast;
+  readonly random: () => number;
+  readonly #time: TrueTime;
+  /** A frozen Lambda's monotonic clock stands still; that of a stopped process goes on. One of the two clocks must be honest. */
+  readonly #freezes: boolean;
+  readonly #ratePpm: number;
+  #wallAheadMs: number;
+  #ids = 0;
+
+  constructor(time: TrueTime, name: string, chance: Chance, network: Network) {
+    this.#time = time;
+    this.process = new Process(time, name);
+    this.random = chance.branch().next;
+    this.#freezes = chance.happens(0.5);
+    this.#ratePpm = chance.between(-200, 200);
+    // Nobody trusts a client's clock, so it may show anything.
+    this.#wallAheadMs = chance.pick([0, 0, -3_600_000, 86_400_000]);
+    this.locks = new Holdfast({
+      namespace: 'sim',
+      owner: name,
+      transport: network.connect(this.process),
+      runtime: this,
+    });
+  }
+
+  monotonicMs(): number {
+    const passedMs = this.#time.now - beginning - (this.#freezes ? this.process.pausedMs : 0);
+    return passedMs * (1 + this.#ratePpm / 1_000_000);
+  }
+
+  wallMs(): number {
+    return this.#time.now + this.#wallAheadMs;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    return this.process.after(ms, run);
+  }
+
+  newId(): string {
+    this.#ids += 1;
+    return `L-${this.process.name}-${String(this.#ids).padStart(16, '0')}`;
+  }
+
+  /** Somebody sets its wall clock. Only where the monotonic one can be relied on. */
+  setWall(aheadMs: number): void {
+    if (!this.#freezes) this.#wallAheadMs = aheadMs;
+  }
+
+  /** Time passes in this process. */
+  idle(ms: number): Promise<void> {
+    return new Promise((resolve) => this.process.after(ms, resolve));
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * What is promised of a lock, checked at every write to the table. Nothing here asks the rules what they would have done: each
+ * change between two stored states must be one that its cause entitles it to.
+ */
+import { lockLimits } from '../../src/lock/limits.ts';
+import { type Holder, type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
+import type { SessionState } from '../../src/session/state.ts';
+import type { Cause } from './cause.ts';
+import type { LockWrite } from './store.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** A lease in force, by true time. */
+export interface Tenancy {
+  readonly fence: number;
+  readonly from: number;
+  until: number | undefined;
+  revoked: boolean;
+}
+
+interface LockBook {
+  /** Over all incarnations of the item. */
+  highestFence: number;
+  endings: number;
+  /** At which ending a lease ended. */
+  readonly endedAt: Map<string, number>;
+  readonly tenancies: Map<string, Tenancy>;
+}
+
+const releasing = new Set(['releaseLock', 'releaseLocks', 'acquireLock', 'acquireLocks']);
+const renewing = new Set(['renewLock', 'renewLocks', 'acquireLocks']);
+const acquiring = new Set(['acquireLock', 'acquireLocks']);
+
+export class LockPromises {
+  readonly #verdicts: Verdicts;
+  readonly #now: () => number;
+  readonly #session: (sessionId: string) => SessionState | undefined;
+  /** How far any host's clock may be ahead of the true time. */
+  readonly #aheadMsMax: number;
+  readonly #books = new Map<string, LockBook>();
+
+  constructor(parts: {
+    verdicts: Verdicts;
+    now: () => number;
+    session: (sessionId: string) => SessionState | undefined;
+    aheadMsMax: number;
+  }) {
+    this.#verdicts = parts.verdicts;
+    this.#now = parts.now;
+    this.#session = parts.session;
+    this.#aheadMsMax = parts.aheadMsMax;
+  }
+
+  tenancyOf(name: string, leaseId: string): Tenancy | undefined {
+    return this.#books.get(name)?.tenancies.get(leaseId);
+  }
+
+  written(write: LockWrite): void {
+    const { name, before, after, cause } = write;
+    this.#checkShape(write);
+    for (const holder of before.holders) this.#checkHolder(write, holder);
+    for (const [place, waiter] of before.queue.entries()) this.#checkWaiter(write, waiter, place);
+    for (const holder of after.holders)
+      if (!has(before.holders, holder)) this.#checkGrant(write, holder);
+    for (const [place, waiter] of after.queue.entries())
+      if (!has(before.queue, waiter)) this.#checkArrival(write, waiter, place);
+    const book = this.#bookOf(name);
+    book.highestFence = Math.max(book.highestFence, after.fence);
+    if (after.changedAt > this.#now() + this.#aheadMsMax) {
+      this.#breach('time', write, `decided at ${after.changedAt}, which no clock of a host shows yet`);
+    }
+  }
+
+  #checkShape(write: LockWrite): void {
+    const { before, after } = write;
+    if (permitsHeld(after) > after.limit)
+      this.#breach('exclusion', write, `${permitsHeld(after)} permits of ${after.limit} are held`);
+    if (after.rev !== before.rev + 1) this.#breach('revision', write, `revision ${before.rev} became ${after.rev}`);
+    if (after.fence < before.fence) this.#breach('fences rise', write, `the fence fell from ${before.fence} to ${after.fence}`);
+    if (after.ended.length > lockLimits.endedRemembered) this.#breach('bounded', write, `${after.ended.length} endings are kept`);
+    const leases = [...after.holders, ...after.queue].map(({ leaseId }) => leaseId);
+    if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
+  }
+
+  /** Somebody who held before: it holds on, renewed by itself alone, or it was ended by somebody who may. */
+  #checkHolder(write: LockWrite, holder: Holder): void {
+    const { name, after, cause } = write;
+    const later = after.holders.find(({ leaseId }) => leaseId === holder.leaseId);
+    if (later === undefined) {
+      const revoked = cause.operation === 'revokeLock' && cause.fence === holder.fence;
+      const released = releasing.has(cause.operation) && cause.leaseId === holder.leaseId;
+      if (!revoked && !released && !this.#isOver(holder, after))
+        this.#breach('only the holder', write, `${holder.leaseId} lost its lease to ${cause.operation} of ${cause.leaseId}`);
+      this.#end(name, holder.leaseId, revoked);
+      return;
+    }
+    if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
+      this.#breach('only the holder', write, `the grant of ${holder.leaseId} was changed`);
+    if (later.expiresAt === holder.expiresAt) return;
+    const byItself = renewing.has(cause.operation) && cause.leaseId === holder.leaseId;
+    if (!byItself) this.#breach('only the holder', write, `${holder.leaseId} was renewed by ${cause.operation} of ${cause.leaseId}`);
+    if (holder.expiresAt === null || holder.expiresAt <= after.changedAt)
+      this.#breach('only the holder', write, `${holder.leaseId} was renewed after its end`);
+  }
+
+  /** By the time of the decision, plus grace and lock delay; or because its session is over in the table. */
+  #isOver(holder: Holder, { changedAt }: LockState): boolean {
+    const delayMs = holder.lockDelayMs ?? 0;
+    if (holder.expiresAt !== null) return holder.expiresAt + lockLimits.graceMs + delayMs <= changedAt;
+    const session = holder.sessionId === undefined ? undefined : this.#session(holder.sessionId);
+    if (session?.ended === undefined) return false;
+    return session.ended.how === 'ended' || session.ended.at + delayMs <= changedAt;
+  }
+
+  /** Somebody who waited before: it waits on in its place, was granted, left by itself, or was not there any more. */
+  #checkWaiter(write: LockWrite, waiter: Waiter, place: number): void {
+    const { before, after, cause } = write;
+    if (has(after.holders, waiter)) return;
+    const later = after.queue.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
+    const isThere = this.#isThere(waiter, after);
+    if (later < 0) {
+      const byItself = releasing.has(cause.operation) && cause.leaseId === waiter.leaseId;
+      const gaveWay = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'deadlock');
+      if (isThere && !byItself && !gaveWay)
+        this.#breach('first in, first out', write, `${waiter.leaseId} was dropped while it was there`);
+      if (byItself && cause.operation === 'releaseLock') this.#note(write.name, waiter.leaseId);
+      return;
+    }
+    const kept = after.queue[later] as Waiter;
+    // Who stayed away too long and asks again is a newcomer.
+    if (!isThere && kept.queuedAt !== waiter.queuedAt) return;
+    const aheadNow = after.queue.slice(0, later).filter((other) => has(before.queue, other));
+    const overtaken = aheadNow.find((other) => before.queue.findIndex(({ leaseId }) => leaseId === other.leaseId) > place);
+    if (overtaken !== undefined) this.#breach('first in, first out', write, `${overtaken.leaseId} passed ${waiter.leaseId}`);
+    if (kept.deadlineAt !== waiter.deadlineAt)
+      this.#breach('bounded', write, `the deadline of ${waiter.leaseId} moved while it waited`);
+  }
+
+  #checkGrant(write: LockWrite, holder: Holder): void {
+    const { name, before, after, cause } = write;
+    const book = this.#bookOf(name);
+    if (holder.fence <= book.highestFence)
+      this.#breach('fences rise', write, `${holder.leaseId} got fence ${holder.fence} after ${book.highestFence}`);
+    const others = after.holders.filter((other) => other !== holder && other.fence === holder.fence);
+    if (others.length > 0) this.#breach('fences rise', write, `fence ${holder.fence} was given twice`);
+    const place = before.queue.findIndex(({ leaseId }) => leaseId === holder.leaseId);
+    const own = acquiring.has(cause.operation) && cause.leaseId === holder.leaseId;
+    if (place < 0 && !own) this.#breach('only the holder', write, `${holder.leaseId} was granted without asking`);
+    this.#checkOrder(write, holder, place);
+    if (this.#endedLately(name, holder.leaseId))
+      this.#breach('one effect', write, `${holder.leaseId} took the lock again after its lease had ended`);
+    if (holder.sessionId !== undefined && cause.knownDead.has(holder.sessionId))
+      this.#breach('sessions', write, `${holder.leaseId} was granted under a session known to be over`);
+    const many = cause.operation === 'acquireLocks' && cause.waitMs === 0 && own;
+    if (many) this.#checkTogether(write);
+    book.tenancies.set(holder.leaseId, { fence: holder.fence, from: this.#now(), until: undefined, revoked: false });
+  }
+
+  #checkOrder(write: LockWrite, holder: Holder, place: number): void {
+    const { before, after } = write;
+    const waiter = before.queue[place];
+    if (waiter !== undefined && waiter.aliveUntil <= after.changedAt)
+      this.#breach('first in, first out', write, `${holder.leaseId} was granted though it was gone`);
+    const ahead = waiter === undefined ? before.queue : before.queue.slice(0, place);
+    const passed = ahead.find((other) => has(after.queue, other) && this.#isThere(other, after));
+    if (passed !== undefined) this.#breach('first in, first out', write, `${holder.leaseId} was served before ${passed.leaseId}`);
+  }
+
+  /** A try for several takes all that it lacks in one step. */
+  #checkTogether(write: LockWrite): void {
+    const { cause, together } = write;
+    const lacking = cause.names.filter((name) => {
+      const tenancy = this.tenancyOf(name, cause.leaseId ?? '');
+      return tenancy === undefined || (tenancy.until !== undefined && tenancy.until < this.#now());
+    });
+    const alone = lacking.find((name) => !together.includes(name));
+    if (alone !== undefined) this.#breach('all or nothing', write, `${cause.leaseId} took ${write.name} without ${alone}`);
+  }
+
+  #checkArrival(write: LockWrite, waiter: Waiter, place: number): void {
+    const { name, before, after, cause } = write;
+    if (!acquiring.has(cause.operation) || cause.leaseId !== waiter.leaseId)
+      this.#breach('only the holder', write, `${waiter.leaseId} was queued without asking`);
+    if (after.queue.slice(place + 1).some((other) => has(before.queue, other)))
+      this.#breach('first in, first out', write, `${waiter.leaseId} did not queue at the end`);
+    if (waiter.aliveUntil > waiter.deadlineAt) this.#breach('bounded', write, `${waiter.leaseId} counts as there beyond its deadline`);
+    if (this.#endedLately(name, waiter.leaseId))
+      this.#breach('one effect', write, `${waiter.leaseId} queued again after it had ended`);
+  }
+
+  #isThere(waiter: Waiter, { changedAt }: LockState): boolean {
+    const session = waiter.sessionId === undefined ? undefined : this.#session(waiter.sessionId);
+    return waiter.aliveUntil > changedAt && session?.ended === undefined;
+  }
+
+  #end(name: string, leaseId: string, revoked: boolean): void {
+    const tenancy = this.#bookOf(name).tenancies.get(leaseId);
+    if (tenancy !== undefined) Object.assign(tenancy, { until: this.#now(), revoked });
+    this.#note(name, leaseId);
+  }
+
+  #note(name: string, leaseId: string): void {
+    const book = this.#bookOf(name);
+    book.endings += 1;
+    book.endedAt.set(leaseId, book.endings);
+  }
+
+  /** A lock promises to remember its eight latest endings. */
+  #endedLately(name: string, leaseId: string): boolean {
+    const { endedAt, endings } = this.#bookOf(name);
+    const at = endedAt.get(leaseId);
+    return at !== undefined && endings - at < lockLimits.endedRemembered;
+  }
+
+  /** A collected item has forgotten its endings, not its fence. */
+  collected(name: string): void {
+    const book = this.#bookOf(name);
+    book.endedAt.clear();
+    for (const tenancy of book.tenancies.values()) tenancy.until ??= this.#now();
+  }
+
+  #bookOf(name: string): LockBook {
+    const book = this.#books.get(name) ?? { highestFence: 0, endings: 0, endedAt: new Map(), tenancies: new Map() };
+    this.#books.set(name, book);
+    return book;
+  }
+
+  #breach(promise: string, { name, cause, before, after }: LockWrite, what: string): void {
+    this.#verdicts.breach(promise, `${name}: ${what}`, { cause: shown(cause), before, after });
+  }
+}
+
+const has = (entries: readonly { readonly leaseId: string }[], { leaseId }: { readonly leaseId: string }): boolean =>
+  entries.some((entry) => entry.leaseId === leaseId);
+
+const shown = ({ knownDead, ...cause }: Cause) => ({ ...cause, knownDead: [...knownDead] });

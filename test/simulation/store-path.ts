@@ -1,0 +1,127 @@
+import type { SessionState } from '../../src/session/state.ts';
+import type { LockStore } from '../../src/store/lock-store.ts';
+import type { RecordStore } from '../../src/store/record-store.ts';
+import type { SessionStore } from '../../src/store/session-store.ts';
+import { StoreError } from '../../src/store/store-error.ts';
+import { type Cause, causeNow } from './cause.ts';
+import type { Chance } from './chance.ts';
+import type { TrueTime } from './clock.ts';
+import type { Conditions } from './conditions.ts';
+import type { Process } from './process.ts';
+import type { Table } from './store.ts';
+
+/** What the store is like now, for everybody. */
+export interface StoreWeather {
+  outage: boolean;
+  calm: boolean;
+}
+
+interface Way {
+  readonly time: TrueTime;
+  readonly chance: Chance;
+  readonly process: Process;
+  readonly table: Table;
+  readonly conditions: Conditions;
+  readonly weather: StoreWeather;
+}
+
+const unavailable = () => new StoreError('unavailable', 'The store did not answer.');
+
+/** One host's way to the table. */
+export class StorePath {
+  readonly locks: LockStore;
+  readonly sessions: SessionStore;
+  readonly records: RecordStore;
+  readonly #way: Way;
+
+  constructor(way: Way) {
+    this.#way = way;
+    const { locks, sessions, records } = way.table;
+    this.locks = {
+      read: (key) => this.#read(() => locks.read(key)),
+      readMany: (keys) => this.#read(() => locks.readMany(keys)),
+      attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
+      enqueue: (key, waiter, limit) => this.#write(() => locks.enqueue(key, waiter, limit), perhaps),
+      swap: (key, next) => this.#write(() => locks.swap(key, next), perhaps),
+      // A transaction carries a token, so its repeat is recognised by the store itself.
+      swapAll: (swaps) => this.#write(() => locks.swapAll(swaps)),
+      list: (namespace, page) => this.#read(() => locks.list(namespace, page)),
+    };
+    this.sessions = {
+      create: (namespace, session) => this.#write(() => sessions.create(namespace, session), perhaps),
+      read: (namespace, ids) => this.#read(() => sessions.read(namespace, ids), noteDead(ids)),
+      keepAlive: (key, now) => this.#write(() => sessions.keepAlive(key, now), perhaps),
+      end: (key, now) => this.#write(() => sessions.end(key, now), perhaps),
+      bury: (key, now, expiredBy) => this.#write(() => sessions.bury(key, now, expiredBy), perhaps),
+      noteWait: (key, wait) => this.#write(() => sessions.noteWait(key, wait), perhaps),
+      forgetWait: (key, wait) => this.#write(() => sessions.forgetWait(key, wait)),
+      notePart: (key, lock, now) => this.#write(() => sessions.notePart(key, lock, now)),
+      locksOf: (key) => this.#read(() => sessions.locksOf(key)),
+    };
+    this.records = {
+      read: (key) => this.#read(() => records.read(key)),
+      attempt: (key, command, now) => this.#write(() => records.attempt(key, command, now), (again) => again),
+    };
+  }
+
+  #read<T>(work: () => Promise<T>, seen: (found: T, cause: Cause) => void = () => {}): Promise<T> {
+    return this.#send(work, { lost: unavailable, seen });
+  }
+
+  /** `again`: what the answer to a write looks like whose first try was answered into the void and that was sent once more. */
+  #write<T>(work: () => Promise<T>, again?: (second: T) => T): Promise<T> {
+    return this.#send(work, { lost: unavailable, again, seen: () => {} });
+  }
+
+  /** There, do it, and back. The host may be gone at any of these points; the store does not care. */
+  #send<T>(
+    work: () => Promise<T>,
+    { lost, again, seen }: { lost: () => Error; again?: ((second: T) => T) | undefined; seen: (found: T, cause: Cause) => void },
+  ): Promise<T> {
+    const { time, chance, process, table, conditions, weather } = this.#way;
+    const cause = causeNow(process.name, time.now);
+    const perform = () => table.perform(cause, work);
+    return new Promise<T>((resolve, reject) => {
+      const back = (run: () => void) => time.after(this.#legMs(), () => process.deliver(run));
+      const answer = (result: T) =>
+        back(() => {
+          seen(result, cause);
+          resolve(result);
+        });
+      const arrive = async () => {
+        if (weather.outage) return back(() => reject(lost()));
+        const fate = weather.calm ? 1 : chance.next();
+        if (fate < conditions.storeThrottles) {
+          return back(() => reject(new StoreError('throttled', 'The store asked for less traffic.')));
+        }
+        if (fate < conditions.storeThrottles + conditions.storeFails) {
+          // Unknown to the host: it may have been done, be done yet, or never.
+          const kind = chance.between(0, 2);
+          if (kind === 0) await perform();
+          if (kind === 1) time.after(chance.longTailed(500, 20_000), () => void perform());
+          return back(() => reject(lost()));
+        }
+        const first = await perform();
+        const repeats = fate > 1 - conditions.storeRepeats && !weather.calm && again !== undefined;
+        if (!repeats) return answer(first);
+        time.after(chance.longTailed(20, 500), async () => answer((again as (second: T) => T)(await perform())));
+      };
+      time.after(this.#legMs(), () => void arrive());
+    });
+  }
+
+  #legMs(): number {
+    const { chance, conditions, weather } = this.#way;
+    return 1 + (weather.calm ? chance.between(0, conditions.storeMs) : chance.longTailed(conditions.storeMs, 3_000));
+  }
+}
+
+const perhaps = <T extends { readonly applied: boolean }>(second: T): T =>
+  second.applied ? second : { ...second, perhapsMine: true };
+
+const noteDead =
+  (ids: readonly string[]) =>
+  (found: readonly (SessionState | undefined)[], { knownDead }: Cause): void => {
+    for (const [index, session] of found.entries())
+      if (session === undefined || session.ended !== undefined) knownDead.add(ids[index] as string);
+  };

@@ -1,0 +1,169 @@
+/** What a mutex and a record are, said as sequential objects: the specifications that histories are checked against. */
+import type { Operation, Specification } from './linearizability.ts';
+
+export type LockInput =
+  | { readonly kind: 'acquire'; readonly leaseId: string; readonly leaseMs: number }
+  | { readonly kind: 'renew'; readonly leaseId: string; readonly leaseMs: number }
+  | { readonly kind: 'release'; readonly leaseId: string };
+
+export type LockOutput =
+  | { readonly kind: 'granted'; readonly fence: number }
+  /** Refused, timed out, or lost: it changed nothing. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'released'; readonly first: boolean };
+
+export interface MutexState {
+  readonly fence: number;
+  readonly holder?: {
+    readonly leaseId: string;
+    /** Undefined while no answer has told it: a grant whose answer was lost. */
+    readonly fence: number | undefined;
+    /** Before this instant nobody else can have taken it for expired. */
+    readonly endsFrom: number;
+  };
+  readonly ended: readonly string[];
+}
+
+export type LockOperation = Operation<LockInput, LockOutput>;
+
+/** An ended lease is remembered so far by the service; the specification must not be stricter. */
+const endedRemembered = 8;
+
+/**
+ * A mutex with leases. Time enters only as far as it must: a lease that could have run out by the time at which another operation
+ * returned may be gone. `skewMs` is by how much the clocks of service and observer may differ.
+ */
+export const mutexSpecification = (skewMs: number): Specification<MutexState, LockInput, LockOutput> => ({
+  initial: { fence: 0, ended: [] },
+  keyOf: ({ fence, holder, ended }) =>
+    `${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.endsFrom} ${ended.join()}`,
+  step: (state, operation) => {
+    const { input, answer, calledAt } = operation;
+    const latest = answer?.returnedAt ?? Number.POSITIVE_INFINITY;
+    const endsFrom = 'leaseMs' in input ? calledAt + input.leaseMs - skewMs : 0;
+    switch (input.kind) {
+      case 'acquire':
+        return acquire(state, input.leaseId, endsFrom, latest, answer?.output);
+      case 'renew':
+        return renew(state, input.leaseId, endsFrom, answer?.output);
+      case 'release':
+        return release(state, input.leaseId, answer?.output);
+    }
+  },
+});
+
+const remember = (ended: readonly string[], leaseId: string): string[] =>
+  [leaseId, ...ended.filter((other) => other !== leaseId)].slice(0, endedRemembered);
+
+function acquire(
+  state: MutexState,
+  leaseId: string,
+  endsFrom: number,
+  latest: number,
+  output: LockOutput | undefined,
+): readonly MutexState[] {
+  if (output !== undefined && output.kind !== 'granted') return [state];
+  const { holder } = state;
+  if (holder?.leaseId === leaseId) {
+    if (output === undefined) return [];
+    // The first answer that tells the fence fixes it; every later one must tell the same.
+    if (holder.fence !== undefined) return holder.fence === output.fence ? [state] : [];
+    return output.fence > state.fence
+      ? [{ ...state, fence: output.fence, holder: { ...holder, fence: output.fence } }]
+      : [];
+  }
+  if (holder !== undefined && latest < holder.endsFrom) return [];
+  if (state.ended.includes(leaseId)) return [];
+  const ended = holder === undefined ? state.ended : remember(state.ended, holder.leaseId);
+  if (output === undefined) return [{ ...state, ended, holder: { leaseId, fence: undefined, endsFrom } }];
+  if (output.fence <= state.fence) return [];
+  return [{ fence: output.fence, ended, holder: { leaseId, fence: output.fence, endsFrom } }];
+}
+
+function renew(
+  state: MutexState,
+  leaseId: string,
+  endsFrom: number,
+  output: LockOutput | undefined,
+): readonly MutexState[] {
+  const { holder } = state;
+  if (output !== undefined && output.kind !== 'granted') return [state];
+  if (holder?.leaseId !== leaseId) return [];
+  if (output !== undefined && holder.fence !== undefined && output.fence !== holder.fence) return [];
+  const fence = holder.fence ?? output?.fence;
+  if (fence !== undefined && holder.fence === undefined && fence <= state.fence) return [];
+  return [{ ...state, fence: Math.max(state.fence, fence ?? 0), holder: { leaseId, fence, endsFrom } }];
+}
+
+function release(state: MutexState, leaseId: string, output: LockOutput | undefined): readonly MutexState[] {
+  const { holder, ended, fence } = state;
+  const holds = holder?.leaseId === leaseId;
+  const free: MutexState = { fence, ended: remember(ended, leaseId) };
+  if (output === undefined) return holds ? [free] : [];
+  // Repeated within one request, a release that took effect the first time is answered as the first: then it is over already.
+  if (output.kind === 'released' && output.first) return holds ? [free] : ended.includes(leaseId) ? [state] : [];
+  // Said to be over, it must not be in force.
+  if (output.kind === 'released') return holds ? [] : [state];
+  return [state];
+}
+
+export type RecordInput =
+  | { readonly kind: 'get' }
+  | {
+      readonly kind: 'put';
+      readonly value: string;
+      readonly expects: number | 'absent' | 'present';
+      readonly fence?: number | undefined;
+      readonly writeId: string;
+    }
+  | {
+      readonly kind: 'delete';
+      readonly expects: number | 'present';
+      readonly fence?: number | undefined;
+      readonly writeId: string;
+    };
+
+export type RecordOutput =
+  | { readonly kind: 'found'; readonly value: string; readonly version: number }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'written'; readonly version: number }
+  | { readonly kind: 'mismatch' }
+  | { readonly kind: 'stale' };
+
+export interface RegisterState {
+  readonly version: number;
+  readonly value: string | null;
+  readonly floor: number | null;
+  readonly writeId: string | null;
+}
+
+export type RecordOperation = Operation<RecordInput, RecordOutput>;
+
+/** A compare-and-swap register whose version and floor only rise. */
+export const recordSpecification: Specification<RegisterState, RecordInput, RecordOutput> = {
+  initial: { version: 0, value: null, floor: null, writeId: null },
+  keyOf: ({ version, value, floor, writeId }) => `${version} ${value} ${floor} ${writeId}`,
+  step: (state, { input, answer }) => {
+    const output = answer?.output;
+    if (input.kind === 'get') {
+      if (output?.kind === 'found')
+        return output.version === state.version && output.value === state.value ? [state] : [];
+      return output?.kind === 'none' && state.value === null ? [state] : [];
+    }
+    const repeated = state.writeId === input.writeId;
+    const stale = state.floor !== null && (input.fence === undefined || input.fence < state.floor);
+    const { expects } = input;
+    const met =
+      expects === 'absent'
+        ? state.value === null
+        : state.value !== null && (expects === 'present' || expects === state.version);
+    if (output?.kind === 'stale') return stale && !repeated ? [state] : [];
+    if (output?.kind === 'mismatch') return !stale && !met && !repeated ? [state] : [];
+    if (repeated) return output?.kind === 'written' && output.version === state.version ? [state] : [];
+    const version = state.version + 1;
+    if (stale || !met || (output?.kind === 'written' && output.version !== version)) return [];
+    const value = input.kind === 'put' ? input.value : null;
+    return [{ version, value, floor: input.fence ?? state.floor, writeId: input.writeId }];
+  },
+};

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { type ClientEvent, UnavailableError } from '../../../src/client/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+const world = () => {
+  const twin = new Twin();
+  const events: ClientEvent[] = [];
+  const locks = twin.client({ onEvent: (event) => events.push(event) });
+  const states = () => events.flatMap((event) => (event.type === 'breaker' ? [event.state] : []));
+  return { twin, locks, states };
+};
+
+describe('breaker', () => {
+  it('opens after several failures in a row and then fails at once', async () => {
+    const { twin, locks, states } = world();
+    twin.partition(locks);
+    await expect(twin.until(locks.inspect('a'))).rejects.toThrow(UnavailableError);
+    expect(states()).toEqual(['open']);
+    const began = twin.now();
+    await expect(twin.until(locks.inspect('a'))).rejects.toMatchObject({ circuitOpen: true });
+    expect(twin.now()).toBe(began);
+  });
+
+  it('lets one probe through when it is half open, and closes when that is answered', async () => {
+    const { twin, locks, states } = world();
+    twin.partition(locks);
+    await twin.until(locks.inspect('a')).catch(() => undefined);
+    twin.heal(locks);
+    await twin.advance(2_000);
+    const probe = locks.inspect('a');
+    await expect(locks.inspect('a')).rejects.toMatchObject({ circuitOpen: true });
+    expect(await probe).toMatchObject({ state: 'free' });
+    expect(states()).toEqual(['open', 'closed']);
+    expect(await locks.inspect('a')).toMatchObject({ state: 'free' });
+  });
+
+  it('does not open for refusals and throttling: the service is there', async () => {
+    const { twin, locks, states } = world();
+    await locks.acquire('a');
+    for (let index = 0; index < 10; index++) expect((await locks.tryAcquire('a')).ok).toBe(false);
+    twin.throttle(locks, { times: 8 });
+    expect(await twin.until(locks.inspect('a'))).toMatchObject({ state: 'held' });
+    expect(states()).toEqual([]);
+  });
+
+  it('lets renewals pass while it is open, so that a lease outlives the outage', async () => {
+    const { twin, locks, states } = world();
+    const lock = await locks.acquire('a', { leaseMs: 20_000 });
+    await twin.advance(1_000);
+    twin.partition(locks);
+    const asking = locks.inspect('a').catch((error) => error);
+    await twin.advance(8_000);
+    twin.heal(locks);
+    await twin.advance(20_000);
+    await asking;
+    expect(states().at(-1)).toBe('closed');
+    expect(lock.isHeld()).toBe(true);
+  });
+});
+
+describe('fail-open', () => {
+  it('is refused for any other tier than efficiency', async () => {
+    const { twin, locks } = world();
+    expect(() => twin.client({ onUnavailable: 'fail-open' })).toThrow(/efficiency/);
+    await expect(locks.acquire('a', { onUnavailable: 'fail-open' })).rejects.toMatchObject({ code: 'invalid-request' });
+  });
+
+  it('runs the work without the lock when the service is out of reach, with a fence below every other', async () => {
+    const { twin } = world();
+    const locks = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    twin.partition(locks);
+    const began = twin.now();
+    const seen = await twin.until(
+      locks.withLock('a', ({ fence, failedOpen, signal }) => ({ fence, failedOpen, aborted: signal.aborted })),
+    );
+    expect(seen).toEqual({ fence: 0, failedOpen: true, aborted: false });
+    expect(twin.now() - began).toBeLessThan(1_000);
+  });
+
+  it('never turns a refusal into a pass', async () => {
+    const { twin, locks } = world();
+    await locks.acquire('a');
+    const open = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    await expect(open.acquire('a', { waitMs: 0 })).rejects.toMatchObject({ code: 'lock-held' });
+  });
+});

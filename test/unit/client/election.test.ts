@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { Holdfast, Term } from '../../../src/client/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+/** Candidates whose work runs until their signal fires, and a log of who led when. */
+const world = () => {
+  const twin = new Twin();
+  const log: string[] = [];
+  const terms: Term[] = [];
+  const stand = (client: Holdfast, name: string) =>
+    client.elect('scheduler', {
+      leaseMs: 9_000,
+      onElected: (term) => {
+        log.push(`${name} elected`);
+        terms.push(term);
+        return new Promise<void>((resolve) => {
+          term.signal.addEventListener('abort', () => {
+            log.push(`${name} stops`);
+            resolve();
+          });
+        });
+      },
+      onLost: () => log.push(`${name} lost`),
+    });
+  return { twin, log, terms, stand, clients: [twin.client(), twin.client()] as const };
+};
+
+describe('elect', () => {
+  it('elects one leader at a time and hands over when it closes', async () => {
+    const { twin, log, terms, stand, clients } = world();
+    const first = stand(clients[0], 'first');
+    await twin.settle();
+    const second = stand(clients[1], 'second');
+    await twin.advance(60_000);
+    expect([first.isLeader, second.isLeader]).toEqual([true, false]);
+    await twin.until(first.close());
+    await twin.settle();
+    expect(log).toEqual(['first elected', 'first stops', 'second elected']);
+    expect(terms[1]?.epoch).toBeGreaterThan(terms[0]?.epoch ?? 0);
+    expect(second.epoch).toBe(terms[1]?.epoch);
+    await twin.until(second.close());
+  });
+
+  it('tells a leader that is cut off before another is elected', async () => {
+    const { twin, log, stand, clients } = world();
+    const first = stand(clients[0], 'first');
+    await twin.settle();
+    stand(clients[1], 'second');
+    await twin.advance(1_000);
+    twin.partition(clients[0]);
+    await twin.advance(20_000);
+    expect(log.toSorted()).toEqual(['first elected', 'first lost', 'first stops', 'second elected']);
+    expect(log.at(-1)).toBe('second elected');
+    expect(first.isLeader).toBe(false);
+  });
+
+  it('stands again after it was cut off', async () => {
+    const { twin, log, stand, clients } = world();
+    const first = stand(clients[0], 'first');
+    await twin.advance(1_000);
+    twin.partition(clients[0]);
+    await twin.advance(20_000);
+    twin.heal(clients[0]);
+    await twin.advance(60_000);
+    expect(log.filter((entry) => entry === 'first elected')).toHaveLength(2);
+    expect(first.isLeader).toBe(true);
+  });
+
+  it('steps down when the work of the leader fails, and stands again', async () => {
+    const { twin, clients } = world();
+    const errors: unknown[] = [];
+    let terms = 0;
+    const election = clients[0].elect('scheduler', {
+      onElected: () => {
+        terms += 1;
+        if (terms === 1) throw new Error('failed at once');
+      },
+      onError: (error) => errors.push(error),
+    });
+    await twin.settle();
+    expect((await clients[1].inspect('scheduler')).state).toBe('free');
+    await twin.advance(5_000);
+    expect(terms).toBe(2);
+    expect(errors).toMatchObject([{ message: 'failed at once' }]);
+    await twin.until(election.close());
+  });
+
+  it('does not wait for ever for work that does not stop', async () => {
+    const { twin, clients } = world();
+    const election = clients[0].elect('scheduler', { onElected: () => new Promise(() => {}), handOverMs: 3_000 });
+    await twin.advance(1_000);
+    const began = twin.now();
+    await twin.until(election.close());
+    expect(twin.now() - began).toBe(3_000);
+    expect((await clients[1].inspect('scheduler')).state).toBe('free');
+  });
+
+  it('closes with its client', async () => {
+    const { twin, log, stand, clients } = world();
+    stand(clients[0], 'first');
+    await twin.settle();
+    await twin.until(clients[0].close());
+    expect(log).toEqual(['first elected', 'first stops']);
+    expect((await clients[1].inspect('scheduler')).state).toBe('free');
+  });
+});

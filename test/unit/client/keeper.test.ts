@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { type ClientEvent, LeaseLostError } from '../../../src/client/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+const world = () => {
+  const twin = new Twin();
+  const events: ClientEvent[] = [];
+  return { twin, events, one: twin.client({ onEvent: (event) => events.push(event) }), other: twin.client() };
+};
+
+describe('renewal', () => {
+  it('keeps a lease for as long as it is wanted, about three times in each', async () => {
+    const { twin, one, events } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    await twin.advance(90_000);
+    expect(lock.isHeld()).toBe(true);
+    const renewals = events.filter(({ type }) => type === 'renewed').length;
+    expect(renewals).toBeGreaterThanOrEqual(26);
+    expect(renewals).toBeLessThanOrEqual(34);
+  });
+
+  it('outlives an outage that is shorter than the lease', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    await twin.advance(2_000);
+    twin.partition(one);
+    await twin.advance(5_000);
+    twin.heal(one);
+    await twin.advance(60_000);
+    expect(lock.isHeld()).toBe(true);
+  });
+
+  it('gets over an answer that never comes', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    twin.hang(one, { operation: 'renew' });
+    await twin.advance(60_000);
+    expect(lock.isHeld()).toBe(true);
+  });
+
+  it('stops after holdMsMax', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000, holdMsMax: 30_000 });
+    await twin.advance(30_000);
+    expect(lock.isHeld()).toBe(true);
+    await twin.advance(9_000);
+    expect(lock.signal.reason).toBeInstanceOf(LeaseLostError);
+  });
+
+  it('does not happen by itself with autoRenew off', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000, autoRenew: false });
+    await twin.advance(6_000);
+    await lock.renew();
+    await twin.advance(6_000);
+    expect(lock.isHeld()).toBe(true);
+    await twin.advance(3_000);
+    expect(lock.isHeld()).toBe(false);
+  });
+});
+
+describe('the lost-lock signal', () => {
+  it('fires before another can be granted the lock', async () => {
+    const { twin, one, other } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
+    const firedAt: number[] = [];
+    lock.onLost(() => firedAt.push(twin.now()));
+    twin.partition(one);
+    const grantedAt = other.acquire('wallet:42', { waitMs: 60_000 }).then(() => twin.now());
+    await twin.advance(15_000);
+    expect(firedAt).toHaveLength(1);
+    expect(firedAt[0]).toBeLessThan(await grantedAt);
+    expect(lock.signal.reason).toMatchObject({ code: 'lease-lost', reason: 'unconfirmed' });
+  });
+
+  it('counts from before the request was sent, not from when its answer came', async () => {
+    const { twin, one } = world();
+    const began = twin.now();
+    twin.hang(one, { operation: 'acquire' });
+    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 60_000, waitMs: 0, autoRenew: false }));
+    expect(twin.now() - began).toBeGreaterThanOrEqual(10_000);
+    const untilEndMs = (await one.inspect('wallet:42')).holders[0]?.remainingMs ?? 0;
+    expect(lock.remainingMs()).toBeLessThan(untilEndMs);
+  });
+
+  it('fires as soon as a renewal is told that the lease was revoked', async () => {
+    const { twin, one, other } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    await other.revoke('wallet:42', { fence: lock.fence, reason: 'for the test' });
+    await twin.advance(4_000);
+    expect(lock.signal.reason).toMatchObject({ reason: 'revoked' });
+  });
+
+  it('is known at once to a thawed process, before any of its timers has run', async () => {
+    const { twin, one, other } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
+    const { signal } = lock;
+    twin.freeze(one);
+    await twin.advance(60_000);
+    const taken = await other.acquire('wallet:42', { waitMs: 0 });
+    expect(signal.aborted).toBe(false);
+    const thawed = twin.thaw(one);
+    expect(lock.fence).toBeLessThan(taken.fence);
+    expect(signal.aborted).toBe(true);
+    await thawed;
+  });
+
+  it('fires within a second in a process whose timers slept too', async () => {
+    const { twin, one } = world();
+    const { signal } = await one.acquire('wallet:42', { leaseMs: 60_000 });
+    await twin.advance(200);
+    twin.freeze(one);
+    await twin.advance(120_000);
+    await twin.thaw(one);
+    await twin.advance(1_000);
+    expect(signal.aborted).toBe(true);
+  });
+
+  it('does not fire when the lock is released', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    await lock.release();
+    await twin.advance(60_000);
+    expect(lock.signal.aborted).toBe(false);
+    expect(lock.isHeld()).toBe(false);
+  });
+
+  it('stays fired, also where a late renewal would succeed', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
+    twin.partition(one);
+    await twin.advance(9_500);
+    twin.heal(one);
+    expect(lock.isHeld()).toBe(false);
+    await expect(lock.renew()).rejects.toThrow(LeaseLostError);
+  });
+});

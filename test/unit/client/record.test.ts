@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { StaleFenceError, TooManyRetriesError, VersionMismatchError } from '../../../src/client/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+const world = () => {
+  const twin = new Twin();
+  return { twin, one: twin.client(), other: twin.client() };
+};
+
+describe('record', () => {
+  it('is undefined where there is none, and keeps any JSON', async () => {
+    const { one } = world();
+    const record = one.record('config');
+    expect(await record.get()).toBeUndefined();
+    expect(await record.put({ deep: [null, 'ü', 1.5] }, 'absent')).toMatchObject({ version: 1 });
+    expect(await record.get()).toMatchObject({ value: { deep: [null, 'ü', 1.5] }, version: 1, fence: null });
+    await record.delete({ version: 1 });
+    expect(await record.get()).toBeUndefined();
+    expect(await record.put('again', 'absent')).toMatchObject({ version: 3 });
+  });
+
+  it('refuses a version that is not in force', async () => {
+    const { one } = world();
+    await one.record('config').put(1, 'absent');
+    await expect(one.record('config').put(2, { version: 7 })).rejects.toMatchObject({
+      name: 'VersionMismatchError',
+      version: 1,
+    });
+    await expect(one.record('config').put(2, 'absent')).rejects.toThrow(VersionMismatchError);
+    await expect(one.record('other').put(2, 'present')).rejects.toMatchObject({ version: null });
+  });
+
+  it('refuses the fence of a holder that paused', async () => {
+    const { twin, one, other } = world();
+    const paused = await one.acquire('wallet:42', { leaseMs: 10_000 });
+    await one.record('wallet:42').put({ balance: 10 }, 'absent', { fence: paused.fence });
+    twin.freeze(one);
+    await twin.advance(20_000);
+    const later = await other.acquire('wallet:42', { waitMs: 0 });
+    await other.record<{ balance: number }>('wallet:42').update(() => ({ balance: 5 }), { fence: later.fence });
+    await twin.thaw(one);
+    const late = one.record('wallet:42').put({ balance: 0 }, 'present', { fence: paused.fence });
+    await expect(twin.until(late)).rejects.toThrow(StaleFenceError);
+    expect((await other.record('wallet:42').get())?.value).toEqual({ balance: 5 });
+    expect(paused.signal.aborted).toBe(true);
+  });
+
+  it('writes once, however often the answer is lost', async () => {
+    const { twin, one } = world();
+    await one.record('hits').put(0, 'absent');
+    twin.loseResponse(one, { operation: 'putRecord', times: 2 });
+    const { value, version } = await twin.until(one.record<number>('hits').update((hits = 0) => hits + 1));
+    expect({ value, version }).toEqual({ value: 1, version: 2 });
+    expect((await one.record('hits').get())?.value).toBe(1);
+  });
+});
+
+describe('update', () => {
+  it('loses nothing when many write at once', async () => {
+    const { twin } = world();
+    const clients = Array.from({ length: 8 }, () => twin.client());
+    const increments = clients.map((client) =>
+      client.record<number>('hits').update((hits = 0) => hits + 1, { triesMax: 50 }),
+    );
+    await twin.until(Promise.all(increments));
+    expect((await clients[0]?.record('hits').get())?.value).toBe(8);
+  });
+
+  it('gives up after as many tries as it may', async () => {
+    const { twin, one, other } = world();
+    let version = 1;
+    await other.record('hits').put(0, 'absent');
+    const update = one.record<number>('hits').update(
+      async (hits = 0) => {
+        version = (await other.record('hits').put(hits + 10, { version })).version;
+        return hits + 1;
+      },
+      { triesMax: 4 },
+    );
+    const error = await twin.until(update).catch((caught) => caught);
+    expect(error).toBeInstanceOf(TooManyRetriesError);
+    expect(error).toMatchObject({ tries: 4, cause: { code: 'version-mismatch' } });
+  });
+
+  it('throws what the function throws', async () => {
+    const { one } = world();
+    const update = one.record('hits').update(() => {
+      throw new Error('can not compute');
+    });
+    await expect(update).rejects.toThrow('can not compute');
+  });
+});

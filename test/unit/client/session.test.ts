@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { SessionLostError } from '../../../src/client/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+const world = () => {
+  const twin = new Twin();
+  return { twin, one: twin.client({ owner: 'one' }), other: twin.client({ owner: 'other' }) };
+};
+
+describe('session', () => {
+  it('keeps all its locks by one keepalive and frees them when it ends', async () => {
+    const { twin, one, other } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    const locks = await Promise.all(['a', 'b'].map((name) => session.acquire(name)));
+    await twin.advance(60_000);
+    expect(locks.map((lock) => lock.isHeld())).toEqual([true, true]);
+    expect((await session.locks()).map(({ lock }) => lock).toSorted()).toEqual(['a', 'b']);
+    expect(await session.end()).toEqual({ ended: true, released: 2 });
+    expect((await other.inspect('a')).state).toBe('free');
+    expect(locks.map((lock) => lock.isHeld())).toEqual([false, false]);
+  });
+
+  it('takes its locks with it when it is lost, and tells each of them before another can have it', async () => {
+    const { twin, one, other } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    const lock = await session.acquire('a');
+    const lostAt: number[] = [];
+    lock.onLost(({ reason }) => {
+      expect(reason).toBe('session_lost');
+      lostAt.push(twin.now());
+    });
+    twin.partition(one);
+    const grantedAt = other.acquire('a', { waitMs: 30_000 }).then(() => twin.now());
+    await twin.advance(20_000);
+    expect(session.signal.reason).toBeInstanceOf(SessionLostError);
+    expect(lostAt[0]).toBeLessThan(await grantedAt);
+  });
+
+  it('is known to be lost at once in a thawed process', async () => {
+    const { twin, one } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    const lock = await session.acquire('a');
+    twin.freeze(one);
+    await twin.advance(60_000);
+    const thawed = twin.thaw(one);
+    expect(lock.isHeld()).toBe(false);
+    expect(lock.signal.aborted).toBe(true);
+    await thawed;
+  });
+
+  it('releases a lock of its own without ending', async () => {
+    const { one, other } = world();
+    await using session = await one.session();
+    const lock = await session.acquire('a');
+    expect(await lock.release()).toEqual({ released: true, reason: 'ok' });
+    expect((await other.tryAcquire('a')).ok).toBe(true);
+    expect(session.isAlive()).toBe(true);
+  });
+});
+
+describe('acquireAll', () => {
+  it('takes all, each with a fence of its own, and releases all', async () => {
+    const { twin, one, other } = world();
+    const both = await one.acquireAll(['b', 'a'], { leaseMs: 9_000 });
+    expect(both.names).toEqual(['b', 'a']);
+    expect(both.fence('a')).toBeGreaterThan(0);
+    await twin.advance(60_000);
+    expect(both.isHeld()).toBe(true);
+    expect(await both.release()).toEqual({ released: true, reason: 'ok' });
+    expect((await other.tryAcquireAll(['a', 'b'])).ok).toBe(true);
+  });
+
+  it('takes none where one is held, and names it', async () => {
+    const { one, other } = world();
+    await one.acquire('b');
+    const tried = await other.tryAcquireAll(['a', 'b']);
+    expect(tried).toMatchObject({ ok: false, blockedBy: ['b'] });
+    expect((await one.inspect('a')).state).toBe('free');
+  });
+
+  it('waits until all can be had', async () => {
+    const { twin, one, other } = world();
+    const held = await one.acquire('b');
+    const waiting = other.acquireAll(['a', 'b'], { waitMs: 60_000 });
+    await twin.advance(5_000);
+    await held.release();
+    const both = await twin.until(waiting);
+    expect(both.isHeld()).toBe(true);
+    expect(await other.withLocks(['c', 'd'], {}, ({ names }) => names)).toEqual(['c', 'd']);
+  });
+});

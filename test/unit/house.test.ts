@@ -1,0 +1,259 @@
+/** Keeps the house tidy: imports point inward, nothing lies about, and every dependency has its reason. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** What git knows or would add: what it ignores is nobody's business here. */
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(join(root, file)));
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+interface Room {
+  /** The other rooms that it may import, whole, or single files of them. */
+  readonly may: readonly string[];
+  /** Packages whose code it may load. */
+  readonly packages?: readonly string[];
+  /** Packages that it may import by `import type` only: nothing of them is loaded. */
+  readonly types?: readonly string[];
+}
+
+const rules = ['src/time', 'src/lock', 'src/session', 'src/record', 'src/multi'];
+const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb'];
+
+/** The rooms, from the heart outwards. A file belongs to the deepest room that it lies in. */
+const rooms: Record<string, Room> = {
+  'src/time': { may: [] },
+  'src/lock': { may: ['src/time'] },
+  'src/session': { may: ['src/lock', 'src/time'] },
+  'src/record': { may: ['src/lock', 'src/time'] },
+  'src/multi': { may: ['src/lock', 'src/time'] },
+  'src/store': { may: ['src/lock', 'src/session', 'src/record', 'src/time'] },
+  'src/store/memory': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/store'] },
+  'src/store/dynamodb': {
+    may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/store'],
+    packages: storeSdk,
+    types: ['aws-lambda'],
+  },
+  // The use cases know the ports of the store and none of its adapters.
+  'src/service': { may: [...rules, 'src/store'] },
+  'src/notify': {
+    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service'],
+    packages: storeSdk,
+    types: ['aws-lambda'],
+  },
+  'src/notify/aws': {
+    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
+    packages: [
+      ...storeSdk,
+      '@aws-sdk/client-sqs',
+      '@aws-sdk/client-sfn',
+      '@aws-sdk/client-eventbridge',
+      '@aws-sdk/client-apigatewaymanagementapi',
+      '@aws-lambda-powertools/metrics',
+    ],
+    types: ['aws-lambda'],
+  },
+  'src/http': {
+    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
+    packages: ['zod', '@middy/core', '@aws-lambda-powertools/logger'],
+    types: ['aws-lambda', '@aws-sdk/lib-dynamodb'],
+  },
+  // Users import these, so they bring nothing along.
+  'src/client': { may: [] },
+  'src/guards': { may: [] },
+  'src/middleware': { may: ['src/client'], types: ['@middy/core', 'aws-lambda'] },
+  'src/server': {
+    may: ['src/client', 'src/http', 'src/store/dynamodb'],
+    types: ['@aws-sdk/client-dynamodb', 'aws-lambda'],
+  },
+  'src/testing': {
+    may: [
+      ...rules,
+      'src/store',
+      'src/store/memory',
+      'src/service',
+      'src/notify',
+      'src/http',
+      'src/client',
+      'src/server',
+    ],
+  },
+  'src/local': {
+    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify', 'src/notify/aws', 'src/http'],
+    packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
+    types: ['aws-lambda'],
+  },
+  'src/cli': { may: ['src/local', 'src/http/logger.ts', 'src/client', 'src/time'] },
+  'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
+  // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
+  functions: {
+    may: ['src/http', 'src/notify', 'src/notify/aws', 'src/store/dynamodb', 'src/time'],
+    packages: ['@middy/core'],
+    types: ['aws-lambda'],
+  },
+  // The stack reads what the code says of itself: its routes, its table, its bounds and the names of its measures.
+  infra: {
+    may: [
+      'src/http/routes.ts',
+      'src/http/version.ts',
+      'src/http/schemas.ts',
+      'src/store/dynamodb/table.ts',
+      'src/lock/limits.ts',
+      'src/notify/measures.ts',
+    ],
+    packages: ['aws-cdk-lib', 'constructs', 'cdk-nag', 'esbuild'],
+  },
+};
+
+/** The rules compute with what they are given: of Node they may use only what is as pure as they are. */
+const pureRooms = [...rules, 'src/client', 'src/guards'];
+const pureBuiltins = ['node:crypto'];
+
+interface Import {
+  readonly file: string;
+  readonly from: string;
+  readonly typeOnly: boolean;
+}
+
+const importPattern = /^(?:import|export)\s(?:(type\s)?[^'";]*?\sfrom\s)?'([^']+)'|\bimport\('([^']+)'\)/gm;
+
+const importsOf = (file: string): Import[] =>
+  [...textOf(file).matchAll(importPattern)].map(([, type, from, dynamic]) => ({
+    file,
+    from: from ?? dynamic ?? '',
+    typeOnly: type !== undefined,
+  }));
+
+const roomNames = Object.keys(rooms).sort((one, other) => other.length - one.length);
+/** A file that speaks the language of another room: this one reads SQS messages, so it belongs to the AWS edge. */
+const guests: Record<string, string> = { 'src/notify/reaper-handler.ts': 'src/notify/aws' };
+const roomOf = (file: string): string | undefined =>
+  guests[file] ?? roomNames.find((name) => file.startsWith(`${name}/`));
+
+const sources = files.filter((file) => /^(src|functions|infra)\/.*\.ts$/.test(file));
+const imports = sources.flatMap(importsOf);
+const packageOf = (from: string): string => from.split('/', from.startsWith('@') ? 2 : 1).join('/');
+
+/** Says what is wrong with an import, or nothing. */
+function complaint({ file, from, typeOnly }: Import): string | undefined {
+  const room = roomOf(file);
+  if (room === undefined) return `${file} lies in no room; give it one, or give the house a new one`;
+  const { may, packages = [], types = [] } = rooms[room] as Room;
+  if (from.startsWith('.')) {
+    const target = posix.join(posix.dirname(file), from);
+    const other = roomOf(target) ?? target;
+    const allowed = other === room || may.includes(other) || may.includes(target);
+    return allowed ? undefined : `${file} imports ${target}: ${room} must not know ${other}`;
+  }
+  if (from.startsWith('node:')) {
+    const impure = pureRooms.includes(room) && !pureBuiltins.includes(from);
+    return impure ? `${file} imports ${from}: ${room} does no I/O` : undefined;
+  }
+  if (builtinModules.includes(from)) return `${file} imports ${from} without node:`;
+  const name = packageOf(from);
+  if (packages.includes(name) || (typeOnly && types.includes(name))) return undefined;
+  return `${file} imports ${from}: ${room} must not load it`;
+}
+
+describe('the house', () => {
+  it('has sources to look at', () => {
+    expect(sources.length).toBeGreaterThan(100);
+    expect(imports.length).toBeGreaterThan(300);
+  });
+
+  it('has imports that point inward only', () => {
+    expect(imports.map(complaint).filter((wrong) => wrong !== undefined)).toEqual([]);
+  });
+
+  it('has no import that goes in a circle of rooms', () => {
+    const reaches = (from: string, to: string, seen = new Set<string>()): boolean => {
+      if (seen.has(from)) return false;
+      seen.add(from);
+      const next = (rooms[from]?.may ?? []).map((target) => roomOf(`${target}/`) ?? target);
+      return next.includes(to) || next.some((room) => reaches(room, to, seen));
+    };
+    // The table above is what imports are held against, so it is the table that must not go round.
+    expect(Object.keys(rooms).filter((room) => reaches(room, room))).toEqual([]);
+  });
+
+  it('has nothing at its top but what people look for there', () => {
+    const expected = new Set([
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+      'cdk.json',
+      'infra',
+      'functions',
+      'src',
+      'test',
+      'docs',
+      'README.md',
+      'LICENSE',
+      'CONTRIBUTING.md',
+      'CHANGELOG.md',
+      'SECURITY.md',
+    ]);
+    const top = new Set(files.map((file) => file.split('/')[0] as string));
+    expect([...top].filter((name) => !expected.has(name) && !name.startsWith('.'))).toEqual([]);
+  });
+
+  it('has no test that is left out or that leaves out others', () => {
+    // Put together, so that this file does not find itself. `skipIf` and `runIf` say their reason, and are fine.
+    const left = new RegExp(`\\.(?:${['only', 'skip', 'todo', 'fails'].join('|')})[(.]|\\bx(?:it|describe)\\(`);
+    const tests = files.filter((file) => /^test\/.*\.test\.ts$/.test(file) && file !== 'test/unit/house.test.ts');
+    expect(tests.filter((file) => left.test(textOf(file)))).toEqual([]);
+  });
+
+  it('has a reason for every dependency', () => {
+    type Names = Record<string, string> | undefined;
+    const { dependencies, devDependencies, optionalDependencies, peerDependencies } = JSON.parse(
+      textOf('package.json'),
+    ) as Record<string, Names>;
+    const named = new Set(
+      [dependencies, devDependencies, optionalDependencies, peerDependencies].flatMap((names) =>
+        Object.keys(names ?? {}),
+      ),
+    );
+    const reasons = new Set(
+      [...textOf('docs/dependencies.md').matchAll(/^\| `?([^ `|]+)`? \|/gm)].map(([, name]) => name),
+    );
+    expect([...named].filter((name) => !reasons.has(name))).toEqual([]);
+    expect([...reasons].filter((name) => !named.has(name as string) && name !== 'package')).toEqual([]);
+  });
+
+  it('has every package that its sources load among its dependencies', () => {
+    const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string> | undefined>;
+    const known = new Set(
+      ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].flatMap((kind) =>
+        Object.keys(manifest[kind] ?? {}),
+      ),
+    );
+    const loaded = imports.filter(({ from }) => !from.startsWith('.') && !from.startsWith('node:'));
+    const missing = loaded.filter(({ from }) => {
+      const name = packageOf(from);
+      return !known.has(name) && !known.has(`@types/${name}`);
+    });
+    expect(missing).toEqual([]);
+  });
+
+  it('names no place of the machine that it was written on', () => {
+    // A clone directly under the root would make any mention of its name look like its path.
+    const own = root.split('/').length > 2 ? [root] : [];
+    const places = [...own.map((path) => `${path}/`), ...own.map((path) => `${path}'`)];
+    const homes = /(?:\/home|\/Users)\/[\w.-]+\//;
+    const named = files.filter((file) => {
+      const text = textOf(file);
+      return places.some((place) => text.includes(place)) || homes.test(text);
+    });
+    expect(named).toEqual([]);
+  });
+});

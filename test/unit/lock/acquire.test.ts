@@ -1,0 +1,258 @@
+import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { everyPermit } from '../../../src/lock/permits.ts';
+import type { Waiter } from '../../../src/lock/state.ts';
+import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+import { alice, bob, carol, dave, LockStory } from './story.ts';
+
+const { graceMs, queueLengthMax, queueLengthPlain, itemBytesMax } = lockLimits;
+const waiting = { waitMs: 60_000 };
+
+describe('acquire', () => {
+  describe('of a free lock', () => {
+    it('grants it from now for the lease that was asked for', () => {
+      const lock = new LockStory();
+      const answer = lock.tell(acquireOf(alice, { leaseMs: 5_000 }));
+      expect(answer).toMatchObject({
+        kind: 'granted',
+        holder: { leaseId: alice, acquiredAt: startOfTime, expiresAt: startOfTime + 5_000 },
+      });
+    });
+
+    it('starts the fence of an unused lock above the clock, so that it rises even after the item was collected', () => {
+      const lock = new LockStory().after(acquireOf(alice));
+      expect(lock.state.fence).toBe(startOfTime + 1);
+    });
+
+    it('raises the fence by one and the revision by one', () => {
+      const lock = new LockStory().after(acquireOf(alice), { kind: 'release', leaseId: alice });
+      const { fence, rev } = lock.state;
+      lock.after(acquireOf(bob));
+      expect(lock.state).toMatchObject({ fence: fence + 1, rev: rev + 1, holders: [{ fence: fence + 1 }] });
+    });
+
+    it('takes another limit than before, now that nobody uses the old one', () => {
+      const lock = new LockStory().after(acquireOf(alice, { limit: 3 }), { kind: 'release', leaseId: alice });
+      expect(lock.tell(acquireOf(bob, { limit: 5 })).kind).toBe('granted');
+      expect(lock.state.limit).toBe(5);
+    });
+
+    it('takes another limit also where only an expired lease is in the way', () => {
+      const lock = new LockStory().after(acquireOf(alice, { limit: 3, leaseMs: 1_000 })).pass(1_000 + graceMs);
+      expect(lock.tell(acquireOf(bob, { limit: 5 })).kind).toBe('granted');
+      expect(lock.state.ended).toEqual([{ leaseId: alice, how: 'expired' }]);
+    });
+  });
+
+  describe('with a lease that is known', () => {
+    it('answers the same grant while it holds, and gives it no more time', () => {
+      const lock = new LockStory();
+      const first = lock.tell(acquireOf(alice));
+      expect(lock.pass(9_000).tell(acquireOf(alice))).toEqual(first);
+      expect(lock.unchanged).toBe(true);
+    });
+
+    it('refuses a lease that was released: a late duplicate does not take the lock again', () => {
+      const lock = new LockStory().after(acquireOf(alice), { kind: 'release', leaseId: alice });
+      expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'released' });
+      expect(lock.holders).toEqual([]);
+    });
+
+    it('refuses a lease that ran out, even while nobody has taken the lock', () => {
+      const lock = new LockStory().after(acquireOf(alice)).pass(10_000);
+      expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'expired' });
+    });
+
+    it('refuses a lease that was revoked', () => {
+      const lock = new LockStory().after(acquireOf(alice));
+      lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
+      expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'revoked' });
+    });
+  });
+
+  describe('of a held lock', () => {
+    it('is refused without a wait, and changes nothing', () => {
+      const lock = new LockStory().after(acquireOf(alice));
+      expect(lock.tell(acquireOf(bob))).toEqual({ kind: 'held' });
+      expect(lock.unchanged).toBe(true);
+    });
+
+    it('queues with a wait, behind those who came before', () => {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+      expect(lock.tell(acquireOf(carol, waiting))).toMatchObject({ kind: 'waiting', position: 2 });
+      expect(lock.queue).toEqual([bob, carol]);
+    });
+
+    it('is refused where it names another limit than the one in use', () => {
+      const lock = new LockStory().after(acquireOf(alice, { limit: 3 }));
+      expect(lock.tell(acquireOf(bob))).toEqual({ kind: 'limit-mismatch' });
+      expect(lock.tell(acquireOf(bob, { limit: 4, ...waiting }))).toEqual({ kind: 'limit-mismatch' });
+    });
+
+    it('is granted where enough permits are left', () => {
+      const lock = new LockStory().after(acquireOf(alice, { limit: 3, permits: 2 }));
+      expect(lock.tell(acquireOf(bob, { limit: 3, permits: 2 }))).toEqual({ kind: 'held' });
+      expect(lock.tell(acquireOf(carol, { limit: 3 })).kind).toBe('granted');
+    });
+
+    it('is granted to readers together, and to no writer among them', () => {
+      const lock = new LockStory().after(acquireOf(alice, { mode: 'shared' }), acquireOf(bob, { mode: 'shared' }));
+      expect(lock.holders).toEqual([alice, bob]);
+      expect(lock.tell(acquireOf(carol, { mode: 'exclusive' }))).toEqual({ kind: 'held' });
+      expect(lock.tell(acquireOf(carol)), 'a plain mutex is a writer').toEqual({ kind: 'held' });
+    });
+  });
+
+  describe('of a lock that others wait for', () => {
+    it('does not barge past them, even if it would fit', () => {
+      const semaphore = new LockStory().after(
+        acquireOf(alice, { limit: 3, permits: 2 }),
+        acquireOf(bob, { limit: 3, permits: 3, ...waiting }),
+      );
+      expect(semaphore.tell(acquireOf(carol, { limit: 3, permits: 1 }))).toEqual({ kind: 'held' });
+      const readWrite = new LockStory().after(acquireOf(alice, { mode: 'shared' }), acquireOf(bob, waiting));
+      expect(readWrite.tell(acquireOf(carol, { mode: 'shared' }))).toEqual({ kind: 'held' });
+    });
+
+    it('first serves whoever is due, then refuses', () => {
+      const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
+      expect(lock.pass(1_000 + graceMs).tell(acquireOf(carol))).toEqual({ kind: 'held' });
+      expect(lock.holders).toEqual([bob]);
+    });
+
+    it('is granted where all of them have gone', () => {
+      const lock = new LockStory().after(
+        acquireOf(alice, { leaseMs: 1_000 }),
+        acquireOf(bob, { ...waiting, attendMs: 500 }),
+      );
+      expect(lock.pass(1_000 + graceMs).tell(acquireOf(carol)).kind).toBe('granted');
+      expect(lock.queue).toEqual([]);
+    });
+  });
+
+  describe('of a lock whose lease ran out', () => {
+    const ranOut = (passedMs: number, more = {}) =>
+      new LockStory().after(acquireOf(alice, { leaseMs: 1_000, ...more })).pass(passedMs);
+
+    it('is refused up to the last millisecond of the grace, and granted after it', () => {
+      expect(ranOut(1_000 + graceMs - 1).tell(acquireOf(bob))).toEqual({ kind: 'held' });
+      expect(ranOut(1_000 + graceMs).tell(acquireOf(bob)).kind).toBe('granted');
+    });
+
+    it('waits for the lock delay as well', () => {
+      const delayed = { lockDelayMs: 3_000 };
+      expect(ranOut(1_000 + graceMs + 2_999, delayed).tell(acquireOf(bob))).toEqual({ kind: 'held' });
+      expect(ranOut(1_000 + graceMs + 3_000, delayed).tell(acquireOf(bob)).kind).toBe('granted');
+    });
+
+    it('does not wait for the lock delay where the lease was released', () => {
+      const lock = new LockStory().after(acquireOf(alice, { lockDelayMs: 3_000 }), { kind: 'release', leaseId: alice });
+      expect(lock.tell(acquireOf(bob)).kind).toBe('granted');
+    });
+
+    it('leaves the expired lease alone where the permits fit without it', () => {
+      const lock = ranOut(1_000 + graceMs, { limit: 3 }).after(acquireOf(bob, { limit: 3 }));
+      expect(lock.holders).toEqual([alice, bob]);
+    });
+  });
+
+  describe('by a waiter that asks again', () => {
+    it('keeps its place and its deadline, and counts as present anew', () => {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(carol, waiting));
+      const place = lock.state.queue[0] as Waiter;
+      const answer = lock.pass(5_000).tell(acquireOf(bob, waiting));
+      expect(answer).toMatchObject({ kind: 'waiting', position: 1, waiter: { deadlineAt: place.deadlineAt } });
+      expect(lock.state.queue[0]?.aliveUntil).toBe(place.aliveUntil + 5_000);
+      expect(lock.queue).toEqual([bob, carol]);
+    });
+
+    it('is told of the grant that it got meanwhile', () => {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+      lock.after({ kind: 'release', leaseId: alice });
+      expect(lock.tell(acquireOf(bob, waiting))).toMatchObject({ kind: 'granted', holder: { leaseId: bob } });
+    });
+
+    it('is granted at once where its turn has come by time alone', () => {
+      const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
+      expect(lock.pass(1_000 + graceMs).tell(acquireOf(bob, waiting)).kind).toBe('granted');
+    });
+
+    it('is told that its wait is over, and how long it was, after its deadline', () => {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 2_000 }));
+      expect(lock.pass(2_000).tell(acquireOf(bob, { waitMs: 2_000 }))).toEqual({
+        kind: 'wait-timeout',
+        waitedMs: 2_000,
+      });
+      expect(lock.queue).toEqual([]);
+    });
+
+    it('queues anew at the end where it stayed away too long, and stands in the queue once', () => {
+      const away = { ...waiting, attendMs: 1_000 };
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, away), acquireOf(carol, waiting));
+      expect(lock.pass(1_000).tell(acquireOf(bob, away))).toMatchObject({ kind: 'waiting', position: 2 });
+      expect(lock.queue).toEqual([carol, bob]);
+    });
+  });
+
+  describe('as a waiter', () => {
+    it('is present for its poll and the absence after it, never beyond its deadline', () => {
+      const lock = new LockStory().after(
+        acquireOf(alice),
+        acquireOf(bob, { waitMs: 60_000, attendMs: 25_000 }),
+        acquireOf(carol, { waitMs: 2_000, attendMs: 25_000 }),
+      );
+      expect(lock.state.queue.map(({ aliveUntil }) => aliveUntil - lock.now)).toEqual([25_000, 2_000]);
+    });
+
+    it('is present until its deadline where it is parked', () => {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 80_000_000, attendMs: null }));
+      expect(lock.state.queue[0]).toMatchObject({ aliveUntil: lock.now + 80_000_000 });
+    });
+  });
+
+  describe('of a lock with a long queue', () => {
+    const waiterOf = (index: number, more: Partial<Waiter> = {}): Waiter => ({
+      leaseId: `waiter-${index}-0000000000`,
+      owner: `waiter ${index}`,
+      permits: everyPermit,
+      leaseMs: 10_000,
+      queuedAt: startOfTime,
+      deadlineAt: (startOfTime + 60_000) as Waiter['deadlineAt'],
+      aliveUntil: (startOfTime + 60_000) as Waiter['aliveUntil'],
+      ...more,
+    });
+    const crowded = (length: number, more?: Partial<Waiter>) => {
+      const { state } = new LockStory().after(acquireOf(alice));
+      return new LockStory({ ...state, queue: Array.from({ length }, (_, index) => waiterOf(index, more)) });
+    };
+
+    it('takes the last place that there is', () => {
+      expect(crowded(queueLengthMax - 1).tell(acquireOf(dave, waiting))).toMatchObject({ position: queueLengthMax });
+    });
+
+    it('is refused where the queue is full, and changes nothing', () => {
+      const lock = crowded(queueLengthMax);
+      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+      expect(lock.unchanged).toBe(true);
+    });
+
+    it('is refused where the item would outgrow the store, however few wait', () => {
+      const heavy = { metadata: { note: 'x'.repeat(1_000) }, owner: 'é'.repeat(128) };
+      const lock = crowded(Math.ceil(itemBytesMax / 1_400), heavy);
+      expect(lock.state.queue.length).toBeLessThan(queueLengthMax);
+      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+    });
+
+    it('drops the absent to make room, once the queue is long', () => {
+      const lock = crowded(queueLengthMax, { aliveUntil: startOfTime });
+      expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
+      expect(lock.queue).toEqual([dave]);
+    });
+
+    it('only appends while the queue is short, so that arrivals never conflict', () => {
+      const lock = crowded(queueLengthPlain - 1, { aliveUntil: startOfTime });
+      expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
+      expect(lock.queue).toHaveLength(queueLengthPlain);
+    });
+  });
+});

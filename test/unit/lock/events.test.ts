@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { eventsBetween } from '../../../src/lock/events.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { alice, bob, carol, LockStory } from './story.ts';
+
+const { graceMs } = lockLimits;
+const waiting = { waitMs: 60_000 };
+const release = (leaseId: string) => ({ kind: 'release', leaseId }) as const;
+const ownerOf = (leaseId: string) => `owner of ${leaseId}`;
+const eventsOf = (lock: LockStory) => lock.last?.events ?? [];
+
+describe('eventsBetween', () => {
+  it('tells of a grant, with no wait for whoever did not queue', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    const { now: at, state } = lock;
+    expect(eventsOf(lock)).toEqual([{ at, type: 'granted', owner: ownerOf(alice), fence: state.fence, waitedMs: 0 }]);
+  });
+
+  it('tells of an arrival in the queue, under the fence of that time', () => {
+    const lock = new LockStory().after(acquireOf(alice)).pass(10).after(acquireOf(bob, waiting));
+    expect(eventsOf(lock)).toEqual([{ at: lock.now, type: 'queued', owner: ownerOf(bob), fence: lock.state.fence }]);
+  });
+
+  it('tells of a renewal', () => {
+    const lock = new LockStory().after(acquireOf(alice)).pass(10).after({ kind: 'renew', leaseId: alice });
+    expect(eventsOf(lock)).toMatchObject([{ type: 'renewed', fence: lock.state.fence }]);
+  });
+
+  it('tells of a hand-over as an ending and then a grant, with the times held and waited', () => {
+    const lock = new LockStory().after(acquireOf(alice)).pass(1_000).after(acquireOf(bob, waiting));
+    lock.pass(2_000).after(release(alice));
+    expect(eventsOf(lock)).toMatchObject([
+      { type: 'released', owner: ownerOf(alice), heldMs: 3_000 },
+      { type: 'granted', owner: ownerOf(bob), waitedMs: 2_000 },
+    ]);
+  });
+
+  it('tells of an expiry when somebody takes the lease over', () => {
+    const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs);
+    lock.after(acquireOf(bob));
+    expect(eventsOf(lock)).toMatchObject([{ type: 'expired', heldMs: 1_000 + graceMs }, { type: 'granted' }]);
+  });
+
+  it('tells of a revocation with its reason', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
+    expect(eventsOf(lock)).toMatchObject([{ type: 'revoked', reason: 'stuck', fence: lock.state.fence }]);
+  });
+
+  it('tells of a wait that was cancelled, ran out, or gave way in a deadlock', () => {
+    const story = () => new LockStory().after(acquireOf(alice), acquireOf(bob, waiting)).pass(500);
+    expect(eventsOf(story().after(release(bob)))).toMatchObject([{ type: 'wait-cancelled', waitedMs: 500 }]);
+    expect(eventsOf(story().after({ kind: 'give-up', leaseId: bob }))).toMatchObject([
+      { type: 'wait-timeout', waitedMs: 500 },
+    ]);
+    expect(eventsOf(story().after({ kind: 'give-up', leaseId: bob, deadlock: '[]' }))).toMatchObject([
+      { type: 'wait-cancelled', reason: 'deadlock' },
+    ]);
+  });
+
+  it('tells of a lease that was lost with its session', () => {
+    const lock = new LockStory().openSession('session-1');
+    lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' })).endSession('session-1', 'expired');
+    lock.after(acquireOf(bob));
+    expect(lock.eventTypes).toEqual(['session-lost', 'granted']);
+  });
+
+  it('tells nothing where only the absence of a waiter was noted', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    const before = lock.state;
+    lock.after({ kind: 'step-away', leaseId: bob });
+    expect(lock.state).not.toBe(before);
+    expect(eventsBetween(before, lock.state)).toEqual([]);
+  });
+
+  it('tells of nothing twice, and of nobody by a secret', () => {
+    const secrets = { sessionId: 'session-secret-1', notify: { type: 'task-token', token: 'token-secret' } } as const;
+    const lock = new LockStory();
+    const told = [
+      acquireOf(alice, secrets),
+      acquireOf(bob, { ...waiting, ...secrets }),
+      acquireOf(carol, waiting),
+      release(alice),
+      release(carol),
+      { kind: 'give-up', leaseId: bob } as const,
+    ].flatMap((command) => {
+      lock.tell(command);
+      return lock.last?.events ?? [];
+    });
+    const text = JSON.stringify(told);
+    for (const secret of [alice, bob, carol, 'session-secret', 'token-secret']) {
+      // Owners are shown to all; in these stories their names happen to contain the lease.
+      expect(text.replaceAll(/"owner":"[^"]*"/g, '')).not.toContain(secret);
+    }
+    expect(told.map(({ type }) => type)).toEqual([
+      'granted',
+      'queued',
+      'queued',
+      'released',
+      'granted',
+      'wait-cancelled',
+    ]);
+  });
+});

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import { nextDueAt } from '../../../src/lock/due.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { alice, bob, carol, dave, LockStory } from './story.ts';
+
+const { graceMs, waiterAbsenceMs } = lockLimits;
+const waiting = { waitMs: 60_000 };
+const release = (leaseId: string) => ({ kind: 'release', leaseId }) as const;
+
+describe('give-up', () => {
+  const giveUp = (leaseId: string) => ({ kind: 'give-up', leaseId }) as const;
+
+  it('leaves the queue and tells how long the wait was', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting)).pass(2_500);
+    expect(lock.tell(giveUp(bob))).toEqual({ kind: 'wait-timeout', waitedMs: 2_500 });
+    expect(lock.queue).toEqual([]);
+  });
+
+  it('lets those behind it pass where it was what stood in their way', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice, { mode: 'shared' }),
+      acquireOf(bob, waiting),
+      acquireOf(carol, { mode: 'shared', ...waiting }),
+    );
+    lock.after(giveUp(bob));
+    expect(lock.holders).toEqual([alice, carol]);
+  });
+
+  it('tells of the grant that came first, and keeps it', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), release(alice));
+    expect(lock.tell(giveUp(bob))).toMatchObject({ kind: 'granted', holder: { leaseId: bob } });
+    expect(lock.holders).toEqual([bob]);
+  });
+
+  it('tells how a wait that was cancelled has ended', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), release(bob));
+    expect(lock.tell(giveUp(bob))).toEqual({ kind: 'lost', reason: 'released' });
+  });
+
+  it('in a deadlock remembers the cycle, for the victim to learn of it however it asks', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    const cycle = '[{"owner":"bob"}]';
+    expect(lock.tell({ ...giveUp(bob), deadlock: cycle })).toEqual({ kind: 'deadlock', cycle });
+    expect(lock.tell(acquireOf(bob, waiting))).toEqual({ kind: 'deadlock', cycle });
+    expect(lock.tell(release(bob))).toEqual({ kind: 'released', reason: 'already_released' });
+  });
+});
+
+describe('step-away', () => {
+  const stepAway = (leaseId: string) => ({ kind: 'step-away', leaseId }) as const;
+
+  it('keeps the place for as long as an absence may last', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
+    expect(lock.state.queue[0]?.aliveUntil).toBe(lock.now + waiterAbsenceMs);
+    lock.pass(waiterAbsenceMs - 1).after(release(alice));
+    expect(lock.holders).toEqual([bob]);
+  });
+
+  it('loses the place to the millisecond after that', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
+    lock.pass(waiterAbsenceMs).after(release(alice));
+    expect(lock.holders).toEqual([]);
+  });
+
+  it('never lengthens what is left', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 1_000 }));
+    expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
+    expect(lock.unchanged).toBe(true);
+  });
+
+  it('changes nothing for whoever does not wait', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    lock.after(stepAway(alice), stepAway(carol));
+    expect(lock.unchanged).toBe(true);
+    expect(lock.holders).toEqual([alice]);
+  });
+});
+
+describe('sweep', () => {
+  const sweep = { kind: 'sweep' } as const;
+
+  it('takes over an expired lease for the next waiter, to the millisecond', () => {
+    const story = () => new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
+    expect(
+      story()
+        .pass(1_000 + graceMs - 1)
+        .after(sweep).holders,
+    ).toEqual([alice]);
+    expect(
+      story()
+        .pass(1_000 + graceMs)
+        .after(sweep).holders,
+    ).toEqual([bob]);
+  });
+
+  it('grants once, however many waiters have died', () => {
+    const dead = { ...waiting, attendMs: 100 };
+    const lock = new LockStory().after(
+      acquireOf(alice, { leaseMs: 1_000 }),
+      acquireOf(bob, dead),
+      acquireOf(carol, dead),
+      acquireOf(dave, waiting),
+    );
+    const { fence } = lock.state;
+    lock.pass(1_000 + graceMs).after(sweep);
+    expect(lock.state).toMatchObject({ fence: fence + 1, holders: [{ leaseId: dave }], queue: [] });
+  });
+
+  it('drops absent waiters also while the lock stays held', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { ...waiting, attendMs: 100 }));
+    lock.pass(100).after(sweep);
+    expect(lock.queue).toEqual([]);
+    expect(lock.holders).toEqual([alice]);
+  });
+
+  it('leaves an expired lease alone that nobody waits for: its holder may still give it back', () => {
+    const lock = new LockStory()
+      .after(acquireOf(alice, { leaseMs: 1_000 }))
+      .pass(60_000)
+      .after(sweep);
+    expect(lock.unchanged).toBe(true);
+    expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+  });
+});
+
+describe('nextDueAt', () => {
+  const dueIn = (lock: LockStory) => {
+    const at = nextDueAt(lock.state, lock.facts);
+    return at === null ? null : at - lock.now;
+  };
+
+  it('is null where nobody waits', () => {
+    expect(dueIn(new LockStory().after(acquireOf(alice)))).toBeNull();
+  });
+
+  it('is the earliest takeover, grace and lock delay included', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice, { limit: 2, leaseMs: 1_000, lockDelayMs: 5_000 }),
+      acquireOf(bob, { limit: 2, leaseMs: 3_000 }),
+      acquireOf(carol, { limit: 2, ...waiting }),
+    );
+    expect(dueIn(lock)).toBe(3_000 + graceMs);
+  });
+
+  it('is when the head leaves, where it stands before permits that others could use', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice, { limit: 3 }),
+      acquireOf(bob, { limit: 3, permits: 3, waitMs: 2_000 }),
+      acquireOf(carol, { limit: 3, ...waiting }),
+    );
+    expect(dueIn(lock)).toBe(2_000);
+  });
+
+  it('is now where somebody waits and nobody holds', () => {
+    const { state, now } = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    const orphaned = new LockStory({ ...state, holders: [] });
+    orphaned.now = now;
+    expect(dueIn(orphaned)).toBe(0);
+  });
+
+  it('is the end of the session plus grace where the lease hangs on one that lives', () => {
+    const lock = new LockStory().openSession('session-1', 4_000);
+    lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' }), acquireOf(bob, waiting));
+    expect(dueIn(lock)).toBe(4_000 + graceMs);
+  });
+});

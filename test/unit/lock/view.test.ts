@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { demandOf, everyPermit, shownLimit, shownPermits } from '../../../src/lock/permits.ts';
+import {
+  detailHolders,
+  limitInForce,
+  presentWaiters,
+  retryAfterMs,
+  standingHolders,
+  viewHolders,
+  viewQueue,
+} from '../../../src/lock/view.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { alice, bob, carol, LockStory } from './story.ts';
+
+const { graceMs } = lockLimits;
+const waiting = { waitMs: 60_000 };
+const shortForm = (sessionId: string) => `short form of ${sessionId.length} characters`;
+
+describe('a view of a lock', () => {
+  it('shows no leaseId, no session id and no way to be told', () => {
+    const secrets = {
+      leaseMs: null,
+      sessionId: 'session-secret-1',
+      notify: { type: 'task-token', token: 'token-secret' },
+      owner: 'somebody',
+    } as const;
+    const { state, facts } = new LockStory().after(
+      acquireOf(alice, secrets),
+      acquireOf(bob, { ...waiting, ...secrets }),
+    );
+    const shown = JSON.stringify([
+      viewHolders(state, facts),
+      detailHolders(state, facts, shortForm),
+      viewQueue(state, facts),
+    ]);
+    expect(shown).toContain('somebody');
+    for (const secret of [alice, bob, 'session-secret', 'token-secret']) expect(shown).not.toContain(secret);
+  });
+
+  it('shows a holder with its owner, fence, permits, times and metadata', () => {
+    const lock = new LockStory().after(acquireOf(alice, { owner: 'alice', metadata: { job: 'nightly' } })).pass(4_000);
+    expect(detailHolders(lock.state, lock.facts, shortForm)).toEqual([
+      {
+        owner: 'alice',
+        fence: lock.state.fence,
+        permits: 1,
+        acquiredAt: new Date(lock.now - 4_000).toISOString(),
+        remainingMs: 6_000,
+        metadata: { job: 'nightly' },
+      },
+    ]);
+  });
+
+  it('shows who ran out of time but is still in the way with nothing remaining, then no more', () => {
+    const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs - 1);
+    expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: 0 }]);
+    lock.pass(1);
+    expect(standingHolders(lock.state, lock.facts)).toEqual([]);
+  });
+
+  it('shows what remains of a session as what remains of its locks, and null where that is not known', () => {
+    const lock = new LockStory().openSession('session-1', 7_000);
+    lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' })).pass(1_000);
+    expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: 6_000 }]);
+    lock.sessions.clear();
+    expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: null }]);
+  });
+
+  it('counts positions among those who are there', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice),
+      acquireOf(bob, { ...waiting, attendMs: 100 }),
+      acquireOf(carol, { ...waiting, owner: 'carol' }),
+    );
+    expect(lock.queue).toHaveLength(2);
+    lock.pass(200);
+    expect(viewQueue(lock.state, lock.facts)).toEqual([{ owner: 'carol', position: 1, waitingMs: 200, permits: 1 }]);
+    expect(presentWaiters(lock.state, lock.facts)).toHaveLength(1);
+  });
+});
+
+describe('retryAfterMs', () => {
+  const retryAfter = ({ state, facts }: LockStory) => retryAfterMs(state, facts);
+
+  it('is the takeover where that is near', () => {
+    expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })))).toBe(1_000 + graceMs);
+  });
+
+  it('is at most two seconds, since a release may come at any time', () => {
+    expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: 60_000 })))).toBe(2_000);
+    expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: null, sessionId: 's' })))).toBe(2_000);
+  });
+
+  it('is never so short that it hammers the lock', () => {
+    const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs - 1);
+    expect(retryAfter(lock)).toBe(50);
+  });
+});
+
+describe('permits', () => {
+  it('of a mutex and of a writer are all there are, and of a reader one of them', () => {
+    expect(demandOf({})).toEqual({ limit: everyPermit, permits: everyPermit });
+    expect(demandOf({ limit: 1, permits: 1 })).toEqual(demandOf({ mode: 'exclusive' }));
+    expect(demandOf({ mode: 'shared' })).toEqual({ limit: everyPermit, permits: 1 });
+  });
+
+  it('of a semaphore are those asked for, one by default', () => {
+    expect(demandOf({ limit: 5 })).toEqual({ limit: 5, permits: 1 });
+    expect(demandOf({ limit: 5, permits: 5 })).toEqual({ limit: 5, permits: 5 });
+  });
+
+  it('can not mistake the largest semaphore for a read-write lock', () => {
+    expect(everyPermit).toBeGreaterThan(lockLimits.limitMax);
+  });
+
+  it('are shown as callers ask for them', () => {
+    expect([shownPermits(everyPermit), shownPermits(3)]).toEqual([1, 3]);
+    expect(shownLimit(5, [])).toBe(5);
+    expect(shownLimit(everyPermit, [{ permits: everyPermit }])).toBe(1);
+    expect(shownLimit(everyPermit, [{ permits: 1 }])).toBe(everyPermit);
+  });
+
+  it('show a limit that nobody uses any more as that of a mutex', () => {
+    const lock = new LockStory().after(acquireOf(alice, { mode: 'shared', leaseMs: 1_000 }));
+    expect(limitInForce(lock.state, lock.facts)).toBe(everyPermit);
+    lock.pass(1_000 + graceMs);
+    expect(limitInForce(lock.state, lock.facts)).toBe(1);
+  });
+});

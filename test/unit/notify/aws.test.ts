@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { SFNClient } from '@aws-sdk/client-sfn';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ApiGatewayConnections } from '../../../src/notify/aws/connections.ts';
+import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
+import { StepFunctionsTasks } from '../../../src/notify/aws/task-tokens.ts';
+import type { BusEvent } from '../../../src/notify/ports.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+
+interface Heard {
+  readonly path: string;
+  readonly target: string | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: what a client sends is what the test checks.
+  readonly body: any;
+}
+
+/** A service that says what the test lets it say, and remembers what it heard. */
+let server: Server;
+let heard: Heard[];
+let answer: (request: Heard) => { status: number; body: unknown };
+
+const setting = () => ({
+  endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  maxAttempts: 1,
+});
+
+beforeEach(async () => {
+  heard = [];
+  answer = () => ({ status: 200, body: {} });
+  server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      const target = request.headers['x-amz-target'] as string | undefined;
+      const body = text.startsWith('{') ? JSON.parse(text) : text;
+      const request_ = { path: decodeURIComponent(request.url ?? ''), target, body };
+      heard.push(request_);
+      const { status, body: said } = answer(request_);
+      const { __type } = said as { __type?: string };
+      response.writeHead(status, {
+        'content-type': 'application/x-amz-json-1.1',
+        ...(__type === undefined ? {} : { 'x-amzn-errortype': __type }),
+      });
+      response.end(JSON.stringify(said));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+const event = (id: number): BusEvent => ({ detailType: 'granted', time: epochMs(1_800_000_000_000), detail: { id } });
+
+describe('the event bus on EventBridge', () => {
+  const bus = () => new EventBridgeBus({ client: new EventBridgeClient(setting()), busName: 'my-bus', log: quiet });
+  const idsOf = ({ body }: Heard) => body.Entries.map(({ Detail }: { Detail: string }) => JSON.parse(Detail).id);
+
+  it('sends ten events at once, each with source, type and time', async () => {
+    answer = ({ body }) => ({ status: 200, body: { Entries: body.Entries.map(() => ({ EventId: 'x' })) } });
+    expect(await bus().publish(Array.from({ length: 23 }, (_, index) => event(index)))).toEqual([]);
+    expect(heard.map(({ body }) => body.Entries.length)).toEqual([10, 10, 3]);
+    expect(heard[0]?.body.Entries[0]).toEqual({
+      EventBusName: 'my-bus',
+      Source: 'holdfast',
+      DetailType: 'granted',
+      Time: 1_800_000_000,
+      Detail: '{"id":0}',
+    });
+  });
+
+  it('sends again only those that were refused', async () => {
+    answer = (request) => {
+      const refused = heard.length === 1 ? [1, 4] : [];
+      const entry = (id: number) => (refused.includes(id) ? { ErrorCode: 'ThrottlingException' } : { EventId: 'x' });
+      return { status: 200, body: { FailedEntryCount: refused.length, Entries: idsOf(request).map(entry) } };
+    };
+    expect(await bus().publish([0, 1, 2, 3, 4].map(event))).toEqual([]);
+    expect(heard.map(idsOf)).toEqual([
+      [0, 1, 2, 3, 4],
+      [1, 4],
+    ]);
+  });
+
+  it('comes back with what it could not send, after a bounded number of tries', async () => {
+    answer = () => ({ status: 400, body: { __type: 'ResourceNotFoundException' } });
+    const events = [event(1)];
+    expect(await bus().publish(events)).toEqual(events);
+    expect(heard).toHaveLength(4);
+  });
+});
+
+describe('task tokens on Step Functions', () => {
+  const tasks = () => new StepFunctionsTasks({ client: new SFNClient(setting()) });
+
+  it('sends success with its output, and failure with its name', async () => {
+    expect(await tasks().succeed('token-1', { leaseId: 'lease', fence: 7 })).toBe('sent');
+    expect(await tasks().fail('token-2', 'Holdfast.WaitTimeout', 'because')).toBe('sent');
+    expect(heard.map(({ target, body }) => [target, body])).toEqual([
+      ['AWSStepFunctions.SendTaskSuccess', { taskToken: 'token-1', output: '{"leaseId":"lease","fence":7}' }],
+      ['AWSStepFunctions.SendTaskFailure', { taskToken: 'token-2', error: 'Holdfast.WaitTimeout', cause: 'because' }],
+    ]);
+  });
+
+  it.each(['TaskDoesNotExist', 'TaskTimedOut', 'InvalidToken'])('takes %s for a task that is gone', async (type) => {
+    answer = () => ({ status: 400, body: { __type: type } });
+    expect(await tasks().succeed('token', {})).toBe('gone');
+  });
+
+  it.each(['ThrottlingException', 'AccessDeniedException'])('throws %s, which may pass', async (type) => {
+    answer = () => ({ status: 400, body: { __type: type } });
+    await expect(tasks().succeed('token', {})).rejects.toThrow();
+  });
+});
+
+describe('connections on API Gateway', () => {
+  const connections = () => new ApiGatewayConnections({ client: new ApiGatewayManagementApiClient(setting()) });
+
+  it('posts the text to the connection', async () => {
+    expect(await connections().post('id=', 'hello')).toBe('sent');
+    expect(heard).toEqual([{ path: '/@connections/id=', target: undefined, body: 'hello' }]);
+  });
+
+  it.each([
+    [410, 'GoneException', 'gone'],
+    [400, 'BadRequestException', 'gone'],
+  ])('takes %i for a connection that is %s', async (status, type, delivered) => {
+    answer = () => ({ status, body: { __type: type } });
+    expect(await connections().post('id', 'hello')).toBe(delivered);
+  });
+
+  it('throws what may pass', async () => {
+    answer = () => ({ status: 429, body: { __type: 'LimitExceededException' } });
+    await expect(connections().post('id', 'hello')).rejects.toThrow();
+  });
+});

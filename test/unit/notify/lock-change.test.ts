@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { unusedLock } from '../../../src/lock/state.ts';
+import { lockChangeOf } from '../../../src/notify/lock-change.ts';
+import { createWorld, lockKey } from './world.ts';
+
+describe('lockChangeOf', () => {
+  it('shows the lock before and after the write', async () => {
+    const world = createWorld();
+    const { state: held } = await world.acquire('lease-holder-00001');
+    const { state: free } = await world.release('lease-holder-00001');
+    expect(world.records().map(lockChangeOf)).toEqual([
+      { key: lockKey, before: unusedLock, after: held },
+      { key: lockKey, before: held, after: free },
+    ]);
+  });
+
+  it('reads an empty map whose type the stream left out, as DynamoDB Local does', async () => {
+    const world = createWorld();
+    const { state } = await world.acquire('lease-holder-00001', { metadata: {} });
+    const [record] = world.records();
+    const image = record?.dynamodb?.NewImage ?? {};
+    // A release with nobody waiting leaves such a slot behind, and metadata may be empty.
+    const claim = { ...image['h#0']?.M, m: {} };
+    const NewImage = { ...image, e7: {}, 'h#0': { M: claim } };
+    expect(lockChangeOf({ ...record, dynamodb: { ...record?.dynamodb, NewImage } as never })?.after).toEqual(state);
+  });
+
+  it('knows nothing of other items', () => {
+    const Keys = { pk: { S: 'test/history/wallet' }, sk: { S: '1' } };
+    expect(lockChangeOf({ dynamodb: { Keys } })).toBeUndefined();
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import type { Facts, LockCommand } from '../../../src/lock/commands.ts';
+import { decide } from '../../../src/lock/decide.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { callsForTimer, lookAgainAt, lookDueAt } from '../../../src/notify/look-times.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+
+const [holder, first, second] = ['lease-a-0000000000', 'lease-b-0000000000', 'lease-c-0000000000'] as const;
+const { graceMs } = lockLimits;
+const at = (ms: number): Facts => ({ now: epochMs(startOfTime + ms), graceMs });
+
+/** The states that these commands lead through, each made at its time. */
+function states(...steps: readonly (readonly [ms: number, command: LockCommand])[]): LockState[] {
+  const made: LockState[] = [unusedLock];
+  for (const [ms, command] of steps) made.push(decide(made.at(-1) as LockState, command, at(ms)).next);
+  return made;
+}
+
+/** For each step, whether the notifier would arm a timer for it. */
+const calls = (all: LockState[], facts: Facts) =>
+  all.slice(1).map((state, index) => callsForTimer(all[index] as LockState, state, facts));
+
+const take = (leaseMs: number) => acquireOf(holder, { leaseMs });
+const parked = (leaseId: string, more = {}) =>
+  acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref: leaseId }, ...more });
+
+describe('callsForTimer', () => {
+  it('calls for one with the first waiter, and for none while nobody waits', () => {
+    expect(calls(states([0, take(10_000)], [1, parked(first)]), at(1))).toEqual([false, true]);
+  });
+
+  it('calls for none with further waiters, nor with renewals', () => {
+    const all = states(
+      [0, take(10_000)],
+      [1, parked(first)],
+      [2, parked(second)],
+      [3, { kind: 'renew', leaseId: holder }],
+      [4, { kind: 'renew', leaseId: holder }],
+    );
+    expect(calls(all, at(4))).toEqual([false, true, false, false, false]);
+  });
+
+  it('calls for none at a hand-over to an equally long lease, and for one where the next lease is shorter', () => {
+    const handOver = (leaseMs: number) =>
+      states(
+        [0, take(10_000)],
+        [1, parked(first, { leaseMs })],
+        [2, parked(second)],
+        [3, { kind: 'release', leaseId: holder }],
+      );
+    expect(calls(handOver(10_000), at(3)).at(-1)).toBe(false);
+    expect(calls(handOver(1_000), at(3)).at(-1)).toBe(true);
+  });
+
+  it('calls for one where a parked waiter must be told of its end before the lease is over', () => {
+    const all = states([0, take(60_000)], [1, parked(first)], [2, parked(second, { waitMs: 5_000 })]);
+    expect(calls(all, at(2))).toEqual([false, true, true]);
+    expect(lookDueAt(all.at(-1) as LockState, at(2))).toBe(startOfTime + 5_002);
+  });
+
+  it('leaves the deadline of a waiter that polls to its own request', () => {
+    const all = states([0, take(60_000)], [1, acquireOf(first, { waitMs: 5_000 })]);
+    expect(lookDueAt(all.at(-1) as LockState, at(1))).toBe(startOfTime + 60_000 + graceMs);
+  });
+});
+
+describe('lookAgainAt', () => {
+  it('does not spin on a holder that may be taken over but is of no use to the head of the queue', () => {
+    const reader = (leaseId: string, leaseMs: number) => acquireOf(leaseId, { leaseMs, mode: 'shared' });
+    const all = states(
+      [0, reader(holder, 1_000)],
+      [0, reader('lease-d-0000000000', 50_000)],
+      [1, parked(first, { mode: 'exclusive' })],
+      [2_000, { kind: 'sweep' }],
+    );
+    expect(lookAgainAt(all.at(-1) as LockState, at(2_000))).toBe(startOfTime + 50_000 + graceMs);
+  });
+
+  it('asks for no look once nobody waits', () => {
+    expect(lookAgainAt(states([0, take(10_000)]).at(-1) as LockState, at(0))).toBeNull();
+  });
+});

@@ -1,0 +1,253 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createWorld, lockKey, type World } from './world.ts';
+
+const holder = 'lease-holder-00001';
+const waiter = 'lease-waiter-00001';
+const nextWaiter = 'lease-waiter-00002';
+const event = (ref: string) => ({ type: 'event', ref }) as const;
+const token = (value: string) => ({ type: 'task-token', token: value }) as const;
+const socket = (connectionId: string) => ({ type: 'websocket', connectionId }) as const;
+
+/** A lock that is held, with these waiters parked behind its holder. */
+async function heldWorld(...ways: Parameters<World['park']>[1][]): Promise<World> {
+  const world = createWorld();
+  await world.acquire(holder);
+  for (const [index, way] of ways.entries()) await world.park(`lease-waiter-0000${index + 1}`, way);
+  await world.drain();
+  return world;
+}
+
+describe('telling a parked waiter', () => {
+  it('publishes the grant by its own reference, without the lease', async () => {
+    const world = await heldWorld(event('order 7'));
+    await world.clock.pass(1_000);
+    await world.release(holder);
+    await world.drain();
+    const [told, ...more] = world.published.filter(({ detailType }) => detailType === 'granted-to-waiter');
+    expect(more).toEqual([]);
+    const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
+    expect(told?.detail).toEqual({
+      namespace: 'test',
+      lock: 'wallet',
+      ref: 'order 7',
+      owner: `owner of ${waiter}`,
+      fence,
+      remainingMs: 10_000,
+    });
+  });
+
+  it('answers a task token with the grant and its lease', async () => {
+    const world = await heldWorld(token('token-1'));
+    await world.clock.pass(1_000);
+    await world.release(holder);
+    await world.drain();
+    const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
+    const grant = { status: 'granted', namespace: 'test', lock: 'wallet', leaseId: waiter, fence, remainingMs: 10_000 };
+    expect(world.tasks).toEqual([{ token: 'token-1', output: expect.objectContaining({ ...grant, waitedMs: 1_000 }) }]);
+  });
+
+  it('posts the grant to the one connection that waits', async () => {
+    const world = await heldWorld(socket('connection-1'));
+    await world.release(holder);
+    await world.drain();
+    const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
+    const message = { type: 'granted', lock: 'wallet', leaseId: waiter, fence, remainingMs: 10_000 };
+    expect(world.posted.map(({ connectionId, text }) => [connectionId, JSON.parse(text)])).toEqual([
+      ['connection-1', message],
+    ]);
+  });
+
+  it('tells nobody who was granted at once, since the answer said so', async () => {
+    const world = createWorld();
+    await world.park(waiter, event('at once'));
+    await world.drain();
+    expect([world.toldRefs(), await world.historyTypes()]).toEqual([[], ['granted']]);
+  });
+
+  it('tells once, though the record comes again to another notifier', async () => {
+    const world = await heldWorld(event('once'));
+    await world.release(holder);
+    await world.drain();
+    await world.deliver(world.records());
+    world.restart();
+    await world.deliver(world.records());
+    expect(world.toldRefs()).toEqual(['once']);
+  });
+
+  it('tells again where the notifier died before it noted the telling', async () => {
+    const world = await heldWorld(event('twice'));
+    await world.release(holder);
+    const { noteTold } = world.ports.tellings;
+    world.ports.tellings.noteTold = () => Promise.reject(new Error('died'));
+    expect(await world.drain()).toHaveLength(1);
+    world.ports.tellings.noteTold = noteTold;
+    world.restart();
+    await world.deliver(world.records());
+    expect(world.toldRefs()).toEqual(['twice', 'twice']);
+  });
+
+  it('does not tell of a grant that is over when the record comes', async () => {
+    const world = await heldWorld(event('late'), token('late-token'));
+    await world.release(holder);
+    await world.release(waiter);
+    await world.release(nextWaiter);
+    await world.drain();
+    expect([world.toldRefs(), world.tasks]).toEqual([[], [{ token: 'late-token', error: 'Holdfast.LeaseLost' }]]);
+  });
+
+  it.each([
+    ['a task token', token('gone')],
+    ['a connection', socket('gone')],
+  ])('gives the grant up at once where %s is gone, and the next one is told', async (_what, way) => {
+    const world = await heldWorld(way, event('next'));
+    world.ways.task = async () => 'gone';
+    world.ways.post = async () => 'gone';
+    await world.release(holder);
+    expect(await world.drain()).toEqual([]);
+    expect(world.toldRefs()).toEqual(['next']);
+    expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([nextWaiter]);
+  });
+
+  it('tries again what failed for a moment, and gives nothing up', async () => {
+    const world = await heldWorld(token('token-1'), event('next'));
+    world.ways.task = () => Promise.reject(new Error('throttled'));
+    await world.release(holder);
+    const failures = await world.drain();
+    const record = world.records().at(-1);
+    expect(failures).toEqual([record?.dynamodb?.SequenceNumber]);
+    expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe(waiter);
+
+    world.ways.task = async () => 'sent';
+    const before = world.published.length;
+    expect(await world.deliver(record === undefined ? [] : [record])).toEqual({ batchItemFailures: [] });
+    expect(world.tasks.map((task) => task.token)).toEqual(['token-1']);
+    // The same process does not publish again what it has published.
+    expect(world.published.length).toBe(before);
+  });
+
+  it('does not wait for ever for one that never answers', async () => {
+    const world = await heldWorld(token('hangs'));
+    world.ways.task = () => new Promise(() => {});
+    await world.release(holder);
+    const draining = world.drain();
+    await world.clock.pass(10_000);
+    expect(await draining).toHaveLength(1);
+  });
+
+  it.each([
+    ['cancelled', 'Holdfast.WaitCancelled'],
+    ['timed out', 'Holdfast.WaitTimeout'],
+  ])('fails the task token of a wait that was %s', async (how, error) => {
+    const world = await heldWorld(token('token-1'));
+    if (how === 'cancelled') await world.release(waiter);
+    else await world.do({ kind: 'give-up', leaseId: waiter });
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'token-1', error }]);
+  });
+});
+
+describe('a batch of the stream', () => {
+  it('reports a poison record alone, and handles those around it', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    await world.park(waiter, event('behind the poison'));
+    await world.release(holder);
+    const [first, second, third] = structuredClone(world.records());
+    if (!first || !second?.dynamodb || !third) throw new Error('three records expected');
+    second.dynamodb.NewImage = { rev: { N: '2' } };
+    const { batchItemFailures } = await world.deliver([first, second, third]);
+    expect(batchItemFailures).toEqual([{ itemIdentifier: second.dynamodb.SequenceNumber }]);
+    expect(world.toldRefs()).toEqual(['behind the poison']);
+    expect(await world.historyTypes()).toEqual(['granted', 'released', 'granted']);
+  });
+
+  it('reports only the records whose events the bus did not take', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    await world.release(holder);
+    await world.acquire(waiter);
+    world.ways.publish = ({ detailType }) => detailType !== 'released';
+    expect(await world.drain()).toEqual([world.records()[1]?.dynamodb?.SequenceNumber]);
+    expect(world.published.map(({ detailType }) => detailType)).toEqual(['granted', 'granted']);
+    expect(await world.historyTypes()).toEqual(['granted', 'released', 'granted']);
+  });
+
+  it('makes no event of an item that was collected', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    await world.drain();
+    const { NewImage, ...rest } = world.records()[0]?.dynamodb ?? {};
+    const collected = { ...rest, SequenceNumber: '9', ...(NewImage ? { OldImage: NewImage } : {}) };
+    await world.deliver([{ eventID: 'ttl', eventName: 'REMOVE', dynamodb: collected }]);
+    expect(await world.historyTypes()).toEqual(['granted']);
+  });
+
+  it('leaves a renewal out of history, bus and watch', async () => {
+    const world = createWorld();
+    await world.watch('watcher');
+    await world.acquire(holder);
+    await world.clock.pass(100);
+    await world.do({ kind: 'renew', leaseId: holder });
+    await world.drain();
+    expect(world.records()).toHaveLength(2);
+    expect([await world.historyTypes(), world.published.length, world.posted.length]).toEqual([['granted'], 1, 1]);
+  });
+
+  it('never lets a lease, a token or a connection out to those who read along', async () => {
+    const world = await heldWorld(token('secret-token'), socket('secret-connection'), event('ref'));
+    await world.watch('watcher');
+    await world.release(holder);
+    await world.drain();
+    await world.release(waiter);
+    await world.release(nextWaiter);
+    await world.drain();
+    const history = await world.ports.history.page(lockKey, { limit: 100 });
+    const watched = world.posted.filter(({ connectionId }) => connectionId === 'watcher');
+    const seen = JSON.stringify([world.published, history, watched, world.measured, world.logged]);
+    expect(watched.length).toBeGreaterThan(4);
+    // Owners are named after their leases here, and owners are public.
+    for (const secret of [holder, waiter, nextWaiter])
+      expect(seen.replaceAll(`owner of ${secret}`, '')).not.toContain(secret);
+    for (const secret of ['secret-token', 'secret-connection']) expect(seen).not.toContain(secret);
+  });
+
+  it('comes to the same history and tells each waiter once, in whatever order and however often records come', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.infiniteStream(fc.nat()), async (numbers) => {
+        const world = createWorld();
+        const keys = ['a', 'b', 'c'].map((name) => ({ namespace: 'test', name }));
+        for (const key of keys) {
+          await world.acquire(holder, {}, key);
+          await world.park(waiter, event(`first of ${key.name}`), {}, key);
+          await world.park(nextWaiter, event(`second of ${key.name}`), {}, key);
+          await world.release(holder, key);
+        }
+        // Records of one lock stay in order, as in a shard; those of different locks do not.
+        const queues = keys.map(({ name }) =>
+          world.records().filter(({ dynamodb }) => dynamodb?.Keys?.pk?.S === `test/lock/${name}`),
+        );
+        const draw = (below: number) => (numbers.next().value as number) % below;
+        const shuffled = [];
+        while (queues.some((queue) => queue.length > 0)) {
+          const queue = queues[draw(queues.length)] ?? [];
+          const record = queue[0];
+          if (record === undefined) continue;
+          shuffled.push(record);
+          if (draw(3) > 0) queue.shift();
+        }
+        for (let start = 0; start < shuffled.length; ) {
+          const size = 1 + draw(4);
+          await world.deliver(shuffled.slice(start, start + size));
+          if (draw(4) === 0) world.restart();
+          start += size;
+        }
+        for (const key of keys) {
+          expect(await world.historyTypes(key)).toEqual(['granted', 'queued', 'queued', 'released', 'granted']);
+        }
+        expect(world.toldRefs().sort()).toEqual(keys.map(({ name }) => `first of ${name}`));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -1,0 +1,117 @@
+import type { Context, SQSEvent } from 'aws-lambda';
+import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { createReaperHandler, type ReaperEvent } from '../../../src/notify/reaper-handler.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+import { createWorld, lockKey } from './world.ts';
+
+const holder = 'lease-holder-00001';
+const event = (ref: string) => ({ type: 'event', ref }) as const;
+
+describe('the reaper', () => {
+  it('serves a parked waiter as soon as a dead holder may be taken over, though nobody asks', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 5_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    await world.drain();
+    await world.clock.pass(5_000 + lockLimits.graceMs - 1);
+    expect(world.records()).toHaveLength(2);
+    await world.clock.pass(1);
+    await world.drain();
+    expect(world.toldRefs()).toEqual(['first']);
+  });
+
+  it('goes on while the queue lasts: each of those who never answer is taken over in turn', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 1_000 });
+    for (let index = 1; index <= 5; index++) {
+      await world.park(`lease-waiter-0000${index}`, event(`${index}`), { leaseMs: 1_000 });
+    }
+    await world.drain();
+    for (let turn = 1; turn <= 5; turn++) {
+      await world.clock.pass(1_000 + lockLimits.graceMs);
+      await world.drain();
+      expect(world.toldRefs()).toHaveLength(turn);
+    }
+    expect([world.toldRefs(), world.timers.size]).toEqual([['1', '2', '3', '4', '5'], 0]);
+  });
+
+  it('waits for a holder that renews, with one timer and one look for each lease', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 5_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    for (let renewal = 0; renewal < 40; renewal++) {
+      await world.drain();
+      expect(world.timers.size).toBe(1);
+      await world.clock.pass(1_000);
+      await world.do({ kind: 'renew', leaseId: holder });
+    }
+    expect(world.toldRefs()).toEqual([]);
+    await world.clock.pass(5_000 + lockLimits.graceMs);
+    await world.drain();
+    expect(world.toldRefs()).toEqual(['first']);
+  });
+
+  it('ends the wait of a parked waiter at its deadline', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', { type: 'task-token', token: 'token-1' }, { waitMs: 3_000 });
+    await world.drain();
+    await world.clock.pass(3_000);
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'token-1', error: 'Holdfast.WaitTimeout' }]);
+    expect(await world.historyTypes()).toEqual(['granted', 'queued', 'wait-timeout']);
+  });
+
+  it('finds by its schedule what a lost timer missed, and takes out who is no longer awaited', async () => {
+    const world = createWorld();
+    const idle = { namespace: 'test', name: 'idle' };
+    await world.acquire(holder, { leaseMs: 1_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    await world.park('lease-waiter-00002', event('second'));
+    world.awaited.keys = [lockKey, idle];
+    // The stream was never shown, so no timer stands.
+    await world.clock.pass(10_000);
+    const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
+    expect(swept).toEqual({ looked: 2, failed: 0, complete: true });
+    await world.drain();
+    expect([world.toldRefs(), world.awaited.keys, world.timers.size]).toEqual([['first'], [lockKey], 1]);
+  });
+
+  it('stops sweeping when its time is up, and says so', async () => {
+    const world = createWorld();
+    world.awaited.keys = [lockKey];
+    expect(await world.reaper.sweepAwaited(world.clock.now())).toEqual({ looked: 0, failed: 0, complete: false });
+  });
+});
+
+describe('the reaper as a function', () => {
+  const context = { getRemainingTimeInMillis: () => 60_000 } as Context;
+  const messages = (...bodies: string[]) =>
+    ({ Records: bodies.map((body, index) => ({ messageId: `message-${index}`, body })) }) as SQSEvent;
+
+  it('looks at the lock of each timer, and reports alone the message that it could not read', async () => {
+    const world = createWorld();
+    const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
+    await world.acquire(holder, { leaseMs: 1_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    await world.clock.pass(2_000);
+    const timer = JSON.stringify({ namespace: 'test', lock: 'wallet', firesAt: world.clock.now() });
+    expect(await handler(messages('{"lock":7}', timer, 'no json'), context)).toEqual({
+      batchItemFailures: [{ itemIdentifier: 'message-0' }, { itemIdentifier: 'message-2' }],
+    });
+    expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
+  });
+
+  it('sweeps what is awaited when the schedule calls', async () => {
+    const world = createWorld();
+    const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
+    await world.acquire(holder, { leaseMs: 1_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    world.awaited.keys = [lockKey];
+    await world.clock.pass(2_000);
+    const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
+    expect(await handler(scheduled, context)).toEqual({ batchItemFailures: [] });
+    expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
+  });
+});

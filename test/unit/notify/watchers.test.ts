@@ -1,0 +1,121 @@
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { describe, expect, it } from 'vitest';
+import { createWorld, lockKey, settled, type World } from './world.ts';
+
+const holder = 'lease-holder-00001';
+
+/** What the stream shows when a watcher's item was written. */
+const arrival = (connectionId: string): DynamoDBRecord => {
+  const key = { pk: 'test/watchers', sk: `watcher/${connectionId}` };
+  return {
+    eventID: `arrival of ${connectionId}`,
+    eventName: 'INSERT',
+    dynamodb: {
+      SequenceNumber: '1',
+      Keys: marshall(key) as never,
+      NewImage: marshall({ ...key, at: 1, prefix: '' }) as never,
+    },
+  };
+};
+
+const textsTo = (world: World, connectionId: string) =>
+  world.posted.filter((message) => message.connectionId === connectionId).map(({ text }) => JSON.parse(text));
+
+describe('the first message of a watcher', () => {
+  it('is sent as soon as its connection has been answered', async () => {
+    const world = createWorld();
+    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    await world.watchers.add(watcher);
+    let tries = 0;
+    world.ways.post = async () => (++tries <= 3 ? 'gone' : 'sent');
+    const delivering = world.deliver([arrival('new')]);
+    await world.clock.pass(1_000);
+    expect(await delivering).toEqual({ batchItemFailures: [] });
+    expect(textsTo(world, 'new')).toEqual([{ type: 'connected', connectionId: 'new' }]);
+  });
+
+  it('comes before every event', async () => {
+    const world = createWorld();
+    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    await world.watchers.add(watcher);
+    await world.acquire(holder);
+    await world.drain();
+    expect(world.posted).toEqual([]);
+    await world.release(holder);
+    await world.deliver([...world.records().slice(-1), arrival('new')]);
+    expect(textsTo(world, 'new').map(({ type }) => type)).toEqual(['connected', 'released']);
+  });
+
+  it('is given up, and its watcher forgotten, where the connection never came to be', async () => {
+    const world = createWorld();
+    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    await world.watchers.add(watcher);
+    world.ways.post = async () => 'gone';
+    const delivering = world.deliver([arrival('new')]);
+    await world.clock.pass(5_000);
+    expect([await delivering, world.watchers.size]).toEqual([{ batchItemFailures: [] }, 0]);
+  });
+});
+
+describe('showing events to watchers', () => {
+  it('shows each what it watches, shaped as in history plus the lock', async () => {
+    const world = createWorld();
+    await world.watch('all');
+    await world.watch('this lock', { lock: 'wallet' });
+    await world.watch('wall…', { prefix: 'wall' });
+    await world.watch('another lock', { lock: 'wall' });
+    await world.watch('another prefix', { prefix: 'wallets' });
+    await world.acquire(holder);
+    await world.drain();
+    expect(world.posted.map(({ connectionId }) => connectionId)).toEqual(['all', 'this lock', 'wall…']);
+    const { fence } = await world.store.read(lockKey);
+    const at = new Date(world.clock.now()).toISOString();
+    const shown = { lock: 'wallet', at, type: 'granted', fence, owner: `owner of ${holder}`, waitedMs: 0 };
+    expect(textsTo(world, 'all')).toEqual([shown]);
+  });
+
+  it('shows nothing of another namespace', async () => {
+    const world = createWorld();
+    await world.watch('here');
+    await world.acquire(holder, {}, { namespace: 'elsewhere', name: 'wallet' });
+    await world.drain();
+    expect(world.posted).toEqual([]);
+  });
+
+  it('forgets a thousand who are gone and still reaches who is there', async () => {
+    const world = createWorld();
+    for (let index = 0; index < 1_000; index++) await world.watch(`gone-${index}`);
+    await world.watch('there');
+    world.ways.post = async (connectionId) => (connectionId === 'there' ? 'sent' : 'gone');
+    await world.acquire(holder);
+    expect(await world.drain()).toEqual([]);
+    expect([world.watchers.size, textsTo(world, 'there').length]).toEqual([1, 1]);
+  });
+
+  it('does not let one that hangs delay the others, nor fail the record', async () => {
+    const world = createWorld();
+    await world.watch('hangs');
+    for (let index = 0; index < 100; index++) await world.watch(`quick-${index}`);
+    world.ways.post = (connectionId) => (connectionId === 'hangs' ? new Promise(() => {}) : Promise.resolve('sent'));
+    await world.acquire(holder);
+    await world.release(holder);
+    const draining = world.drain();
+    await settled();
+    // No time has passed, and all others have seen both events.
+    expect(world.posted).toHaveLength(200);
+    await world.clock.pass(1_000);
+    expect(await draining).toEqual([]);
+    expect(world.watchers.size).toBe(101);
+  });
+
+  it('waits a bounded time for a crowd that hangs', async () => {
+    const world = createWorld();
+    for (let index = 0; index < 1_000; index++) await world.watch(`hangs-${index}`);
+    world.ways.post = () => new Promise(() => {});
+    await world.acquire(holder);
+    const draining = world.drain();
+    await world.clock.pass(7_000);
+    expect(await draining).toEqual([]);
+  });
+});

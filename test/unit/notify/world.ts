@@ -1,0 +1,233 @@
+/** The notifier and the reaper in a world of their own: a clock that the test turns, a stream that shows every write. */
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { ProcessTimers } from '../../../src/local/timers.ts';
+import type { LockCommand } from '../../../src/lock/commands.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import type { LockState, Notify } from '../../../src/lock/state.ts';
+import type { Measure } from '../../../src/notify/measures.ts';
+import { createNotifier } from '../../../src/notify/notifier.ts';
+import type { BusEvent, Delivered, NotifierPorts } from '../../../src/notify/ports.ts';
+import { createReaper } from '../../../src/notify/reaper.ts';
+import { apply } from '../../../src/service/apply.ts';
+import type { LockContext } from '../../../src/service/context.ts';
+import { PacedRoom } from '../../../src/service/paced-room.ts';
+import { RefusalMemory } from '../../../src/service/refusal-memory.ts';
+import { StoredSessionFacts } from '../../../src/service/sessions.ts';
+import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
+import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
+import type { LockKey, Written } from '../../../src/store/lock-store.ts';
+import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
+import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
+import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
+import { MemoryTellings } from '../../../src/store/memory/telling-store.ts';
+import { MemoryWatchers } from '../../../src/store/memory/watcher-store.ts';
+import type { Watcher } from '../../../src/store/watcher-store.ts';
+import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
+import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+
+/** Time that passes only when it is told to. */
+export class TurnedClock {
+  #now: number = startOfTime;
+  readonly #alarms = new Set<{ at: number; run: () => void }>();
+
+  now = (): EpochMs => epochMs(this.#now);
+
+  after = (ms: number, run: () => void): (() => void) => {
+    const alarm = { at: this.#now + Math.max(0, ms), run };
+    this.#alarms.add(alarm);
+    return () => this.#alarms.delete(alarm);
+  };
+
+  /** Lets time pass, ringing each alarm at its instant and letting what it starts settle before the next. */
+  async pass(ms: number): Promise<void> {
+    const until = this.#now + ms;
+    await settled();
+    for (;;) {
+      const due = [...this.#alarms].filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0];
+      if (due === undefined) break;
+      this.#alarms.delete(due);
+      this.#now = Math.max(this.#now, due.at);
+      due.run();
+      await settled();
+    }
+    this.#now = until;
+  }
+}
+
+/** Everything that only waits for other promises has run by then. */
+export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Shows each write as the table's stream does. */
+class StreamedLockStore extends MemoryLockStore {
+  readonly records: DynamoDBRecord[] = [];
+  #sequence = 0;
+
+  override async enqueue(...args: Parameters<MemoryLockStore['enqueue']>): Promise<Written> {
+    return this.#shown(args[0], await this.read(args[0]), await super.enqueue(...args));
+  }
+
+  override async swap(...args: Parameters<MemoryLockStore['swap']>): Promise<Written> {
+    return this.#shown(args[0], await this.read(args[0]), await super.swap(...args));
+  }
+
+  #shown(key: LockKey, before: LockState, written: Written): Written {
+    if (written.applied) this.records.push(this.#recordOf(key, before, written.state));
+    return written;
+  }
+
+  #recordOf(key: LockKey, before: LockState, state: LockState): DynamoDBRecord {
+    this.#sequence += 1;
+    const image = (shown: LockState) => marshall(toLockItem(key, shown, 86_400_000)) as never;
+    const item = toLockItem(key, state, 86_400_000);
+    return {
+      eventID: `event-${this.#sequence}`,
+      eventName: before.rev === 0 ? 'INSERT' : 'MODIFY',
+      dynamodb: {
+        SequenceNumber: String(this.#sequence).padStart(21, '0'),
+        Keys: marshall({ pk: item.pk, sk: item.sk }) as never,
+        ...(before.rev === 0 ? {} : { OldImage: image(before) }),
+        NewImage: image(state),
+      },
+    };
+  }
+}
+
+export const lockKey: LockKey = { namespace: 'test', name: 'wallet' };
+
+export function createWorld() {
+  const clock = new TurnedClock();
+  const store = new StreamedLockStore();
+  const sessionStore = new MemorySessionStore();
+  const locks: LockContext = {
+    store,
+    clock,
+    timers: clock,
+    random: () => 0,
+    newLeaseId: () => 'made-by-the-service',
+    newSessionId: () => 'made-by-the-service',
+    sessionStore,
+    sessions: new StoredSessionFacts({ store: sessionStore, graceMs: lockLimits.graceMs }),
+    graceMs: lockLimits.graceMs,
+    pollMs: 20_000,
+    room: new PacedRoom({ timers: clock, random: () => 0 }),
+    refusals: new RefusalMemory(clock),
+  };
+  const published: BusEvent[] = [];
+  const tasks: { token: string; output?: Record<string, unknown>; error?: string }[] = [];
+  const posted: { connectionId: string; text: string }[] = [];
+  const measured: Measure[] = [];
+  const logged: { message: string; fields: unknown }[] = [];
+  const log = (message: string, fields?: unknown) => void logged.push({ message, fields });
+  const timers = new ProcessTimers({ clock, timers: clock });
+  const watchers = new MemoryWatchers();
+  /** What each way of telling does next; a test sets them. */
+  const ways = {
+    publish: (_event: BusEvent): boolean => true,
+    task: async (_token: string): Promise<Delivered> => 'sent',
+    post: async (_connectionId: string, _text: string): Promise<Delivered> => 'sent',
+  };
+  const ports: NotifierPorts = {
+    locks,
+    bus: {
+      publish: async (events) => {
+        published.push(...events.filter(ways.publish));
+        return events.filter((event) => !ways.publish(event));
+      },
+    },
+    tasks: {
+      succeed: async (token, output) => {
+        const delivered = await ways.task(token);
+        if (delivered === 'sent') tasks.push({ token, output });
+        return delivered;
+      },
+      fail: async (token, error) => {
+        const delivered = await ways.task(token);
+        if (delivered === 'sent') tasks.push({ token, error });
+        return delivered;
+      },
+    },
+    connections: {
+      post: async (connectionId, text) => {
+        const delivered = await ways.post(connectionId, text);
+        if (delivered === 'sent') posted.push({ connectionId, text });
+        return delivered;
+      },
+    },
+    timers,
+    history: new MemoryHistory({ clock }),
+    watchers,
+    tellings: new MemoryTellings(),
+    meter: { record: (measures) => void measured.push(...measures), flush: () => {} },
+    log: { info: log, warn: log, error: log },
+  };
+  const awaited: AwaitedLocks & { keys: LockKey[] } = {
+    keys: [],
+    async *list() {
+      yield* [...this.keys];
+    },
+    async forget(key) {
+      if ((await store.read(key)).queue.length === 0) this.keys = this.keys.filter((other) => other !== key);
+    },
+  };
+  const reaper = createReaper({ locks, timers, awaited, log: ports.log });
+  timers.onFire((key) => void reaper.look(key));
+
+  let shown = 0;
+  let notify = createNotifier(ports);
+  const world = {
+    clock,
+    store,
+    locks,
+    ports,
+    ways,
+    published,
+    tasks,
+    posted,
+    measured,
+    logged,
+    timers,
+    watchers,
+    reaper,
+    awaited,
+    do: (command: LockCommand, key = lockKey) => apply(locks, key, command),
+    /** A parked waiter joins the queue, or a holder takes the lock. */
+    acquire: (leaseId: string, more: Parameters<typeof acquireOf>[1] = {}, key = lockKey) =>
+      apply(locks, key, acquireOf(leaseId, more)),
+    park: (leaseId: string, way: Notify, more: Parameters<typeof acquireOf>[1] = {}, key = lockKey) =>
+      apply(locks, key, acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: way, ...more })),
+    release: (leaseId: string, key = lockKey) => apply(locks, key, { kind: 'release', leaseId }),
+    records: () => store.records,
+    /** Hands these records to the notifier. */
+    deliver: (records: readonly DynamoDBRecord[]) => notify({ Records: structuredClone([...records]) }),
+    /** Hands over what was written since the last time, until nothing more comes of it. */
+    async drain() {
+      const failures: string[] = [];
+      while (shown < store.records.length) {
+        const batch = store.records.slice(shown);
+        shown = store.records.length;
+        const { batchItemFailures } = await world.deliver(batch);
+        failures.push(...batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
+      }
+      return failures;
+    },
+    /** A notifier that remembers nothing takes over, as after a crash. */
+    restart() {
+      notify = createNotifier(ports);
+    },
+    async watch(connectionId: string, subject: Watcher['subject'] = { prefix: '' }) {
+      const watcher: Watcher = { namespace: lockKey.namespace, connectionId, connectedAt: clock.now(), subject };
+      await watchers.add(watcher);
+      await watchers.welcome(watcher);
+      return watcher;
+    },
+    historyTypes: async (key = lockKey) =>
+      (await ports.history.page(key, { limit: 1_000 })).events.map(({ type }) => type).reverse(),
+    /** The references of the waiters that the bus told, in order. */
+    toldRefs: () =>
+      published.filter(({ detailType }) => detailType === 'granted-to-waiter').map(({ detail }) => detail.ref),
+  };
+  return world;
+}
+
+export type World = ReturnType<typeof createWorld>;

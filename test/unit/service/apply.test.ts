@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import type { LockState } from '../../../src/lock/state.ts';
+import { apply } from '../../../src/service/apply.ts';
+import type { LockContext } from '../../../src/service/context.ts';
+import { RefusalMemory } from '../../../src/service/refusal-memory.ts';
+import type { LockStore, Written } from '../../../src/store/lock-store.ts';
+import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { alice, bob } from '../lock/story.ts';
+import { key } from './world.ts';
+
+type Writes = Partial<Pick<LockStore, 'attempt' | 'swap' | 'enqueue'>>;
+
+/** A service on a store in memory, some of whose writes go otherwise. */
+function world(writes: (memory: MemoryLockStore) => Writes = () => ({})) {
+  const time = new VirtualTime();
+  const memory = new MemoryLockStore();
+  const announced: LockState[] = [];
+  const store = new Proxy<LockStore>(memory, {
+    get: (target, name) => {
+      const method = writes(memory)[name as keyof Writes] ?? target[name as keyof LockStore];
+      return typeof method === 'function' ? method.bind(target) : method;
+    },
+  });
+  const context = {
+    store,
+    clock: time,
+    timers: time,
+    random: () => 0.5,
+    graceMs: 250,
+    room: { announce: (_key: unknown, state: LockState) => announced.push(state) },
+    refusals: new RefusalMemory(time),
+    // Only what `apply` uses: no command here hangs on a session.
+  } as unknown as LockContext;
+  return { time, memory, announced, context };
+}
+
+const release = { kind: 'release', leaseId: alice } as const;
+
+describe('apply', () => {
+  it('writes what decide makes, and announces it', async () => {
+    const { context, memory, announced } = world();
+    const { answer } = await apply(context, key, acquireOf(alice));
+    expect(answer).toMatchObject({ kind: 'granted', holder: { leaseId: alice } });
+    expect(announced).toEqual([await memory.read(key)]);
+  });
+
+  it('writes and announces nothing where the answer changes nothing', async () => {
+    const { context, memory, announced } = world();
+    await apply(context, key, acquireOf(alice));
+    const before = await memory.read(key);
+    expect((await apply(context, key, acquireOf(bob))).answer).toEqual({ kind: 'held' });
+    expect(await memory.read(key)).toBe(before);
+    expect(announced).toHaveLength(1);
+  });
+
+  it('decides anew on the state that refused the write', async () => {
+    let stolen = false;
+    const { context } = world((memory) => ({
+      swap: async (lock, next) => {
+        if (stolen) return memory.swap(lock, next);
+        stolen = true;
+        const thief = { ...next, holders: next.holders.map((holder) => ({ ...holder, leaseId: bob })) };
+        await memory.swap(lock, thief);
+        return memory.swap(lock, next);
+      },
+    }));
+    expect((await apply(context, key, acquireOf(alice))).answer).toEqual({ kind: 'held' });
+  });
+
+  it('answers a release whose first try was lost on its way as that try would have been', async () => {
+    const { context } = world((memory) => ({
+      attempt: async (lock): Promise<Written> => {
+        const state = await memory.read(lock);
+        return { applied: false, state, perhapsMine: true };
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    await apply(context, key, release);
+    expect((await apply(context, key, release)).answer).toEqual({ kind: 'released', reason: 'ok' });
+  });
+
+  it('answers a repeated release as such where the request was sent once', async () => {
+    const { context } = world();
+    await apply(context, key, acquireOf(alice));
+    await apply(context, key, release);
+    expect((await apply(context, key, release)).answer).toEqual({ kind: 'released', reason: 'already_released' });
+  });
+
+  it('never turns the loss of a lease into success, however often the request was sent', async () => {
+    const { context } = world((memory) => ({
+      attempt: async (lock): Promise<Written> => ({
+        applied: false,
+        state: await memory.read(lock),
+        perhapsMine: true,
+      }),
+    }));
+    await apply(context, key, acquireOf(bob));
+    expect((await apply(context, key, release)).answer).toEqual({ kind: 'lost', reason: 'not_owner' });
+    expect((await apply(context, key, { kind: 'renew', leaseId: alice })).answer).toEqual({
+      kind: 'lost',
+      reason: 'not_owner',
+    });
+    expect((await apply(context, key, acquireOf(alice))).answer).toEqual({ kind: 'held' });
+  });
+
+  it('gives up after a bounded number of tries where others keep writing, and never answers that the lock is held', async () => {
+    let swaps = 0;
+    const { context, time } = world((memory) => ({
+      swap: async (lock): Promise<Written> => {
+        swaps += 1;
+        return { applied: false, state: await memory.read(lock), perhapsMine: false };
+      },
+    }));
+    const outcome = apply(context, key, acquireOf(alice)).catch((error: unknown) => error);
+    await time.advance(10_000);
+    expect(await outcome).toMatchObject({ name: 'StoreError', code: 'conflict' });
+    expect(swaps).toBe(20);
+  });
+});

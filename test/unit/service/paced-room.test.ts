@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { PacedRoom, paceMs } from '../../../src/service/paced-room.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+import { alice, bob, carol } from '../lock/story.ts';
+import { SeenLock, watched } from './world.ts';
+
+const { graceMs } = lockLimits;
+const waiting = { waitMs: 60_000 };
+/** In the middle, so that the jitter is none. */
+const noJitter = () => 0.5;
+
+function heldLock(leaseMs = 30_000): SeenLock {
+  const lock = new SeenLock();
+  lock.write(acquireOf(alice, { leaseMs }));
+  lock.write(acquireOf(bob, waiting));
+  return lock;
+}
+
+function sit(
+  lock: SeenLock,
+  leaseId = bob,
+  { withinMs = 20_000, gone }: { withinMs?: number; gone?: AbortSignal } = {},
+) {
+  const room = new PacedRoom({ timers: lock.time, random: noJitter });
+  const seat = room.enter(lock);
+  return watched(seat.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone }));
+}
+
+describe('paceMs', () => {
+  const lock = heldLock();
+  const facts = { now: lock.time.now(), graceMs };
+  const first = { fence: lock.state.fence, at: facts.now };
+
+  it('is tight for who is next', () => {
+    expect(paceMs(lock.state, 1, first, facts)).toBe(50);
+  });
+
+  it('is slower further back, up to two seconds', () => {
+    expect(paceMs(lock.state, 5, first, facts)).toBe(200);
+    expect(paceMs(lock.state, 500, first, facts)).toBe(2_000);
+  });
+
+  it('follows the drain rate that the fence has shown: two looks per turn ahead', () => {
+    const drained = { ...lock.state, fence: lock.state.fence + 10 };
+    const later = { ...facts, now: epochMs(facts.now + 6_000) };
+    expect(paceMs(drained, 3, first, later)).toBe(600);
+  });
+
+  it('is exact where the lease of the holder ends first, and only for who is next', () => {
+    const end = lock.state.holders[0]?.expiresAt ?? 0;
+    const near = { ...facts, now: epochMs(end + graceMs - 20) };
+    expect(paceMs(lock.state, 1, first, near)).toBe(20);
+    expect(paceMs(lock.state, 2, first, near)).toBeGreaterThanOrEqual(50);
+  });
+
+  it('never spins, however overdue a takeover is', () => {
+    const late = { ...facts, now: epochMs(facts.now + 86_400_000) };
+    expect(paceMs(lock.state, 1, first, late)).toBe(1);
+  });
+});
+
+describe('a paced wait', () => {
+  it('ends soon after the waiter was granted', async () => {
+    const lock = heldLock();
+    const seat = sit(lock);
+    await lock.time.advance(500);
+    expect(seat.done).toBe(false);
+    lock.write({ kind: 'release', leaseId: alice });
+    await lock.time.advance(50);
+    expect((await seat.promise).holders).toMatchObject([{ leaseId: bob }]);
+  });
+
+  it('sweeps exactly when the lease in the way may be taken, and only once', async () => {
+    const lock = heldLock(1_000);
+    const seat = sit(lock);
+    await lock.time.advance(1_000 + graceMs - 1);
+    expect(lock.sweeps).toBe(0);
+    await lock.time.advance(1);
+    expect((await seat.promise).holders).toMatchObject([{ leaseId: bob }]);
+    expect(lock.sweeps).toBe(1);
+  });
+
+  it('leaves the sweep to who is next', async () => {
+    const lock = heldLock(1_000);
+    lock.write(acquireOf(carol, waiting));
+    const seat = sit(lock, carol);
+    await lock.time.advance(3_000);
+    expect(lock.sweeps).toBe(0);
+    expect(seat.done).toBe(false);
+  });
+
+  it('ends at its time with what is known, and looks no more', async () => {
+    const lock = heldLock();
+    const seat = sit(lock, bob, { withinMs: 2_000 });
+    await lock.time.advance(1_999);
+    expect(seat.done).toBe(false);
+    await lock.time.advance(1);
+    expect((await seat.promise).queue).toMatchObject([{ leaseId: bob }]);
+    const { looks } = lock;
+    await lock.time.advance(5_000);
+    expect(lock.looks).toBe(looks);
+    expect(lock.time.nextAt).toBeUndefined();
+  });
+
+  it('ends when nobody is there any more', async () => {
+    const lock = heldLock();
+    const gone = new AbortController();
+    const seat = sit(lock, bob, { gone: gone.signal });
+    await lock.time.advance(100);
+    gone.abort();
+    await lock.time.advance(50);
+    expect(seat.done).toBe(true);
+  });
+
+  it('looks a bounded number of times: twenty a second for who is next', async () => {
+    const lock = heldLock();
+    sit(lock);
+    await lock.time.advance(10_000);
+    expect(lock.looks).toBeGreaterThanOrEqual(190);
+    expect(lock.looks).toBeLessThanOrEqual(200);
+  });
+
+  it('fails where the store does: the waiter is told, and may come again', async () => {
+    const lock = heldLock();
+    const seat = sit(lock);
+    lock.failure = new Error('out of reach');
+    await lock.time.advance(60);
+    await expect(seat.promise).rejects.toThrow('out of reach');
+  });
+});

@@ -1,0 +1,61 @@
+import type { LockCommand } from '../../../src/lock/commands.ts';
+import { decide } from '../../../src/lock/decide.ts';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import type { LockSight } from '../../../src/service/waiting-room.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+
+export const key = { namespace: 'test', name: 'lock' };
+
+/** A lock in virtual time, as a waiting room sees it: every look and sweep is counted. */
+export class SeenLock implements LockSight {
+  readonly key = key;
+  readonly time = new VirtualTime();
+  state: LockState = unusedLock;
+  looks = 0;
+  sweeps = 0;
+  /** Set to make the store fail. */
+  failure: Error | undefined;
+
+  write(command: LockCommand): LockState {
+    const { next } = decide(this.state, command, this.#factsNow());
+    this.state = next;
+    return next;
+  }
+
+  /** An instant in so many milliseconds. */
+  in(ms: number) {
+    return epochMs(this.time.now() + ms);
+  }
+
+  async look(): Promise<LockState> {
+    this.looks += 1;
+    if (this.failure !== undefined) throw this.failure;
+    return this.state;
+  }
+
+  async sweep(): Promise<LockState> {
+    this.sweeps += 1;
+    if (this.failure !== undefined) throw this.failure;
+    return this.write({ kind: 'sweep' });
+  }
+
+  async facts() {
+    return this.#factsNow();
+  }
+
+  #factsNow() {
+    return { now: this.time.now(), graceMs: lockLimits.graceMs };
+  }
+}
+
+/** Whether a promise has settled, without waiting for it. */
+export function watched<T>(promise: Promise<T>): { readonly done: boolean; readonly promise: Promise<T> } {
+  const seen = { done: false, promise };
+  const settle = () => {
+    seen.done = true;
+  };
+  promise.then(settle, settle);
+  return seen;
+}
