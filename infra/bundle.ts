@@ -1,7 +1,7 @@
 /** Turns functions/*.ts into what Lambda runs. `npm run build` ships the result, the stack deploys it, and tests run it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, type Metafile, type Plugin } from 'esbuild';
+import { build, type Metafile } from 'esbuild';
 import { bundledFunctions, type FunctionName, functionNames, packageRoot } from './function-code.ts';
 
 export interface Bundle {
@@ -39,7 +39,6 @@ async function bundleFunction(name: FunctionName, folder: string): Promise<Bundl
     },
     external: otherCredentials,
     define: { HOLDFAST_VERSION: JSON.stringify(version) },
-    plugins: [englishOnly],
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
@@ -55,11 +54,3 @@ async function bundleFunction(name: FunctionName, folder: string): Promise<Bundl
 const otherCredentials = ['http', 'ini', 'process', 'sso', 'web-identity'].map(
   (way) => `@aws-sdk/credential-provider-${way}`,
 );
-
-/** Zod exports the messages of every language by one name, so a bundler keeps all of them: 350 kB that nobody reads. English is imported apart. */
-const englishOnly: Plugin = {
-  name: 'english-only',
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: 'export {};' }));
-  },
-};

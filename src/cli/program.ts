@@ -5,6 +5,7 @@ import { StartFailure } from './child.ts';
 import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
 import { commands } from './commands/index.ts';
 import { type Connection, connect, defaultUrl } from './connection.ts';
+import { formatMs } from './duration.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
 import { exitCodeOfSignal, Interrupted } from './signals.ts';
@@ -131,12 +132,15 @@ function tell(
 /** What a refusal says besides its message. */
 function linesOf(error: object): string[] {
   const { holders, errors, requestId } = error as {
-    holders?: readonly { owner: string; fence: number }[];
+    holders?: readonly { owner: string; fence: number; remainingMs: number | null }[];
     errors?: readonly { field: string; message: string }[];
     requestId?: string;
   };
   return [
-    ...(holders ?? []).map(({ owner, fence }) => `held by ${harmless(owner)}, fence ${fence}`),
+    ...(holders ?? []).map(({ owner, fence, remainingMs }) => {
+      const left = remainingMs === null ? 'a session' : formatMs(remainingMs);
+      return `held by ${harmless(owner)}, fence ${fence}, for ${left} unless renewed`;
+    }),
     ...(errors ?? []).map(({ field, message }) => `${harmless(field)}: ${harmless(message)}`),
     ...(requestId === undefined || holders !== undefined || errors !== undefined
       ? []

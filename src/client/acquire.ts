@@ -77,7 +77,7 @@ async function wait(core: Core, claim: Claim, began: Mark, { waitMs, signal, onW
       const askedMs = waitMs === 0 ? 0 : Math.max(1, Math.round(leftMs));
       const answer = await caller.call(claim.acquire(askedMs), {
         budgetMs: bearMs ?? Math.max(leftMs, patience.retryMs),
-        attemptMs: patience.requestMs + Math.min(askedMs, pollMsMax),
+        attemptMs: Math.min(patience.requestMs, bearMs ?? patience.requestMs) + Math.min(askedMs, pollMsMax),
         signal: joined.signal,
       });
       if (answer.status !== 202) return answer;

@@ -18,7 +18,7 @@ export class Breaker {
   readonly #changed: (state: 'open' | 'closed') => void;
   #failures = 0;
   #openedAt: Mark | undefined;
-  #probing = false;
+  #probedAt: Mark | undefined;
 
   constructor(runtime: Runtime, options: BreakerOptions = {}, changed: (state: 'open' | 'closed') => void = () => {}) {
     this.#runtime = runtime;
@@ -32,16 +32,17 @@ export class Breaker {
     if (this.#openedAt === undefined) return 0;
     const leftMs = this.#openMs - elapsedMs(this.#runtime, this.#openedAt);
     if (leftMs > 0) return leftMs;
-    // One probe at a time: the others come back after as long as a fresh opening would last.
-    if (this.#probing) return this.#openMs;
-    this.#probing = true;
+    // One probe at a time. One that takes long, as a wait does, makes way for another.
+    const probedMs = this.#probedAt === undefined ? this.#openMs : elapsedMs(this.#runtime, this.#probedAt);
+    if (probedMs < this.#openMs) return this.#openMs - probedMs;
+    this.#probedAt = markNow(this.#runtime);
     return 0;
   }
 
   /** The service answered, whatever it said. */
   succeeded(): void {
     this.#failures = 0;
-    this.#probing = false;
+    this.#probedAt = undefined;
     if (this.#openedAt === undefined) return;
     this.#openedAt = undefined;
     this.#changed('closed');
@@ -49,7 +50,7 @@ export class Breaker {
 
   failed(): void {
     this.#failures += 1;
-    this.#probing = false;
+    this.#probedAt = undefined;
     if (this.#failures < this.#failuresMax) return;
     const opens = this.#openedAt === undefined;
     this.#openedAt = markNow(this.#runtime);
@@ -58,6 +59,6 @@ export class Breaker {
 
   /** A request was given up by its caller, which says nothing about the service. */
   left(): void {
-    this.#probing = false;
+    this.#probedAt = undefined;
   }
 }

@@ -56,6 +56,7 @@ export class Caller {
   async call(call: Call, policy: CallPolicy): Promise<Success> {
     const { runtime, observe } = this.#parts;
     const began = markNow(runtime);
+    let failure: unknown;
     for (let attempt = 0; ; attempt++) {
       policy.signal?.throwIfAborted();
       try {
@@ -64,10 +65,12 @@ export class Caller {
         return { ...answer, sentAt, tries: attempt + 1 };
       } catch (error) {
         if (!isWorthRepeating(error)) throw error;
+        // That the breaker opened says less than what opened it.
+        if (!error.circuitOpen) failure = error;
         // A breaker that was open from the start means that nobody should wait for this service now.
         if (error.circuitOpen && attempt === 0) throw error;
         const delayMs = error.retryAfterMs + backoffMs(runtime, attempt, backoffBaseMs, backoffMsMax);
-        if (elapsedMs(runtime, began) + delayMs >= policy.budgetMs) throw error;
+        if (elapsedMs(runtime, began) + delayMs >= policy.budgetMs) throw failure ?? error;
         observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });
         await pause(runtime, delayMs, policy.signal);
       }
@@ -101,8 +104,9 @@ export class Caller {
     const { transport, runtime, closed } = this.#parts;
     if (closed.aborted) throw new ClosedError('The client is closed.');
     const joined = joinSignals(signal, closed);
-    const late = new UnavailableError(`No answer came within ${Math.round(attemptMs)} ms.`);
-    const cancel = runtime.after(attemptMs, () => joined.abort(late));
+    const cancel = runtime.after(attemptMs, () =>
+      joined.abort(new UnavailableError(`No answer came within ${Math.round(attemptMs)} ms.`)),
+    );
     try {
       return await unlessAborted(transport.request(call, joined.signal), joined.signal);
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { Auth, Unsigned } from './auth/auth.ts';
-import { HoldfastError } from './errors.ts';
+import { HoldfastError, InvalidRequestError } from './errors.ts';
 import { type Answer, type Call, pathOf, type Transport, type WatchHandlers } from './transport.ts';
 
 /** What the SDK needs of a WebSocket: the standard one, or that of the package `ws`. */
@@ -31,7 +31,7 @@ export class HttpTransport implements Transport {
   constructor({ url, auth, watchUrl, fetch: injected, webSocket }: HttpTransportOptions) {
     const base = new URL(url);
     if (base.protocol !== 'http:' && base.protocol !== 'https:') {
-      throw new TypeError(`url must be http or https, got ${base.protocol}`);
+      throw new InvalidRequestError(`url must be http or https, got ${base.protocol}`);
     }
     this.#base = `${base.origin}${base.pathname.replace(/\/+$/, '')}`;
     this.#watchUrl = String(watchUrl ?? `${this.#base.replace(/^http/, 'ws')}/v1/watch`);
@@ -77,7 +77,8 @@ export class HttpTransport implements Transport {
   watch(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
     const WebSocket = this.#webSocket ?? (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
     if (WebSocket === undefined) {
-      throw new TypeError(
+      throw new HoldfastError(
+        'unsupported',
         'This runtime has no WebSocket; give one by the option webSocket, such as that of the package ws.',
       );
     }

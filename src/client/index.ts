@@ -47,4 +47,4 @@ export type { Runtime } from './runtime.ts';
 export type { Session, SessionOptions } from './session.ts';
 export type { Answer, Call, Transport, WatchHandlers } from './transport.ts';
 export type * from './views.ts';
-export type { WatchEvent, WatchTarget } from './watch.ts';
+export type { WatchEvent, WatchGrant, WatchTarget } from './watch.ts';

@@ -37,15 +37,19 @@ export interface SessionHold {
 
 /** Where locks are taken: a client, each lock with a lease of its own, or a session that bounds them all. */
 export abstract class LockScope {
-  /** @internal */
-  protected readonly core: Core;
-  /** @internal */
-  protected readonly hold: SessionHold | undefined;
+  // Private, so that nobody who prints a client or a session prints its secrets.
+  readonly #core: Core;
+  readonly #hold: SessionHold | undefined;
 
   /** @internal */
   constructor(core: Core, hold?: SessionHold) {
-    this.core = core;
-    this.hold = hold;
+    this.#core = core;
+    this.#hold = hold;
+  }
+
+  /** @internal */
+  protected get core(): Core {
+    return this.#core;
   }
 
   /**
@@ -58,7 +62,8 @@ export abstract class LockScope {
    */
   async acquire(name: string, options: AcquireOptions = {}): Promise<HeldLock> {
     checkName('lock', name);
-    const { core, hold } = this;
+    const core = this.#core;
+    const hold = this.#hold;
     const resolved = resolve(core, options, hold?.id);
     const { signal, onWaiting } = options;
     const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
@@ -121,7 +126,8 @@ export abstract class LockScope {
    */
   async acquireAll(entries: readonly LockEntry[], options: AcquireAllOptions = {}): Promise<HeldLocks> {
     for (const entry of entries) checkName('lock', nameOf(entry));
-    const { core, hold } = this;
+    const core = this.#core;
+    const hold = this.#hold;
     const resolved = resolve(core, options, hold?.id);
     const { signal, onWaiting } = options;
     const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
@@ -204,7 +210,8 @@ export abstract class LockScope {
   }
 
   #tenure(taken: Taken<{ readonly leaseMs?: number }>, options: LeaseOptions): Tenure {
-    const { core, hold } = this;
+    const core = this.#core;
+    const hold = this.#hold;
     if (hold === undefined) return leaseTenure(core, taken, options);
     const { claim } = taken;
     const policy = { budgetMs: core.patience.retryMs, attemptMs: core.patience.requestMs };

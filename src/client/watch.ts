@@ -14,7 +14,17 @@ export type WatchTarget =
  */
 export type WatchEvent =
   | { readonly type: 'connected'; readonly connectionId: string }
-  | (LockEvent & { readonly lock: string });
+  | (LockEvent & { readonly lock: string })
+  | WatchGrant;
+
+/** Only to the one who parked with this connection: its grant, to be taken up by {@link Holdfast.adopt}. It has a `leaseId`. */
+export interface WatchGrant {
+  readonly type: 'granted';
+  readonly lock: string;
+  readonly leaseId: string;
+  readonly fence: number;
+  readonly remainingMs: number;
+}
 
 const reconnectBaseMs = 250;
 /** A service that is away for long is not asked more often than this. */

@@ -30,5 +30,7 @@ export function deployedService(env: Environment): Service {
     engine: 'dynamodb',
     pollMs: integerVariable(env, 'HOLDFAST_POLL_MS'),
     retentionMs: integerVariable(env, 'HOLDFAST_RETENTION_MS'),
+    leaseMsMax: integerVariable(env, 'HOLDFAST_LEASE_MS_MAX'),
+    waitMsMax: integerVariable(env, 'HOLDFAST_WAIT_MS_MAX'),
   });
 }

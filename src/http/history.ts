@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { historyView } from '../notify/news.ts';
 import type { HistoryStore } from '../store/history-store.ts';
 import type { Reply, Request } from './request.ts';

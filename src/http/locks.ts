@@ -22,6 +22,7 @@ import { publicSessionId } from '../session/public-id.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { renewalWithin, withinMaxima } from './maxima.ts';
 import { Problem } from './problems.ts';
 import type { Reply, Request } from './request.ts';
 import { acquireBody, checkQuery, listQuery, releaseBody, renewBody, revokeBody } from './schemas.ts';
@@ -33,7 +34,7 @@ const ok = (body: unknown): Reply => ({ status: 200, body });
 
 export async function acquireLock(context: LockContext, request: Request): Promise<Reply> {
   const key = lockKey(request);
-  const asked = request.body(acquireBody);
+  const asked = withinMaxima(context, request.body(acquireBody));
   const leaseId = asked.leaseId ?? context.newLeaseId();
   const acquired = await acquire(
     context,
@@ -46,7 +47,7 @@ export async function acquireLock(context: LockContext, request: Request): Promi
 
 export async function renewLock(context: LockContext, request: Request): Promise<Reply> {
   const key = lockKey(request);
-  const { answer, state, facts } = await renew(context, key, request.body(renewBody));
+  const { answer, state, facts } = await renew(context, key, renewalWithin(context, request.body(renewBody)));
   if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
   throw leaseLost(answer);
 }

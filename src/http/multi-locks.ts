@@ -4,6 +4,7 @@ import type { LockContext } from '../service/context.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';
 import { refusalOf, waitingBody } from './locks.ts';
+import { renewalWithin, withinMaxima } from './maxima.ts';
 import { acquireManyBody, releaseManyBody, renewManyBody } from './multi-schemas.ts';
 import { Problem } from './problems.ts';
 import type { Reply, Request } from './request.ts';
@@ -11,7 +12,7 @@ import { sessionLost } from './sessions.ts';
 
 export async function acquireLocks(context: LockContext, request: Request): Promise<Reply> {
   const { namespace } = request;
-  const { locks, ...asked } = request.body(acquireManyBody);
+  const { locks, ...asked } = withinMaxima(context, request.body(acquireManyBody));
   const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
   const leaseId = asked.leaseId ?? context.newLeaseId();
   const many = { ...asked, entries, leaseId, owner: asked.owner ?? request.caller };
@@ -28,7 +29,7 @@ export async function acquireLocks(context: LockContext, request: Request): Prom
 
 export async function renewLocks(context: LockContext, request: Request): Promise<Reply> {
   const { namespace } = request;
-  const { leaseId, locks, leaseMs } = request.body(renewManyBody);
+  const { leaseId, locks, leaseMs } = renewalWithin(context, request.body(renewManyBody));
   return replyToMany(leaseId, locks, await renewAll(context, namespace, { leaseId, names: locks, leaseMs }));
 }
 

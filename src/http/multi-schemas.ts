@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { lockLimits } from '../lock/limits.ts';
 import { multiLimits } from '../multi/plan.ts';
 import { granted, waiting } from './responses.ts';

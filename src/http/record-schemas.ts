@@ -1,5 +1,5 @@
 /** What record requests carry and what they are answered: checks them, and is published in the OpenAPI document. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Expectation } from '../record/commands.ts';
 import { recordLimits } from '../record/limits.ts';
 import { integerText } from './schemas.ts';

@@ -1,5 +1,5 @@
 /** The record operations: requests into use cases, outcomes into answers. They decide nothing. */
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { Expectation, RecordAnswer } from '../record/commands.ts';
 import { membersOf } from '../record/json-text.ts';
 import { recordLimits } from '../record/limits.ts';

@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { Problem } from './problems.ts';
 import { namespaceName, resourceName } from './schemas.ts';
 import { validate } from './validation.ts';

@@ -1,5 +1,5 @@
 /** What answers look like: published in the OpenAPI document, and held against real answers in tests. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { problemTypes } from './problems.ts';
 
 const fence = z.int().min(0).describe('Rises with every grant; JSON numbers hold it exactly.');

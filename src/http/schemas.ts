@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { lockLimits } from '../lock/limits.ts';
 
 /** Building blocks whose messages say what is allowed; what came is added by the validation. */

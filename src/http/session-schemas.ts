@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { sessionLimits } from '../session/state.ts';
 import { integer, ownerName } from './schemas.ts';
 

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { Problem } from './problems.ts';
 
 /** Values of these fields are rights; a caller's own typo in one must not end up in somebody's log of error messages. */

@@ -1,5 +1,5 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { z } from 'zod';
+import * as z from 'zod';
 import { connectedMessage } from '../notify/watchers.ts';
 import type { Watcher, WatcherStore } from '../store/watcher-store.ts';
 import { epochMs } from '../time/clock.ts';

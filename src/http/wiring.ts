@@ -16,15 +16,18 @@ export interface Wiring {
   readonly engine: string;
   readonly pollMs?: number | undefined;
   readonly retentionMs?: number | undefined;
+  readonly leaseMsMax?: number | undefined;
+  readonly waitMsMax?: number | undefined;
 }
 
 /** The service on a table: the same wherever it runs. */
-export function serviceOn({ client, tableName, alone, engine, pollMs, retentionMs }: Wiring): Service {
+export function serviceOn(wiring: Wiring): Service {
+  const { client, tableName, alone, engine, retentionMs } = wiring;
   const address = { client, tableName };
   const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
   const sessionStore = new DynamoDBSessionStore(address);
   return {
-    locks: systemLockContext({ store, sessionStore, alone, ...(pollMs === undefined ? {} : { pollMs }) }),
+    locks: systemLockContext({ store, sessionStore, alone, ...given(wiring) }),
     records: systemRecordContext(new DynamoDBRecordStore(address)),
     history: new DynamoDBHistory(address),
     probe: async () => {
@@ -32,5 +35,14 @@ export function serviceOn({ client, tableName, alone, engine, pollMs, retentionM
     },
     engine,
     version,
+  };
+}
+
+/** Only what was set: the rest has its default where it is used. */
+function given({ pollMs, leaseMsMax, waitMsMax }: Wiring) {
+  return {
+    ...(pollMs === undefined ? {} : { pollMs }),
+    ...(leaseMsMax === undefined ? {} : { leaseMsMax }),
+    ...(waitMsMax === undefined ? {} : { waitMsMax }),
   };
 }

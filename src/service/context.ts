@@ -23,6 +23,9 @@ export interface LockContext {
   readonly graceMs: number;
   /** How long an acquire that waits is kept open. */
   readonly pollMs: number;
+  /** What this deployment allows, where that is less than the rules do. */
+  readonly leaseMsMax?: number;
+  readonly waitMsMax?: number;
   readonly room: WaitingRoom;
   readonly refusals: RefusalMemory;
   readonly sessions: SessionFacts;

@@ -22,6 +22,8 @@ export function systemLockContext(options: {
   alone: boolean;
   pollMs?: number;
   graceMs?: number;
+  leaseMsMax?: number;
+  waitMsMax?: number;
   sessionStore: SessionStore;
 }): LockContext {
   const random = Math.random;
@@ -38,6 +40,8 @@ export function systemLockContext(options: {
     // A session id stands in paths as a name does, and a name starts with a letter or digit.
     newSessionId: () => `s${randomId()}`,
     graceMs,
+    ...(options.leaseMsMax === undefined ? {} : { leaseMsMax: options.leaseMsMax }),
+    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
     pollMs: options.pollMs ?? pollMsDefault,
     room,
     refusals: new RefusalMemory(systemClock),

@@ -1,12 +1,10 @@
 import type { Service } from '../http/service.ts';
-import { lockLimits } from '../lock/limits.ts';
 import { type LockState, unusedLock, type Waiter } from '../lock/state.ts';
 import { newsOf } from '../notify/news.ts';
 import { BellRoom } from '../service/bell-room.ts';
 import { announce } from '../service/context.ts';
 import { RefusalMemory } from '../service/refusal-memory.ts';
-import { StoredSessionFacts } from '../service/sessions.ts';
-import { pollMsDefault } from '../service/system.ts';
+import { systemLockContext } from '../service/system.ts';
 import type { HistoryEntry } from '../store/history-store.ts';
 import type { LockKey, Written } from '../store/lock-store.ts';
 import { MemoryHistory } from '../store/memory/history-store.ts';
@@ -83,23 +81,19 @@ export function memoryService(
     void history.append(entries);
     for (const entry of entries) onNews(entry);
   });
-  const { graceMs } = lockLimits;
   const sessionStore = new MemorySessionStore((key) => store.heldUnder(key));
   let ids = 0;
   const newId = (kind: string) => () => `${kind}-${String(ids++).padStart(16, '0')}`;
   const locks: Service['locks'] = {
-    store,
+    // The real settings; only time and chance are the twin's own.
+    ...systemLockContext({ store, sessionStore, alone: true }),
     clock: time,
     timers: time,
     random,
     newLeaseId: newId('lease'),
     newSessionId: newId('session'),
-    graceMs,
-    pollMs: pollMsDefault,
     room: new BellRoom({ clock: time, timers: time }),
     refusals: new RefusalMemory(time),
-    sessionStore,
-    sessions: new StoredSessionFacts({ store: sessionStore, graceMs }),
   };
   const service: Service = {
     locks,
@@ -113,7 +107,7 @@ export function memoryService(
     const state = await store.read(key);
     const holders = state.holders.map((holder) => ({
       ...holder,
-      expiresAt: epochMs(time.now() - graceMs - (holder.lockDelayMs ?? 0)),
+      expiresAt: epochMs(time.now() - locks.graceMs - (holder.lockDelayMs ?? 0)),
     }));
     const written = await store.swap(key, { ...state, rev: state.rev + 1, changedAt: time.now(), holders });
     announce(locks, key, written.state);

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { Holdfast } from '../../src/client/index.ts';
 import { freePort } from '../../src/local/engine/endpoint.ts';
 
@@ -60,6 +60,7 @@ describe('a process that is frozen past its lease', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)));
+    onTestFinished(() => void worker.kill('SIGKILL'));
     const nextLine = readLines(worker);
     const { held } = await nextLine();
 

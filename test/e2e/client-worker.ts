@@ -12,7 +12,7 @@ say({ held: lock.fence });
 
 // Its work: the SDK's own timers do not keep a process alive that has nothing else to do.
 const work = setInterval(() => {}, 60_000);
-await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
+await new Promise((resolve) => lock.onLost(resolve));
 clearInterval(work);
 say({ lost: lock.signal.reason.code, isHeld: lock.isHeld() });
 try {

@@ -10,14 +10,19 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createHttpHandler } from '../../src/http/handler.ts';
 import { routes } from '../../src/http/routes.ts';
+import { serviceOn } from '../../src/http/wiring.ts';
 import { dynamoDbLocalCommand, findJar } from '../../src/local/engine/dynamodb-local.ts';
 import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
 import { type GuardedEngine, spawnGuarded } from '../../src/local/engine/guarded.ts';
 import { findJava } from '../../src/local/engine/java.ts';
+import { type Gateway, startGateway } from '../../src/local/gateway.ts';
 import { readOptions } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
+import { createDynamoDBClient, documentClient } from '../../src/store/dynamodb/client.ts';
+import { defaultTableName } from '../../src/store/dynamodb/table.ts';
 import { type Answer, type Call, callAt, lockAt, newLeaseId } from '../support/service.ts';
 
 const region = 'us-east-1';
@@ -45,6 +50,13 @@ async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
 
 const serveOn = (endpoint: string): Promise<Running> =>
   serve(readOptions(['--port', '0', '--engine', endpoint, '--memory'], {}), silent);
+
+/** A second process as a deployed function is one: nobody rings for its waiters, so they look for themselves. */
+function pacedServiceOn(endpoint: string): Promise<Gateway> {
+  const client = documentClient(createDynamoDBClient({ endpoint, region, credentials: localCredentials }));
+  const service = serviceOn({ client, tableName: defaultTableName, alone: false, engine: 'dynamodb' });
+  return startGateway({ host: '127.0.0.1', port: 0, routes, handler: createHttpHandler(service, silent) });
+}
 
 function expectUnavailable({ status, headers, body }: Answer, what: string): void {
   expect({ what, status, code: body.code }).toEqual({ what, status: 503, code: 'unavailable' });
@@ -82,12 +94,15 @@ describe('an engine that goes away and comes back', () => {
   let port: number;
   let engine: GuardedEngine;
   let service: Running;
+  let paced: Gateway;
   beforeAll(async () => {
     port = await freePort();
     engine = await engineAt(port, folder);
     service = await serveOn(`http://127.0.0.1:${port}`);
+    paced = await pacedServiceOn(`http://127.0.0.1:${port}`);
   });
   afterAll(async () => {
+    await paced?.close();
     await service?.stop();
     await engine?.stop();
     rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
@@ -101,14 +116,19 @@ describe('an engine that goes away and comes back', () => {
     const first = newLeaseId();
     const firstWait = lock.acquire({ leaseId: first, waitMs: 60_000, owner: 'first' });
     await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(1));
-    const impatient = { leaseId: newLeaseId(), waitMs: 1_000, owner: 'impatient' };
-    const impatientWait = lock.acquire(impatient);
+    const elsewhere = lockAt(callAt(paced.url), 'outlasting');
+    const second = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'second' };
+    const secondWait = elsewhere.acquire(second);
     await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(2));
+    const impatient = { leaseId: newLeaseId(), waitMs: 3_000, owner: 'impatient' };
+    const impatientWait = lock.acquire(impatient);
+    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(3));
 
     await engine.stop();
     const beganAt = performance.now();
     for (const { what, answer } of everyOperation(call)) expectUnavailable(await answer, what);
     expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
+    expectUnavailable(await secondWait, 'a waiter that looks for itself');
     // The end of its wait could not be written down, so it is not told that it has left the queue.
     expectUnavailable(await impatientWait, 'a wait that ends meanwhile');
     const late = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'late' };
@@ -119,16 +139,19 @@ describe('an engine that goes away and comes back', () => {
     const { fence } = grant;
     const seen = (await lock.inspect()).body;
     expect(seen).toMatchObject({ state: 'held', fence, holders: [{ owner: 'holder', fence }] });
-    expect(seen.queue.map(({ owner }: { owner: string }) => owner)).toEqual(['first']);
+    expect(seen.queue.map(({ owner }: { owner: string }) => owner)).toEqual(['first', 'second']);
 
+    const secondAgain = elsewhere.acquire(second);
     expect((await lock.acquire(impatient)).body.code, 'repeated, it is told what became of it').toBe('wait-timeout');
     const lateWait = lock.acquire(late);
-    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(2));
+    await vi.waitFor(async () => expect((await lock.inspect()).body.queueDepth).toBe(3));
     expect((await lock.renew({ leaseId: holder })).body.fence).toBe(fence);
     expect((await lock.release(holder)).body).toEqual({ released: true, reason: 'ok' });
     expect((await firstWait).body).toMatchObject({ status: 'granted', leaseId: first, fence: fence + 1 });
     await lock.release(first);
-    expect((await lateWait).body).toMatchObject({ status: 'granted', leaseId: late.leaseId, fence: fence + 2 });
+    expect((await secondAgain).body).toMatchObject({ status: 'granted', leaseId: second.leaseId, fence: fence + 2 });
+    await lock.release(second.leaseId);
+    expect((await lateWait).body).toMatchObject({ status: 'granted', leaseId: late.leaseId, fence: fence + 3 });
   });
 });
 

@@ -38,7 +38,8 @@ export class AnswerPromises {
 
   answered(cause: Cause, call: Call, answer: Answer): void {
     this.#verdicts.count(`${cause.operation} ${answer.status}`);
-    if (answer.status === 500) this.#breach('answers', cause, answer, 'the service failed in a way that should not happen');
+    if (answer.status === 500)
+      this.#breach('answers', cause, answer, 'the service failed in a way that should not happen');
     if (cause.operation === 'createSession' && answer.status === 201) {
       this.#sessionOwners.set((answer.body as { sessionId: string }).sessionId, cause.client);
     }
@@ -64,7 +65,8 @@ export class AnswerPromises {
 
   /** Events are read by many. */
   checkEvents(name: string, events: readonly LockEvent[]): void {
-    if (JSON.stringify(events).search(secrets) >= 0) this.#verdicts.breach('secrets', `${name}: an event names a secret`, events);
+    if (JSON.stringify(events).search(secrets) >= 0)
+      this.#verdicts.breach('secrets', `${name}: an event names a secret`, events);
   }
 
   /** A grant that is told was really made, stood when it was asked for, and carries its own fence. */
@@ -83,7 +85,8 @@ export class AnswerPromises {
     const { grants } = answer.body as { grants: readonly { lock: string; fence: number }[] };
     const tenancies = grants.map(({ lock, fence }) => {
       const tenancy = this.#locks.tenancyOf(lock, cause.leaseId ?? '');
-      if (tenancy?.fence !== fence) this.#breach('all or nothing', cause, answer, `${lock} was never granted with fence ${fence}`);
+      if (tenancy?.fence !== fence)
+        this.#breach('all or nothing', cause, answer, `${lock} was never granted with fence ${fence}`);
       return tenancy;
     });
     if (grants.map(({ lock }) => lock).join() !== cause.names.join())

@@ -14,7 +14,6 @@ export interface Tenancy {
   readonly fence: number;
   readonly from: number;
   until: number | undefined;
-  revoked: boolean;
 }
 
 interface LockBook {
@@ -24,6 +23,7 @@ interface LockBook {
   /** At which ending a lease ended. */
   readonly endedAt: Map<string, number>;
   readonly tenancies: Map<string, Tenancy>;
+  readonly revoked: Set<number>;
 }
 
 const releasing = new Set(['releaseLock', 'releaseLocks', 'acquireLock', 'acquireLocks']);
@@ -54,13 +54,17 @@ export class LockPromises {
     return this.#books.get(name)?.tenancies.get(leaseId);
   }
 
+  /** Its holder is told late, by its next renewal. */
+  isRevoked(name: string, fence: number): boolean {
+    return this.#books.get(name)?.revoked.has(fence) ?? false;
+  }
+
   written(write: LockWrite): void {
-    const { name, before, after, cause } = write;
+    const { name, before, after } = write;
     this.#checkShape(write);
     for (const holder of before.holders) this.#checkHolder(write, holder);
     for (const [place, waiter] of before.queue.entries()) this.#checkWaiter(write, waiter, place);
-    for (const holder of after.holders)
-      if (!has(before.holders, holder)) this.#checkGrant(write, holder);
+    for (const holder of after.holders) if (!has(before.holders, holder)) this.#checkGrant(write, holder);
     for (const [place, waiter] of after.queue.entries())
       if (!has(before.queue, waiter)) this.#checkArrival(write, waiter, place);
     const book = this.#bookOf(name);
@@ -75,8 +79,10 @@ export class LockPromises {
     if (permitsHeld(after) > after.limit)
       this.#breach('exclusion', write, `${permitsHeld(after)} permits of ${after.limit} are held`);
     if (after.rev !== before.rev + 1) this.#breach('revision', write, `revision ${before.rev} became ${after.rev}`);
-    if (after.fence < before.fence) this.#breach('fences rise', write, `the fence fell from ${before.fence} to ${after.fence}`);
-    if (after.ended.length > lockLimits.endedRemembered) this.#breach('bounded', write, `${after.ended.length} endings are kept`);
+    if (after.fence < before.fence)
+      this.#breach('fences rise', write, `the fence fell from ${before.fence} to ${after.fence}`);
+    if (after.ended.length > lockLimits.endedRemembered)
+      this.#breach('bounded', write, `${after.ended.length} endings are kept`);
     const leases = [...after.holders, ...after.queue].map(({ leaseId }) => leaseId);
     if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
   }
@@ -89,15 +95,21 @@ export class LockPromises {
       const revoked = cause.operation === 'revokeLock' && cause.fence === holder.fence;
       const released = releasing.has(cause.operation) && cause.leaseId === holder.leaseId;
       if (!revoked && !released && !this.#isOver(holder, after))
-        this.#breach('only the holder', write, `${holder.leaseId} lost its lease to ${cause.operation} of ${cause.leaseId}`);
-      this.#end(name, holder.leaseId, revoked);
+        this.#breach(
+          'only the holder',
+          write,
+          `${holder.leaseId} lost its lease to ${cause.operation} of ${cause.leaseId}`,
+        );
+      if (revoked) this.#bookOf(name).revoked.add(holder.fence);
+      this.#end(name, holder.leaseId);
       return;
     }
     if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
       this.#breach('only the holder', write, `the grant of ${holder.leaseId} was changed`);
     if (later.expiresAt === holder.expiresAt) return;
     const byItself = renewing.has(cause.operation) && cause.leaseId === holder.leaseId;
-    if (!byItself) this.#breach('only the holder', write, `${holder.leaseId} was renewed by ${cause.operation} of ${cause.leaseId}`);
+    if (!byItself)
+      this.#breach('only the holder', write, `${holder.leaseId} was renewed by ${cause.operation} of ${cause.leaseId}`);
     if (holder.expiresAt === null || holder.expiresAt <= after.changedAt)
       this.#breach('only the holder', write, `${holder.leaseId} was renewed after its end`);
   }
@@ -129,8 +141,11 @@ export class LockPromises {
     // Who stayed away too long and asks again is a newcomer.
     if (!isThere && kept.queuedAt !== waiter.queuedAt) return;
     const aheadNow = after.queue.slice(0, later).filter((other) => has(before.queue, other));
-    const overtaken = aheadNow.find((other) => before.queue.findIndex(({ leaseId }) => leaseId === other.leaseId) > place);
-    if (overtaken !== undefined) this.#breach('first in, first out', write, `${overtaken.leaseId} passed ${waiter.leaseId}`);
+    const overtaken = aheadNow.find(
+      (other) => before.queue.findIndex(({ leaseId }) => leaseId === other.leaseId) > place,
+    );
+    if (overtaken !== undefined)
+      this.#breach('first in, first out', write, `${overtaken.leaseId} passed ${waiter.leaseId}`);
     if (kept.deadlineAt !== waiter.deadlineAt)
       this.#breach('bounded', write, `the deadline of ${waiter.leaseId} moved while it waited`);
   }
@@ -152,7 +167,7 @@ export class LockPromises {
       this.#breach('sessions', write, `${holder.leaseId} was granted under a session known to be over`);
     const many = cause.operation === 'acquireLocks' && cause.waitMs === 0 && own;
     if (many) this.#checkTogether(write);
-    book.tenancies.set(holder.leaseId, { fence: holder.fence, from: this.#now(), until: undefined, revoked: false });
+    book.tenancies.set(holder.leaseId, { fence: holder.fence, from: this.#now(), until: undefined });
   }
 
   #checkOrder(write: LockWrite, holder: Holder, place: number): void {
@@ -162,7 +177,8 @@ export class LockPromises {
       this.#breach('first in, first out', write, `${holder.leaseId} was granted though it was gone`);
     const ahead = waiter === undefined ? before.queue : before.queue.slice(0, place);
     const passed = ahead.find((other) => has(after.queue, other) && this.#isThere(other, after));
-    if (passed !== undefined) this.#breach('first in, first out', write, `${holder.leaseId} was served before ${passed.leaseId}`);
+    if (passed !== undefined)
+      this.#breach('first in, first out', write, `${holder.leaseId} was served before ${passed.leaseId}`);
   }
 
   /** A try for several takes all that it lacks in one step. */
@@ -173,7 +189,8 @@ export class LockPromises {
       return tenancy === undefined || (tenancy.until !== undefined && tenancy.until < this.#now());
     });
     const alone = lacking.find((name) => !together.includes(name));
-    if (alone !== undefined) this.#breach('all or nothing', write, `${cause.leaseId} took ${write.name} without ${alone}`);
+    if (alone !== undefined)
+      this.#breach('all or nothing', write, `${cause.leaseId} took ${write.name} without ${alone}`);
   }
 
   #checkArrival(write: LockWrite, waiter: Waiter, place: number): void {
@@ -182,7 +199,8 @@ export class LockPromises {
       this.#breach('only the holder', write, `${waiter.leaseId} was queued without asking`);
     if (after.queue.slice(place + 1).some((other) => has(before.queue, other)))
       this.#breach('first in, first out', write, `${waiter.leaseId} did not queue at the end`);
-    if (waiter.aliveUntil > waiter.deadlineAt) this.#breach('bounded', write, `${waiter.leaseId} counts as there beyond its deadline`);
+    if (waiter.aliveUntil > waiter.deadlineAt)
+      this.#breach('bounded', write, `${waiter.leaseId} counts as there beyond its deadline`);
     if (this.#endedLately(name, waiter.leaseId))
       this.#breach('one effect', write, `${waiter.leaseId} queued again after it had ended`);
   }
@@ -192,9 +210,9 @@ export class LockPromises {
     return waiter.aliveUntil > changedAt && session?.ended === undefined;
   }
 
-  #end(name: string, leaseId: string, revoked: boolean): void {
+  #end(name: string, leaseId: string): void {
     const tenancy = this.#bookOf(name).tenancies.get(leaseId);
-    if (tenancy !== undefined) Object.assign(tenancy, { until: this.#now(), revoked });
+    if (tenancy !== undefined) tenancy.until = this.#now();
     this.#note(name, leaseId);
   }
 
@@ -219,7 +237,13 @@ export class LockPromises {
   }
 
   #bookOf(name: string): LockBook {
-    const book = this.#books.get(name) ?? { highestFence: 0, endings: 0, endedAt: new Map(), tenancies: new Map() };
+    const book = this.#books.get(name) ?? {
+      highestFence: 0,
+      endings: 0,
+      endedAt: new Map(),
+      tenancies: new Map(),
+      revoked: new Set(),
+    };
     this.#books.set(name, book);
     return book;
   }

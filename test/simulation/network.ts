@@ -69,17 +69,29 @@ export class Network {
     };
     time.after(delayMs, () => {
       if (breaks(conditions.requestLost)) return;
-      this.#arrive(client, call, signal, (answer) => {
-        if (breaks(conditions.answerLost)) return;
-        time.after(this.#legMs(), () => {
-          told(answer);
-          ends.answer(answer);
-        });
-      }, ends.broken);
+      this.#arrive(
+        client,
+        call,
+        signal,
+        (answer) => {
+          if (breaks(conditions.answerLost)) return;
+          time.after(this.#legMs(), () => {
+            told(answer);
+            ends.answer(answer);
+          });
+        },
+        ends.broken,
+      );
     });
   }
 
-  #arrive(client: Process, call: Call, signal: AbortSignal, answered: (answer: Answer) => void, broken: () => void): void {
+  #arrive(
+    client: Process,
+    call: Call,
+    signal: AbortSignal,
+    answered: (answer: Answer) => void,
+    broken: () => void,
+  ): void {
     const { time, chance, hosts, watcher } = this.#parts;
     const running = hosts().filter(({ process }) => process.isAlive);
     if (running.length === 0) {

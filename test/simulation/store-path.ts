@@ -60,7 +60,11 @@ export class StorePath {
     };
     this.records = {
       read: (key) => this.#read(() => records.read(key)),
-      attempt: (key, command, now) => this.#write(() => records.attempt(key, command, now), (again) => again),
+      attempt: (key, command, now) =>
+        this.#write(
+          () => records.attempt(key, command, now),
+          (again) => again,
+        ),
     };
   }
 
@@ -76,7 +80,11 @@ export class StorePath {
   /** There, do it, and back. The host may be gone at any of these points; the store does not care. */
   #send<T>(
     work: () => Promise<T>,
-    { lost, again, seen }: { lost: () => Error; again?: ((second: T) => T) | undefined; seen: (found: T, cause: Cause) => void },
+    {
+      lost,
+      again,
+      seen,
+    }: { lost: () => Error; again?: ((second: T) => T) | undefined; seen: (found: T, cause: Cause) => void },
   ): Promise<T> {
     const { time, chance, process, table, conditions, weather } = this.#way;
     const cause = causeNow(process.name, time.now);

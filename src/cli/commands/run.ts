@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { LeaseLostError, type LostReason } from '../../client/index.ts';
 import type { Command, Flag, Invocation } from '../command.ts';
 import type { Connection } from '../connection.ts';
@@ -10,6 +11,9 @@ import { lockFlags, readLockOptions } from './lease-flags.ts';
 
 /** Enough to write a buffer out and close a connection, and well under the ten seconds that container platforms give. */
 const graceMsDefault = 5_000;
+
+/** How long a release is waited for when the lock is lost anyway. */
+const lateReleaseMs = 1_000;
 
 export const commandFlags: readonly Flag[] = [
   {
@@ -93,10 +97,15 @@ export async function runUnderLease(
 
 /** A command that succeeded after its lease had ended may have run beside another's: that is no success. */
 async function judge(outcome: Outcome, lock: Lease['lock'], { terminal }: Invocation): Promise<Outcome> {
+  if (outcome.kind === 'lost') {
+    // What may be left of the lease ends by itself soon, and the service is likely not to answer.
+    await Promise.race([lock.release().catch(() => undefined), setTimeout(lateReleaseMs, undefined, { ref: false })]);
+    return outcome;
+  }
   const lostBefore = lock.signal.aborted;
   try {
     const { released, reason } = await lock.release();
-    if (outcome.kind === 'lost' || (!lostBefore && (released || reason === 'already_released'))) return outcome;
+    if (!lostBefore && (released || reason === 'already_released')) return outcome;
     const message = `The lease on ${lock.name} had ended before the command did.`;
     terminal.error(message);
     return outcome.exitCode === 0

@@ -305,7 +305,7 @@ describe('a parked waiter', () => {
         await held.release();
       }
       if (event.type === 'granted' && 'leaseId' in event) {
-        await using lock = await locks.adopt(event as unknown as { lock: string; leaseId: string });
+        await using lock = await locks.adopt(event);
         expect(lock.fence).toBeGreaterThan(held.fence);
         break;
       }

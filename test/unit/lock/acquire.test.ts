@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { everyPermit } from '../../../src/lock/permits.ts';
 import type { Waiter } from '../../../src/lock/state.ts';
+import { weightOf } from '../../../src/lock/weight.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
-const { graceMs, queueLengthMax, queueLengthPlain, itemBytesMax } = lockLimits;
+const { graceMs, queueLengthMax, queueBytesMax } = lockLimits;
 const waiting = { waitMs: 60_000 };
 
 describe('acquire', () => {
@@ -236,23 +237,24 @@ describe('acquire', () => {
       expect(lock.unchanged).toBe(true);
     });
 
-    it('is refused where the item would outgrow the store, however few wait', () => {
+    it('is refused where the queue would weigh too much, however few wait', () => {
       const heavy = { metadata: { note: 'x'.repeat(1_000) }, owner: 'é'.repeat(128) };
-      const lock = crowded(Math.ceil(itemBytesMax / 1_400), heavy);
-      expect(lock.state.queue.length).toBeLessThan(queueLengthMax);
-      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+      const few = Math.ceil(queueBytesMax / weightOf(waiterOf(1_000, heavy)));
+      expect(few).toBeLessThan(queueLengthMax);
+      expect(crowded(few, heavy).tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+      expect(crowded(few - 2, heavy).tell(acquireOf(dave, waiting)).kind).toBe('waiting');
     });
 
-    it('drops the absent to make room, once the queue is long', () => {
+    it('drops the absent to make room, once the queue is full', () => {
       const lock = crowded(queueLengthMax, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toEqual([dave]);
     });
 
-    it('only appends while the queue is short, so that arrivals never conflict', () => {
-      const lock = crowded(queueLengthPlain - 1, { aliveUntil: startOfTime });
+    it('only appends while there is room, so that arrivals never conflict', () => {
+      const lock = crowded(queueLengthMax - 1, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
-      expect(lock.queue).toHaveLength(queueLengthPlain);
+      expect(lock.queue).toHaveLength(queueLengthMax);
     });
   });
 });

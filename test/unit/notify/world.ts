@@ -71,6 +71,10 @@ class StreamedLockStore extends MemoryLockStore {
     return this.#shown(args[0], await this.read(args[0]), await super.swap(...args));
   }
 
+  override async attend(...args: Parameters<MemoryLockStore['attend']>): Promise<Written> {
+    return this.#shown(args[0], await this.read(args[0]), await super.attend(...args));
+  }
+
   #shown(key: LockKey, before: LockState, written: Written): Written {
     if (written.applied) this.records.push(this.#recordOf(key, before, written.state));
     return written;

@@ -10,7 +10,7 @@ import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob } from '../lock/story.ts';
 import { key } from './world.ts';
 
-type Writes = Partial<Pick<LockStore, 'attempt' | 'swap' | 'enqueue'>>;
+type Writes = Partial<Pick<LockStore, 'attempt' | 'swap'>>;
 
 /** A service on a store in memory, some of whose writes go otherwise. */
 function world(writes: (memory: MemoryLockStore) => Writes = () => ({})) {
@@ -67,6 +67,22 @@ describe('apply', () => {
       },
     }));
     expect((await apply(context, key, acquireOf(alice))).answer).toEqual({ kind: 'held' });
+  });
+
+  it('appends a waiter that arrives and attends one that returns, so that a crowd does not fight over the revision', async () => {
+    let swaps = 0;
+    const { context } = world((memory) => ({
+      swap: (lock, next) => {
+        swaps += 1;
+        return memory.swap(lock, next);
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    expect(swaps).toBe(1);
+    const waiting = acquireOf(bob, { waitMs: 60_000 });
+    expect((await apply(context, key, waiting)).answer).toMatchObject({ kind: 'waiting', position: 1 });
+    expect((await apply(context, key, waiting)).answer).toMatchObject({ kind: 'waiting', position: 1 });
+    expect(swaps).toBe(1);
   });
 
   it('answers a release whose first try was lost on its way as that try would have been', async () => {

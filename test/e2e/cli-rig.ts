@@ -1,0 +1,147 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, vi } from 'vitest';
+import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
+
+export const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** The quickest engine that is here. */
+const engine = findDynoxide() === undefined ? 'auto' : 'dynoxide';
+
+/** The environment of a user who has set nothing. */
+const { FORCE_COLOR: _, NO_COLOR: __, HOLDFAST_TOKEN: ___, ...plainEnv } = process.env;
+
+const started: ChildProcess[] = [];
+
+export interface RunningService {
+  readonly url: string;
+  readonly process: ChildProcess;
+}
+
+/** The service as a process of its own, which a test may kill. */
+export async function startServing(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<RunningService> {
+  const serving = spawn(process.execPath, [program, 'serve', '--engine', engine, ...flags], {
+    env: { ...plainEnv, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  started.push(serving);
+  let said = '';
+  serving.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const ended = once(serving, 'exit').then(() => {
+    throw new Error(`The service ended while starting: ${said}`);
+  });
+  const [line] = await Promise.race([once(createInterface(serving.stdout), 'line'), ended]);
+  ended.catch(() => undefined);
+  serving.stdout.resume();
+  return { url: /http:\S+/.exec(line)?.[0] ?? '', process: serving };
+}
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** The output as JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a JSON answer holds is what the test checks.
+  readonly json: any;
+}
+
+/** A program that runs: what it has said so far, and how it ends. */
+export class Started {
+  readonly process: ChildProcess;
+  readonly finished: Promise<Finished>;
+  stdout = '';
+  stderr = '';
+
+  constructor(file: string, args: readonly string[], env: NodeJS.ProcessEnv) {
+    const child = spawn(file, args, { env: { ...plainEnv, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+    started.push(child);
+    this.process = child;
+    child.stdin.on('error', () => {});
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.finished = once(child, 'close').then(([code]) => {
+      const { stdout, stderr } = this;
+      return {
+        code,
+        stdout,
+        stderr,
+        get json() {
+          return JSON.parse(stdout);
+        },
+      };
+    });
+  }
+
+  get pid(): number {
+    return this.process.pid as number;
+  }
+
+  type(text: string): void {
+    this.process.stdin?.write(text);
+  }
+
+  endInput(): void {
+    this.process.stdin?.end();
+  }
+
+  /** Resolves with what the pattern found in the output. */
+  said(pattern: RegExp, from: 'stdout' | 'stderr' = 'stdout'): Promise<string[]> {
+    return vi.waitFor(
+      () => {
+        expect(this[from], `${this.stdout}\n${this.stderr}`).toMatch(pattern);
+        return [...(pattern.exec(this[from]) ?? [])];
+      },
+      { timeout: 20_000, interval: 20 },
+    );
+  }
+}
+
+/** Speaks to one service. */
+export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
+  const env = { HOLDFAST_URL: url, HOLDFAST_NAMESPACE: 'test', ...more };
+  const start = (...args: string[]) => new Started(process.execPath, [program, ...args], env);
+  return {
+    env,
+    start,
+    /** Runs to the end with no input. */
+    run: (...args: string[]): Promise<Finished> => {
+      const running = start(...args);
+      running.endInput();
+      return running.finished;
+    },
+  };
+}
+
+export type Cli = ReturnType<typeof cliOf>;
+
+/** `ps` shows a process that has ended but was not yet collected as Z; it can do nothing any more. */
+export function isRunning(pid: number): boolean {
+  try {
+    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
+  } catch {
+    return false;
+  }
+}
+
+export const waitUntilGone = (pid: number): Promise<void> =>
+  vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 15_000, interval: 20 });
+
+/** Ends by its id whatever a test has left. */
+export async function endStarted(): Promise<void> {
+  const running = started.splice(0).filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+  await Promise.all(
+    running.map((child) => {
+      const exit = once(child, 'exit');
+      child.kill('SIGCONT');
+      child.kill('SIGTERM');
+      return exit;
+    }),
+  );
+}

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { freePort } from '../../src/local/engine/endpoint.ts';
+import {
+  type Cli,
+  cliOf,
+  endStarted,
+  isRunning,
+  program,
+  type Started,
+  startServing,
+  waitUntilGone,
+} from './cli-rig.ts';
+
+let cli: Cli;
+
+beforeAll(async () => {
+  cli = cliOf((await startServing(['--memory', '--port', '0'])).url);
+}, 60_000);
+
+afterAll(endStarted);
+
+/** A command that tells its pid, heeds nothing but what it is told to heed, and otherwise lasts. */
+const lasting = (traps = '') => ['sh', '-c', `${traps} echo pid $$; while :; do sleep 0.05; done`];
+
+async function pidOf(running: Started): Promise<number> {
+  const [, pid] = await running.said(/pid (\d+)/);
+  return Number(pid);
+}
+
+const parentOf = (pid: number) => Number(execFileSync('ps', ['-o', 'ppid=', '-p', String(pid)], { encoding: 'utf8' }));
+
+const stateOf = async (lock: string) => (await cli.run('inspect', lock, '--json')).json;
+
+describe('run', () => {
+  it('passes input, output and the exit code through untouched, and tells the command what it holds', async () => {
+    const script = 'cat; echo "$HOLDFAST_LOCK $HOLDFAST_FENCE $HOLDFAST_LEASE_ID"; echo problem >&2; exit 23';
+    const running = cli.start('run', 'job', '--', 'sh', '-c', script);
+    running.type('first\nsecond');
+    running.endInput();
+    const { code, stdout, stderr } = await running.finished;
+    expect(stdout).toMatch(/^first\nsecondjob \d{13,} [\w-]{16,}\n$/);
+    expect(stderr).toBe('problem\n');
+    expect(code).toBe(23);
+    expect(await stateOf('job')).toMatchObject({ state: 'free' });
+  });
+
+  it('lets the command speak to the service about its own lease', async () => {
+    const again = `"${process.execPath}" "$0" renew own --lease 10m --json`;
+    const { code, json } = await cli.run('run', 'own', '--', 'sh', '-c', again, program);
+    expect(code).toBe(0);
+    expect(json.remainingMs).toBeGreaterThan(500_000);
+  });
+
+  it.each([
+    ['KILL', 137],
+    ['TERM', 143],
+  ])('exits with 128 and the number when SIG%s ends the command, and releases at once', async (signal, expected) => {
+    const { code } = await cli.run('run', 'shot', '--lease', '10m', '--', 'sh', '-c', `kill -${signal} $$`);
+    expect(code).toBe(expected);
+    expect(await stateOf('shot')).toMatchObject({ state: 'free' });
+  });
+
+  it('ends what a killed command leaves behind in its process group', async () => {
+    const running = cli.start('run', 'family', '--', 'sh', '-c', 'sleep 60 & echo pid $!; wait');
+    const orphan = await pidOf(running);
+    process.kill(parentOf(orphan), 'SIGKILL');
+    expect((await running.finished).code).toBe(137);
+    expect(isRunning(orphan)).toBe(false);
+  });
+
+  it('passes signals on', async () => {
+    const names = ['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'WINCH'];
+    const traps = names.map((name) => `trap 'echo got ${name}' ${name};`).join(' ');
+    const running = cli.start('run', 'signals', '--', ...lasting(`${traps} trap 'exit 42' TERM;`));
+    await pidOf(running);
+    for (const name of names) {
+      running.process.kill(`SIG${name}` as NodeJS.Signals);
+      await running.said(new RegExp(`got ${name}`));
+    }
+    running.process.kill('SIGTERM');
+    expect((await running.finished).code).toBe(42);
+    expect(await stateOf('signals')).toMatchObject({ state: 'free' });
+  });
+
+  it('keeps the lock for longer than its lease', async () => {
+    const running = cli.start('run', 'long', '--lease', '1s', '--', 'sh', '-c', 'echo pid $$; cat');
+    await pidOf(running);
+    const { fence } = await stateOf('long');
+    // Another can only get it after its end, which it does not reach.
+    const other = await cli.run('run', 'long', '--wait', '2s', '--', 'true');
+    expect(other.code).toBe(75);
+    running.endInput();
+    expect((await running.finished).code).toBe(0);
+    expect(await stateOf('long')).toMatchObject({ state: 'free', fence });
+  });
+
+  it('refuses with 75 and names the holder, without running the command', async () => {
+    await cli.run('acquire', 'taken', '--owner', 'alice');
+    const refused = await cli.run('run', 'taken', '--', 'echo', 'ran');
+    expect(refused).toMatchObject({ code: 75, stdout: '', stderr: expect.stringContaining('held by alice') });
+    const waited = await cli.run('run', 'taken', '--wait', '100ms', '--json', '--', 'echo', 'ran');
+    expect(waited).toMatchObject({ code: 75, stdout: '' });
+    expect(JSON.parse(waited.stderr).error).toMatchObject({ code: 'wait-timeout', exitCode: 75 });
+  });
+
+  it('leaves the queue when it is interrupted while waiting', async () => {
+    await cli.run('acquire', 'busy');
+    const waiting = cli.start('run', 'busy', '--wait', '1m', '--', 'echo', 'ran');
+    await vi.waitFor(async () => expect((await stateOf('busy')).queueDepth).toBe(1), { timeout: 20_000 });
+    waiting.process.kill('SIGINT');
+    expect(await waiting.finished).toMatchObject({ code: 130, stdout: '' });
+    expect(await stateOf('busy')).toMatchObject({ queueDepth: 0 });
+  });
+
+  it('says as a shell does that a command is not there or can not be run, and releases', async () => {
+    expect(await cli.run('run', 'none', '--', 'no-such-command')).toMatchObject({ code: 127 });
+    expect(await cli.run('run', 'none', '--', '/dev/null')).toMatchObject({ code: 126 });
+    expect(await stateOf('none')).toMatchObject({ state: 'free' });
+  });
+
+  it('admits as many as a semaphore has permits, and readers together', async () => {
+    for (const flags of [['--limit', '2'], ['--shared']]) {
+      const lock = `many${flags.length}`;
+      const first = cli.start('run', lock, ...flags, '--', 'sh', '-c', 'echo pid $$; cat');
+      await pidOf(first);
+      expect(await cli.run('run', lock, ...flags, '--', 'echo', 'both')).toMatchObject({ code: 0, stdout: 'both\n' });
+      first.endInput();
+      await first.finished;
+    }
+  });
+});
+
+describe('run, when the lock is lost', () => {
+  it('asks the command to end when the lease is revoked, and exits with 76', async () => {
+    const running = cli.start(
+      'run',
+      'revoked',
+      '--lease',
+      '2s',
+      '--',
+      ...lasting("trap 'echo cleaning up; exit 0' TERM;"),
+    );
+    await pidOf(running);
+    const { fence } = await stateOf('revoked');
+    await cli.run('revoke', 'revoked', '--fence', String(fence), '--reason', 'test');
+    // The loss is noticed at the next renewal.
+    expect(await running.finished).toMatchObject({
+      code: 76,
+      stdout: expect.stringContaining('cleaning up'),
+      stderr: expect.stringContaining('Ending the command'),
+    });
+  }, 30_000);
+
+  it('kills a command that does not end within the grace', async () => {
+    const running = cli.start(
+      'run',
+      'stubborn',
+      '--lease',
+      '2s',
+      '--grace',
+      '200ms',
+      '--',
+      ...lasting("trap '' TERM;"),
+    );
+    const pid = await pidOf(running);
+    const { fence } = await stateOf('stubborn');
+    await cli.run('revoke', 'stubborn', '--fence', String(fence), '--reason', 'test');
+    expect((await running.finished).code).toBe(76);
+    expect(isRunning(pid)).toBe(false);
+  });
+
+  it('ends the command when it is itself killed with -9', async () => {
+    const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM;"));
+    const pid = await pidOf(running);
+    running.process.kill('SIGKILL');
+    await waitUntilGone(pid);
+  });
+
+  it('ends the command before the lease does when it is itself stopped', async () => {
+    const running = cli.start('run', 'frozen', '--lease', '2s', '--', ...lasting());
+    const pid = await pidOf(running);
+    const stoppedAt = performance.now();
+    running.process.kill('SIGSTOP');
+    await waitUntilGone(pid);
+    // The lease was renewed before the stop at the latest; a look at the processes takes its time.
+    expect(performance.now() - stoppedAt).toBeLessThan(2_100);
+    running.process.kill('SIGCONT');
+    expect((await running.finished).code).toBe(143);
+  });
+});
+
+describe('run, when the service is killed with -9', () => {
+  let folder: string;
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+
+  it('goes on renewing when it is back in time', async () => {
+    const flags = ['--data', folder, '--port', String(await freePort())];
+    const first = await startServing(flags);
+    const theirs = cliOf(first.url);
+    const running = theirs.start('run', 'steady', '--lease', '15s', '--', 'sh', '-c', 'echo pid $$; cat');
+    await pidOf(running);
+    const exit = once(first.process, 'exit');
+    first.process.kill('SIGKILL');
+    await exit;
+    await startServing(flags);
+    const left = async () => (await theirs.run('inspect', 'steady', '--json')).json.holders[0]?.remainingMs;
+    const before = await left();
+    await vi.waitFor(async () => expect(await left()).toBeGreaterThan(before), { timeout: 20_000, interval: 200 });
+    running.endInput();
+    expect(await running.finished).toMatchObject({ code: 0, stderr: '' });
+  }, 60_000);
+
+  it('ends the command before its lease ends when it stays away, and exits with 76', async () => {
+    const serving = await startServing(['--memory', '--port', '0']);
+    const running = cliOf(serving.url).start('run', 'alone', '--lease', '3s', '--', ...lasting("trap '' TERM;"));
+    const pid = await pidOf(running);
+    const killedAt = performance.now();
+    serving.process.kill('SIGKILL');
+    await waitUntilGone(pid);
+    expect(performance.now() - killedAt).toBeLessThan(3_000);
+    expect(await running.finished).toMatchObject({ code: 76, stderr: expect.stringContaining('could not be renewed') });
+  }, 60_000);
+
+  it('exits with 69 where no service is', async () => {
+    const nobody = cliOf(`http://127.0.0.1:${await freePort()}`);
+    const { code, stderr } = await nobody.run('inspect', 'x');
+    expect(code).toBe(69);
+    expect(stderr).toContain('ECONNREFUSED');
+  });
+});
+
+describe('elect', () => {
+  it('runs the command while leading, ends it on loss, and stands again', async () => {
+    const stand = (owner: string) =>
+      cli.start(
+        'elect',
+        'chief',
+        '--lease',
+        '2s',
+        '--owner',
+        owner,
+        '--',
+        'sh',
+        '-c',
+        'echo epoch $HOLDFAST_FENCE; exec cat',
+      );
+    const a = stand('a');
+    const [, first] = await a.said(/epoch (\d+)/);
+    const b = stand('b');
+    await vi.waitFor(async () => expect((await stateOf('chief')).queueDepth).toBe(1), { timeout: 20_000 });
+
+    await cli.run('revoke', 'chief', '--fence', String(first), '--reason', 'test');
+    const [, second] = await b.said(/epoch (\d+)/);
+    expect(Number(second)).toBeGreaterThan(Number(first));
+    await a.said(/standing again/, 'stderr');
+
+    // B's command ends by itself, and with it B's candidacy.
+    b.endInput();
+    expect((await b.finished).code).toBe(0);
+    const [, , third] = await a.said(/epoch (\d+)\nepoch (\d+)/);
+    expect(Number(third)).toBeGreaterThan(Number(second));
+    a.process.kill('SIGTERM');
+    expect((await a.finished).code).toBe(143);
+  }, 60_000);
+});

@@ -1,0 +1,93 @@
+import type { Answer, Call } from '../../src/client/transport.ts';
+import { checkByKey, describeVerdict, type Operation } from '../support/linearizability.ts';
+import {
+  type LockInput,
+  type LockOutput,
+  mutexSpecification,
+  type RecordInput,
+  type RecordOutput,
+  recordSpecification,
+} from '../support/lock-histories.ts';
+import { plainLocks, recordKeys } from './traffic.ts';
+import type { Verdicts } from './verdicts.ts';
+
+type Mutable<Input, Output> = { -readonly [K in keyof Operation<Input, Output>]: Operation<Input, Output>[K] };
+
+/** Every copy of every request about a plain lock or a record, with the answer that came back, if one did. */
+export class Histories {
+  readonly #now: () => number;
+  readonly #locks = new Map<string, Mutable<LockInput, LockOutput>[]>();
+  readonly #records = new Map<string, Mutable<RecordInput, RecordOutput>[]>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  sent(client: string, call: Call): (answer: Answer) => void {
+    const { name = '', key = '' } = call.parameters;
+    if (plainLocks.includes(name)) return this.#open(this.#locks, name, client, lockInput(call), lockOutput);
+    if (recordKeys.includes(key)) return this.#open(this.#records, key, client, recordInput(call), recordOutput);
+    return () => {};
+  }
+
+  check(verdicts: Verdicts, skewMs: number): void {
+    const report = <Input, Output>({ violated, undecided }: ReturnType<typeof checkByKey<unknown, Input, Output>>) => {
+      for (const [key, verdict] of violated) verdicts.breach('linearizable', describeVerdict(key, verdict));
+      verdicts.count('histories undecided', undecided.length);
+    };
+    report(checkByKey(mutexSpecification(skewMs), this.#locks));
+    report(checkByKey(recordSpecification, this.#records));
+    for (const history of [...this.#locks.values(), ...this.#records.values()])
+      verdicts.count('operations checked', history.length);
+  }
+
+  #open<Input, Output>(
+    histories: Map<string, Mutable<Input, Output>[]>,
+    key: string,
+    process: string,
+    input: Input | undefined,
+    outputOf: (call: Input, answer: Answer) => Output | undefined,
+  ): (answer: Answer) => void {
+    if (input === undefined) return () => {};
+    const operation: Mutable<Input, Output> = { process, input, calledAt: this.#now() };
+    histories.set(key, [...(histories.get(key) ?? []), operation]);
+    return (answer) => {
+      const output = outputOf(input, answer);
+      if (output !== undefined) operation.answer = { output, returnedAt: this.#now() };
+    };
+  }
+}
+
+function lockInput({ operation, body }: Call): LockInput | undefined {
+  const { leaseId = '', leaseMs = 30_000 } = (body ?? {}) as { leaseId?: string; leaseMs?: number };
+  if (operation === 'acquireLock') return { kind: 'acquire', leaseId, leaseMs };
+  if (operation === 'renewLock') return { kind: 'renew', leaseId, leaseMs };
+  return operation === 'releaseLock' ? { kind: 'release', leaseId } : undefined;
+}
+
+/** Undefined where the answer leaves it open: a 202 may still be granted, a 503 may have been done. */
+function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput | undefined {
+  if (status === 202 || status >= 500 || status === 429) return undefined;
+  const { fence, reason } = body as { fence: number; reason?: string };
+  if (kind !== 'release') return status === 200 ? { kind: 'granted', fence } : { kind: 'refused' };
+  return status === 200 ? { kind: 'released', first: reason === 'ok' } : { kind: 'lost' };
+}
+
+function recordInput({ operation, body, headers = {} }: Call): RecordInput | undefined {
+  if (operation === 'getRecord') return { kind: 'get' };
+  const { 'if-match': match, 'fence-token': token, 'write-id': writeId = '' } = headers;
+  const fence = token === undefined ? undefined : Number(token);
+  const expects = match === undefined ? 'absent' : match === '*' ? 'present' : Number(match.replaceAll('"', ''));
+  if (operation === 'putRecord')
+    return { kind: 'put', value: JSON.stringify((body as { value: unknown }).value), expects, fence, writeId };
+  return expects === 'absent' ? undefined : { kind: 'delete', expects, fence, writeId };
+}
+
+function recordOutput(_input: RecordInput, { status, body }: Answer): RecordOutput | undefined {
+  const { value, version } = (body ?? {}) as { value?: unknown; version: number };
+  if (status === 404) return { kind: 'none' };
+  if (status === 412) return { kind: 'mismatch' };
+  if (status === 409 || status === 428) return { kind: 'stale' };
+  if (status >= 429) return undefined;
+  return value === undefined ? { kind: 'written', version } : { kind: 'found', value: JSON.stringify(value), version };
+}

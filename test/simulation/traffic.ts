@@ -1,0 +1,199 @@
+import { HoldfastError } from '../../src/client/errors.ts';
+import type { HeldLock, HeldLocks } from '../../src/client/held-lock.ts';
+import type { LockScope } from '../../src/client/lock-scope.ts';
+import type { Session } from '../../src/client/session.ts';
+import { demandOf } from '../../src/lock/permits.ts';
+import type { Beliefs, Resource } from './beliefs.ts';
+import type { Chance } from './chance.ts';
+import type { Client } from './client.ts';
+import type { TrueTime } from './clock.ts';
+import type { Verdicts } from './verdicts.ts';
+
+interface Kind {
+  readonly limit?: number;
+  readonly permits?: number;
+  readonly mode?: 'shared' | 'exclusive';
+}
+
+/** Few names, so that clients meet. `plain` is only ever taken by itself: its history is checked for linearizability. */
+export const plainLocks = ['plain1', 'plain2'];
+const mutexes = ['mutex1', 'mutex2', 'mutex3'];
+export const recordKeys = ['record1', 'record2'];
+
+/** An acquire ends by its wait, the patience for one request with its poll, the renewal that confirms it, and a store that drags. */
+const acquireSlackMs = 120_000;
+
+export interface TrafficParts {
+  readonly time: TrueTime;
+  readonly chance: Chance;
+  readonly verdicts: Verdicts;
+  readonly beliefs: Beliefs;
+  readonly resources: ReadonlyMap<string, Resource>;
+  /** No more new work. */
+  readonly isOver: () => boolean;
+}
+
+/** What one client does, over and over: takes locks in every way that there is, works under them, and gives them back, or doesn't. */
+export class Traffic {
+  readonly #client: Client;
+  readonly #parts: TrafficParts;
+  readonly #chance: Chance;
+  /** What it is doing now and since when, for the report of a wait that never ended. */
+  doing = 'nothing';
+  done = false;
+
+  constructor(client: Client, parts: TrafficParts) {
+    this.#client = client;
+    this.#parts = parts;
+    this.#chance = parts.chance;
+  }
+
+  async run(): Promise<void> {
+    const { isOver, verdicts } = this.#parts;
+    while (!isOver()) {
+      await this.#client.idle(this.#chance.longTailed(300, 5_000));
+      const [name, act] = this.#chance.pick(this.#acts);
+      this.doing = `${name} since ${this.#parts.time.now}`;
+      try {
+        await act();
+        verdicts.count(`done ${name}`);
+      } catch (error) {
+        if (!(error instanceof HoldfastError)) throw error;
+        verdicts.count(`met ${error.code}`);
+      }
+    }
+    this.doing = 'nothing';
+    this.done = true;
+  }
+
+  readonly #acts: readonly [string, () => Promise<unknown>][] = [
+    ['lock', () => this.#lock(this.#client.locks, this.#chance.pick(plainLocks))],
+    ['lock', () => this.#lock(this.#client.locks, this.#chance.pick(plainLocks))],
+    ['lock', () => this.#lock(this.#client.locks, this.#chance.pick(mutexes))],
+    ['lock', () => this.#lock(this.#client.locks, this.#chance.pick(mutexes))],
+    [
+      'read-write',
+      () => this.#lock(this.#client.locks, 'shelf1', { mode: this.#chance.happens(0.7) ? 'shared' : 'exclusive' }),
+    ],
+    ['semaphore', () => this.#lock(this.#client.locks, 'pool1', { limit: 3, permits: this.#chance.between(1, 3) })],
+    ['several', () => this.#several(this.#client.locks)],
+    ['session', () => this.#session()],
+    ['record', () => this.#record()],
+    ['record', () => this.#record()],
+    ['look', () => this.#look()],
+    ['revoke', () => this.#revoke()],
+  ];
+
+  async #lock(scope: LockScope, name: string, kind: Kind = {}): Promise<void> {
+    const chance = this.#chance;
+    const waitMs = chance.pick([0, 500, 3_000, 12_000]);
+    const options = {
+      ...kind,
+      waitMs,
+      autoRenew: chance.happens(0.7),
+      ...(scope === this.#client.locks ? { leaseMs: chance.pick([1_000, 2_000, 5_000]) } : {}),
+      ...(chance.happens(0.2) ? { lockDelayMs: 500 } : {}),
+      ...(waitMs === 0 && chance.happens(0.3) ? { tier: 'efficiency' as const } : {}),
+    };
+    const held = await this.#within(waitMs, name, scope.acquire(name, options));
+    const demand = demandOf(kind);
+    await this.#work([held], [{ name, ...demand, fence: held.fence }]);
+  }
+
+  async #several(scope: LockScope): Promise<void> {
+    const chance = this.#chance;
+    const names = [...new Set(Array.from({ length: chance.between(2, 3) }, () => chance.pick(mutexes)))];
+    const waitMs = chance.pick([0, 0, 2_000, 10_000]);
+    const leaseMs = scope === this.#client.locks ? { leaseMs: chance.pick([1_000, 5_000]) } : {};
+    const held = await this.#within(waitMs, names.join(), scope.acquireAll(names, { waitMs, ...leaseMs }));
+    const claims = names.map((name) => ({ name, ...demandOf({}), fence: held.fence(name) }));
+    await this.#work([held], claims);
+  }
+
+  async #session(): Promise<void> {
+    const chance = this.#chance;
+    const session: Session = await this.#client.locks.session({ ttlMs: chance.pick([1_500, 4_000]) });
+    for (let turns = chance.between(1, 3); turns > 0; turns--) {
+      try {
+        await (chance.happens(0.3) ? this.#several(session) : this.#lock(session, chance.pick(mutexes)));
+      } catch (error) {
+        if (!(error instanceof HoldfastError)) throw error;
+        this.#parts.verdicts.count(`met ${error.code} under a session`);
+      }
+    }
+    if (chance.happens(0.8)) await session.end();
+  }
+
+  /** Every wait ends: at its deadline, and a bounded time later at the latest, however bad the weather. */
+  async #within<H>(waitMs: number, name: string, acquiring: Promise<H>): Promise<H> {
+    const { time, verdicts } = this.#parts;
+    const { process } = this.#client;
+    const [from, pausedMs] = [time.now, process.pausedMs];
+    try {
+      return await acquiring;
+    } finally {
+      const tookMs = time.now - from - (process.pausedMs - pausedMs);
+      if (tookMs > waitMs + acquireSlackMs)
+        verdicts.breach('bounded', `${process.name} waited ${tookMs} ms for ${name}, not ${waitMs}`);
+    }
+  }
+
+  /** Reads and writes what the locks protect, sometimes for too long, sometimes without looking; then gives them back, or forgets to. */
+  async #work(
+    held: readonly (HeldLock | HeldLocks)[],
+    claims: readonly { name: string; permits: number; limit: number; fence: number }[],
+  ): Promise<void> {
+    const chance = this.#chance;
+    const { beliefs, resources } = this.#parts;
+    const { process } = this.#client;
+    const isHeld = () => held.every((each) => each.isHeld());
+    const ends = claims.map((claim) => beliefs.begin({ ...claim, process, isHeld }));
+    const careful = chance.happens(0.5);
+    try {
+      for (let steps = chance.between(1, 3); steps > 0 && isHeld(); steps--) {
+        for (const { name, fence } of claims) {
+          const resource = resources.get(name);
+          const seen = resource?.read(fence);
+          await this.#client.idle(chance.longTailed(150, 4_000));
+          beliefs.check(name);
+          if (seen !== undefined && (!careful || isHeld())) resource?.write(fence, seen);
+        }
+        if (chance.happens(0.2)) for (const each of held) await each.renew();
+      }
+    } finally {
+      const forgets = chance.happens(0.1);
+      // Who forgets to release stops believing when its lease runs out.
+      if (!forgets) for (const each of held) await each.release();
+      if (!forgets) for (const end of ends) end();
+    }
+  }
+
+  async #record(): Promise<void> {
+    const chance = this.#chance;
+    const record = this.#client.locks.record<number>(chance.pick(recordKeys));
+    if (chance.happens(0.1)) {
+      const found = await record.get();
+      if (found !== undefined) await record.delete({ version: found.version }, fenceOf(found.fence));
+      return;
+    }
+    const found = await record.get();
+    const fence = chance.happens(0.05) ? { fence: this.#parts.time.now } : fenceOf(found?.fence ?? null);
+    await record.update((count = 0) => count + 1, { triesMax: 4, ...fence });
+  }
+
+  async #look(): Promise<void> {
+    const { locks } = this.#client;
+    await locks.inspect(this.#chance.pick([...plainLocks, ...mutexes, 'shelf1', 'pool1']));
+    for await (const _ of locks.list());
+  }
+
+  async #revoke(): Promise<void> {
+    const { locks } = this.#client;
+    const name = this.#chance.pick(mutexes);
+    const { holders } = await locks.inspect(name);
+    const [holder] = holders;
+    if (holder !== undefined) await locks.revoke(name, { fence: holder.fence, reason: 'the simulation says so' });
+  }
+}
+
+const fenceOf = (fence: number | null): { fence?: number } => (fence === null ? {} : { fence });

@@ -1,0 +1,299 @@
+/**
+ * A world in which the service is tried: hosts that run its very code, clients that run its very SDK, a table, a network, and
+ * misfortune, all in virtual time and all from one seed.
+ *
+ *     clients ── network ──► hosts ── store paths ──► table ──► stream ──► hosts
+ *        │          │          │           │             │
+ *     beliefs    answers    (clocks)   (failures)    promises            every arrow loses, delays, repeats
+ */
+import { decide } from '../../src/lock/decide.ts';
+import { eventsBetween } from '../../src/lock/events.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
+import type { LockState } from '../../src/lock/state.ts';
+import { sessionFactOf } from '../../src/session/decide.ts';
+import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { AnswerPromises } from './answers.ts';
+import { Beliefs, Resource } from './beliefs.ts';
+import { Calamities } from './calamities.ts';
+import { Chance } from './chance.ts';
+import { Client } from './client.ts';
+import { beginning, DriftingClock, TrueTime } from './clock.ts';
+import { type Conditions, drawConditions } from './conditions.ts';
+import { Histories } from './histories.ts';
+import { Host } from './host.ts';
+import { LockPromises } from './lock-promises.ts';
+import { Network } from './network.ts';
+import { type LockWrite, Table, type TableWatcher } from './store.ts';
+import type { StoreWeather } from './store-path.ts';
+import { Traffic } from './traffic.ts';
+import { type Breach, Verdicts } from './verdicts.ts';
+
+export interface Report {
+  readonly seed: number;
+  readonly conditions: Conditions;
+  readonly breach: Breach | undefined;
+  readonly counts: ReadonlyMap<string, number>;
+  readonly steps: number;
+  /** Updates that were lost although acknowledged: with the fence checked, and with the lock alone. */
+  readonly lost: { readonly fenced: number; readonly bare: number };
+}
+
+/** After the faults stop: dead waiters and leases have run out, and whatever is left goes its normal way. */
+const healingMs = 45_000;
+/** Without faults, traffic goes on for so long, and nobody may be left waiting for what is free. */
+const calmMs = 20_000;
+/** Then nobody starts anything new, and every wait must end. */
+const endingMs = 200_000;
+/** The slowest pace at which a waiter looks for itself, twice, and the legs of a sweep. */
+const wakeMsMax = 5_000;
+
+export class World implements TableWatcher {
+  readonly #seed: number;
+  readonly #chance: Chance;
+  readonly #conditions: Conditions;
+  readonly #time = new TrueTime();
+  readonly #verdicts = new Verdicts(() => this.#time.now - beginning);
+  readonly #table: Table;
+  readonly #weather: StoreWeather = { outage: false, calm: false };
+  readonly #network: Network;
+  readonly #promises: LockPromises;
+  readonly #answers: AnswerPromises;
+  readonly #beliefs: Beliefs;
+  readonly #histories = new Histories(() => this.#time.now);
+  readonly #hosts: Host[] = [];
+  readonly #clients: Client[] = [];
+  readonly #traffic: Traffic[] = [];
+  readonly #resources = new Map(
+    ['mutex1', 'mutex2', 'mutex3', 'plain1', 'plain2'].map((name) => [name, new Resource()]),
+  );
+  readonly #freeSince = new Map<string, { readonly fence: number; readonly at: number }>();
+  #over = false;
+
+  constructor(seed: number, conditions?: Partial<Conditions>) {
+    this.#seed = seed;
+    this.#chance = new Chance(seed);
+    this.#conditions = { ...drawConditions(this.#chance.branch()), ...conditions };
+    const { clocksInBound, clockBoundMs } = this.#conditions;
+    const now = () => this.#time.now;
+    const session = (sessionId: string) => this.#table.sessionStates.get(sessionId);
+    const verdicts = this.#verdicts;
+    this.#table = new Table(this, this.#conditions);
+    this.#promises = new LockPromises({
+      verdicts,
+      now,
+      session,
+      aheadMsMax: clocksInBound ? lockLimits.graceMs / 2 : clockBoundMs,
+    });
+    this.#answers = new AnswerPromises({
+      verdicts,
+      locks: this.#promises,
+      now,
+      session,
+      pausedMs: (name) => this.#hosts.find(({ process }) => process.name === name)?.process.pausedMs ?? 0,
+    });
+    this.#beliefs = new Beliefs({ verdicts, locks: this.#promises, strict: clocksInBound });
+    this.#network = new Network({
+      time: this.#time,
+      chance: this.#chance.branch(),
+      conditions: this.#conditions,
+      hosts: () => this.#hosts,
+      watcher: {
+        sent: (client, call) => this.#histories.sent(client, call),
+        answered: (cause, call, answer) => this.#answers.answered(cause, call, answer),
+      },
+    });
+  }
+
+  /** The whole life of the world: chaos, healing, calm, the end of all work, a long night, and a morning after it. */
+  async run(): Promise<Report> {
+    const { hosts, clients, chaosMs, clocksInBound } = this.#conditions;
+    for (let index = 0; index < hosts; index++) this.#startHost();
+    for (let index = 0; index < clients; index++) this.#startClient();
+    const calamities = new Calamities(this.#stage(), this.#chance.branch());
+    calamities.begin();
+    await this.#pass(chaosMs);
+    calamities.end();
+    await this.#pass(healingMs);
+    this.#watchForForgotten();
+    await this.#pass(calmMs);
+    await this.#endWork();
+    this.#histories.check(this.#verdicts, clocksInBound ? lockLimits.graceMs : Number.POSITIVE_INFINITY);
+    await this.#night();
+    return this.#report();
+  }
+
+  lockWritten(write: LockWrite): void {
+    const { name, before, after } = write;
+    this.#verdicts.count('lock writes');
+    this.#promises.written(write);
+    this.#answers.checkEvents(name, eventsBetween(before, after));
+    if (after.fence > before.fence) this.#beliefs.check(name);
+    this.#showOnStream(name, after);
+  }
+
+  lockCollected(name: string): void {
+    this.#promises.collected(name);
+  }
+
+  sessionWritten(...change: Parameters<TableWatcher['sessionWritten']>): void {
+    this.#answers.sessionWritten(...change);
+  }
+
+  recordWritten(...[key, before, after]: Parameters<TableWatcher['recordWritten']>): void {
+    this.#verdicts.count('record writes');
+    if (after.version !== before.version + 1)
+      this.#verdicts.breach('records', `${key}: version ${before.version} became ${after.version}`, { before, after });
+    if ((after.floor ?? 0) < (before.floor ?? 0))
+      this.#verdicts.breach('records', `${key}: the floor fell from ${before.floor} to ${after.floor}`, {
+        before,
+        after,
+      });
+  }
+
+  #pass(ms: number): Promise<void> {
+    return this.#time.passUntil(this.#time.now + ms, () => this.#verdicts.breaches.length > 0);
+  }
+
+  #stage() {
+    return {
+      time: this.#time,
+      conditions: this.#conditions,
+      network: this.#network,
+      weather: this.#weather,
+      verdicts: this.#verdicts,
+      hosts: () => this.#hosts,
+      clients: () => this.#clients,
+      startHost: () => this.#startHost(),
+      startClient: () => this.#startClient(),
+    };
+  }
+
+  #startHost(): void {
+    const chance = this.#chance.branch();
+    const { waiting, clockBoundMs: boundMs } = this.#conditions;
+    const offsetMs = chance.between(-boundMs, boundMs);
+    const clock = new DriftingClock(this.#time, {
+      boundMs: Math.max(boundMs, 125),
+      offsetMs,
+      ratePpm: chance.between(-100, 100),
+    });
+    this.#hosts.push(
+      new Host({
+        name: `host${this.#hosts.length + 1}`,
+        time: this.#time,
+        clock,
+        chance,
+        waiting: waiting === 'mixed' ? chance.pick(['bell', 'paced']) : waiting,
+        path: { table: this.#table, conditions: this.#conditions, weather: this.#weather },
+      }),
+    );
+  }
+
+  #startClient(): void {
+    if (this.#over) return;
+    const chance = this.#chance.branch();
+    const client = new Client(this.#time, `client${this.#clients.length + 1}`, chance, this.#network);
+    const traffic = new Traffic(client, {
+      time: this.#time,
+      chance: chance.branch(),
+      verdicts: this.#verdicts,
+      beliefs: this.#beliefs,
+      resources: this.#resources,
+      isOver: () => this.#over,
+    });
+    this.#clients.push(client);
+    this.#traffic.push(traffic);
+    traffic.run().catch((error: unknown) => {
+      this.#verdicts.breach('traffic', `${client.process.name} met what it should not: ${String(error)}`, error);
+    });
+  }
+
+  /** Each change reaches each host once at least: later, perhaps twice, perhaps out of order. */
+  #showOnStream(name: string, state: LockState): void {
+    const chance = this.#chance;
+    for (const host of this.#hosts) {
+      const copies = chance.happens(0.1) ? 2 : 1;
+      for (let copy = 0; copy < copies; copy++) {
+        this.#time.after(chance.longTailed(100, this.#weather.calm ? 600 : 5_000), () => host.show(name, 'sim', state));
+      }
+    }
+  }
+
+  /** In calm weather, who is first in line for something free gets it soon. */
+  #watchForForgotten(): void {
+    for (const [name, state] of this.#table.states) {
+      const waits = this.#couldBeGranted(state);
+      const since = this.#freeSince.get(name);
+      if (!waits) this.#freeSince.delete(name);
+      else if (since?.fence !== state.fence) this.#freeSince.set(name, { fence: state.fence, at: this.#time.now });
+      else if (this.#time.now - since.at > wakeMsMax)
+        this.#verdicts.breach('one wake-up', `${name} is free and its first waiter was forgotten`, state);
+    }
+    if (!this.#over) this.#time.after(100, () => this.#watchForForgotten());
+  }
+
+  /** By the slowest clock that a host may have. */
+  #couldBeGranted(state: LockState): boolean {
+    const now = epochMs(this.#time.now - Math.max(lockLimits.graceMs, this.#conditions.clockBoundMs));
+    const ids = [...state.holders, ...state.queue].flatMap(({ sessionId }) =>
+      sessionId === undefined ? [] : [sessionId],
+    );
+    const sessions = new Map(ids.map((id) => [id, sessionFactOf(this.#table.sessionStates.get(id))]));
+    const facts = { now, graceMs: lockLimits.graceMs, sessions };
+    // A waiter without somebody behind it is granted at worst when it asks again; it counts here only while it asks.
+    return decide(state, { kind: 'sweep' }, facts).next.fence > state.fence;
+  }
+
+  async #endWork(): Promise<void> {
+    this.#over = true;
+    await this.#pass(endingMs);
+    for (const [index, { done, doing }] of this.#traffic.entries()) {
+      const { process } = this.#clients[index] as Client;
+      if (process.isAlive && !done && this.#verdicts.breaches.length === 0)
+        this.#verdicts.breach('bounded', `${process.name} never ended: ${doing}`);
+    }
+    for (const [name, resource] of this.#resources) {
+      if (resource.lostWhenFenced !== 0)
+        this.#verdicts.breach('fences protect', `${name}: ${resource.lostWhenFenced} acknowledged updates were lost`);
+    }
+  }
+
+  /** A month passes, idle items are collected, and the locks are used again: their fences go on rising. */
+  async #night(): Promise<void> {
+    if (this.#verdicts.breaches.length > 0) return;
+    await this.#pass(retentionMsDefault + 86_400_000);
+    for (const [name, state] of this.#table.states) {
+      const kept = state.holders.some(({ expiresAt }) => expiresAt === null) || state.queue.length > 0;
+      if (!kept && this.#chance.happens(0.7)) this.#table.collectLock(name);
+    }
+    for (const id of this.#table.sessionStates.keys()) if (this.#chance.happens(0.5)) this.#table.collectSession(id);
+    this.#over = false;
+    this.#startClient();
+    this.#startClient();
+    await this.#pass(15_000);
+    await this.#endWork();
+  }
+
+  #report(): Report {
+    const resources = [...this.#resources.values()];
+    return {
+      seed: this.#seed,
+      conditions: this.#conditions,
+      breach: this.#verdicts.breaches[0],
+      counts: this.#verdicts.counts,
+      steps: this.#time.steps,
+      lost: {
+        fenced: resources.reduce((sum, { lostWhenFenced }) => sum + lostWhenFenced, 0),
+        bare: resources.reduce((sum, { lostWhenBare }) => sum + lostWhenBare, 0),
+      },
+    };
+  }
+}
+
+export const simulate = (seed: number, conditions?: Partial<Conditions>): Promise<Report> =>
+  new World(seed, conditions).run();
+
+/** What to run to see it again. */
+export const replayCommand = (seed: number): string =>
+  `HOLDFAST_SEED=${seed} npx vitest run --config test/vitest.config.ts --project simulation`;

@@ -1,0 +1,113 @@
+import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
+import { describe, expect, it } from 'vitest';
+import { createHttpHandler } from '../../../src/http/handler.ts';
+import type { Service } from '../../../src/http/service.ts';
+import { StoreError } from '../../../src/store/store-error.ts';
+
+const leaseId = 'a-lease-nobody-sees-01';
+const sessionId = 'session-nobody-sees-01';
+
+interface Line {
+  readonly level: string;
+  readonly fields: Record<string, unknown>;
+}
+
+/** The handler on a service whose every use of the store comes to the given end, with what it logs. */
+function handlerWith(probe: () => Promise<void>) {
+  const lines: Line[] = [];
+  const write =
+    (level: string) =>
+    (_message: string, fields: Record<string, unknown> = {}) => {
+      lines.push({ level, fields });
+    };
+  const store = new Proxy({}, { get: () => probe });
+  const context = { store, clock: { now: () => 0 }, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
+  // Only what these requests reach.
+  const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
+  const handle = createHttpHandler(service, { info: write('info'), warn: write('warn'), error: write('error') });
+  const call = async (routeKey: string, more: Partial<APIGatewayProxyEventV2> = {}) => {
+    const [method, path] = routeKey.split(' ') as [string, string];
+    const event = {
+      routeKey,
+      rawPath: path,
+      headers: { 'content-type': 'application/json' },
+      requestContext: { requestId: 'request-7', http: { method, path } },
+      ...more,
+    } as APIGatewayProxyEventV2;
+    const answer = await handle(event, { getRemainingTimeInMillis: () => 30_000 } as Context);
+    return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(answer.body ?? 'null') };
+  };
+  return { call, lines };
+}
+
+const works = async () => {};
+const failsWith = (error: Error) => () => Promise.reject(error);
+const release = {
+  pathParameters: { ns: 'test', name: 'lock' },
+  body: JSON.stringify({ leaseId }),
+};
+
+describe('the handler', () => {
+  it('answers health with what it was wired with, under the id of the request', async () => {
+    const answer = await handlerWith(works).call('GET /v1/health');
+    expect(answer).toMatchObject({ status: 200, body: { status: 'ok', version: '1.2.3', engine: 'test' } });
+    expect(answer.headers).toMatchObject({ 'x-request-id': 'request-7', 'cache-control': 'no-store' });
+  });
+
+  it('answers the default route 404, or 405 where the path is known by other methods', async () => {
+    const { call } = handlerWith(works);
+    expect(await call('$default', { rawPath: '/v1/none', requestContext: contextOf('GET') })).toMatchObject({
+      status: 404,
+      body: { code: 'not-found' },
+    });
+    expect(await call('$default', { rawPath: '/v1/health', requestContext: contextOf('DELETE') })).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET' },
+      body: { code: 'method-not-allowed' },
+    });
+  });
+
+  it.each([
+    ['unavailable', 503, 'unavailable', '1'],
+    ['throttled', 429, 'throttled', '1'],
+    ['conflict', 429, 'throttled', '1'],
+    ['too-large', 429, 'queue-full', '1'],
+  ] as const)('answers a store that is %s with %i %s', async (code, status, problem, retryAfter) => {
+    const { call } = handlerWith(failsWith(new StoreError(code, 'The store said so.')));
+    const answer = await call('POST /v1/{ns}/locks/{name}/release', release);
+    expect(answer).toMatchObject({ status, body: { code: problem, retryAfterMs: expect.any(Number) } });
+    expect(answer.headers).toMatchObject({ 'retry-after': retryAfter, 'content-type': 'application/problem+json' });
+  });
+
+  it('tells a caller nothing of what should not happen, and the log all of it', async () => {
+    const { call, lines } = handlerWith(failsWith(new TypeError('the secret plan failed')));
+    const answer = await call('GET /v1/health');
+    expect(answer).toMatchObject({
+      status: 500,
+      body: { code: 'internal', instance: expect.stringContaining('request-7') },
+    });
+    expect(JSON.stringify(answer.body)).not.toContain('secret plan');
+    expect(lines).toMatchObject([{ level: 'error', fields: { error: { message: 'the secret plan failed' } } }]);
+  });
+
+  it('logs one line per request, by its route and without its secrets', async () => {
+    const { call, lines } = handlerWith(failsWith(new StoreError('unavailable', 'The store said so.')));
+    await call('POST /v1/{ns}/locks/{name}/release', release);
+    await call('DELETE /v1/{ns}/sessions/{id}', {
+      pathParameters: { ns: 'test', id: sessionId },
+      rawPath: `/v1/test/sessions/${sessionId}`,
+    });
+    await call('POST /v1/{ns}/locks/{name}/renew', { ...release, body: JSON.stringify({ leaseId: `${leaseId}!` }) });
+    expect(lines.map(({ fields }) => [fields.status, fields.route])).toEqual([
+      [503, 'POST /v1/{ns}/locks/{name}/release'],
+      [503, 'DELETE /v1/{ns}/sessions/{id}'],
+      [400, 'POST /v1/{ns}/locks/{name}/renew'],
+    ]);
+    expect(JSON.stringify(lines)).not.toContain(leaseId);
+    expect(JSON.stringify(lines)).not.toContain(sessionId);
+  });
+});
+
+function contextOf(method: string): APIGatewayProxyEventV2['requestContext'] {
+  return { requestId: 'request-7', http: { method } } as APIGatewayProxyEventV2['requestContext'];
+}
