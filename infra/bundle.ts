@@ -1,8 +1,25 @@
 /** Turns functions/*.ts into what Lambda runs. `npm run build` ships the result, the stack deploys it, and tests run it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, type Metafile } from 'esbuild';
+import { type BuildOptions, build, type Metafile } from 'esbuild';
 import { bundledFunctions, type FunctionName, functionNames, packageRoot } from './function-code.ts';
+
+/** One ES module for Node 24, with everything in it. */
+export const nodeModule = {
+  absWorkingDir: packageRoot,
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node24',
+  // The SDK's ES modules can be shaken, its CommonJS can't: that alone is 200 kB.
+  mainFields: ['module', 'main'],
+  // Some dependencies are CommonJS and ask for Node's own modules by `require`, which an ES module has to be given.
+  banner: {
+    js: "import{createRequire as createRequireOf}from'node:module';const require=createRequireOf(import.meta.url);",
+  },
+  legalComments: 'none',
+  logLevel: 'warning',
+} as const satisfies BuildOptions;
 
 export interface Bundle {
   readonly name: FunctionName;
@@ -23,25 +40,13 @@ async function bundleFunction(name: FunctionName, folder: string): Promise<Bundl
   const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
   const outfile = join(folder, 'index.mjs');
   const { metafile } = await build({
-    absWorkingDir: packageRoot,
     entryPoints: [join('functions', `${name}.ts`)],
     outfile,
-    bundle: true,
+    ...nodeModule,
     minify: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    // The SDK's ES modules can be shaken, its CommonJS can't: that alone is 200 kB.
-    mainFields: ['module', 'main'],
-    // Some dependencies are CommonJS and ask for Node's own modules by `require`, which an ES module has to be given.
-    banner: {
-      js: "import{createRequire as createRequireOf}from'node:module';const require=createRequireOf(import.meta.url);",
-    },
     external: otherCredentials,
     define: { HOLDFAST_VERSION: JSON.stringify(version) },
-    legalComments: 'none',
     metafile: true,
-    logLevel: 'warning',
   });
   const written = Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint !== undefined);
   return { name, bytes: written?.bytes ?? 0, metafile };

@@ -12,6 +12,9 @@ export const defaultUrl = 'http://127.0.0.1:4100';
 /** A person waits: five seconds bear a service that restarts, and are not yet a hang. A waiting acquire bears it for as long as it waits. */
 const patience = { requestMs: 10_000, retryMs: 5_000, releaseMs: 5_000 };
 
+/** Never opens: it is for processes with many callers, and would hide from the one who asks here why the service can't be reached. */
+const breaker = { failuresMax: Number.POSITIVE_INFINITY };
+
 /** A service to speak to, and as whom. */
 export interface Connection {
   readonly url: string;
@@ -28,7 +31,7 @@ export function connect(given: Given, env: NodeJS.ProcessEnv): Connection {
   const namespace = given.text('namespace') ?? (env.HOLDFAST_NAMESPACE || 'default');
   const owner = given.text('owner') ?? (env.HOLDFAST_OWNER || defaultOwner());
   const transport = new HttpTransport({ url, watchUrl, auth: readAuth(given, env) });
-  const service = new Service({ transport, namespace, owner, patience });
+  const service = new Service({ transport, namespace, owner, patience, breaker });
   return { url, namespace, owner, transport, service };
 }
 

@@ -1,3 +1,4 @@
+import { pause } from '../client/runtime.ts';
 import type { Answer, Call, Transport, WatchHandlers } from '../client/transport.ts';
 import { Problem } from '../http/problems.ts';
 import type { VirtualProcess } from './virtual-time.ts';
@@ -12,10 +13,11 @@ export interface FaultMatch {
   readonly times?: number | undefined;
 }
 
-export type FaultKind = 'lose-request' | 'lose-response' | 'hang' | 'unavailable' | 'throttle';
+export type FaultKind = 'lose-request' | 'lose-response' | 'delay' | 'hang' | 'unavailable' | 'throttle';
 
 interface Fault extends FaultMatch {
   readonly kind: FaultKind;
+  readonly delayMs: number;
   left: number;
 }
 
@@ -33,8 +35,8 @@ export class FaultyTransport implements Transport {
     this.#process = process;
   }
 
-  script(kind: FaultKind, match: FaultMatch = {}): void {
-    this.#faults.push({ ...match, kind, left: match.times ?? 1 });
+  script(kind: FaultKind, match: FaultMatch = {}, delayMs = 0): void {
+    this.#faults.push({ ...match, kind, delayMs, left: match.times ?? 1 });
   }
 
   partition(): void {
@@ -74,6 +76,11 @@ export class FaultyTransport implements Transport {
       case 'lose-response':
         await this.#inner.request(call, signal);
         throw cut();
+      case 'delay': {
+        const answer = await this.#inner.request(call, signal);
+        await pause(this.#process, fault?.delayMs ?? 0);
+        return answer;
+      }
       case 'hang':
         await this.#inner.request(call, signal);
         return new Promise(() => {});

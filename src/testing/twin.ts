@@ -123,6 +123,11 @@ export class Twin {
     this.#member(client).transport.script('lose-response', match);
   }
 
+  /** The next matching request has its effect at once, but its answer takes so long to arrive. */
+  delay(client: Holdfast, delayMs: number, match?: FaultMatch): void {
+    this.#member(client).transport.script('delay', match, delayMs);
+  }
+
   /** The next matching request has its effect, and its answer never comes nor fails: the client's own patience must end. */
   hang(client: Holdfast, match?: FaultMatch): void {
     this.#member(client).transport.script('hang', match);
@@ -153,7 +158,7 @@ export class Twin {
     this.#member(client).process.freeze();
   }
 
-  /** Thaws a client; what became due meanwhile runs now. */
+  /** Thaws a client: its timers go on where they stood, and answers that came meanwhile are read. */
   async thaw(client: Holdfast): Promise<void> {
     this.#member(client).process.thaw();
     await this.settle();

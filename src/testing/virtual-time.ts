@@ -85,15 +85,23 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
+interface ProcessTimer {
+  /** By the process's own clock, which stands still while it is frozen. */
+  readonly dueMs: number;
+  readonly run: () => void;
+  cancel: () => void;
+}
+
 /** A process of its own in virtual time: it can be frozen, and then neither its timers nor its monotonic clock run. */
 export class VirtualProcess implements Runtime {
   readonly #time: VirtualTime;
   readonly #name: string;
   readonly random: () => number;
+  readonly #timers = new Set<ProcessTimer>();
   #ids = 0;
   #frozenMs = 0;
   #frozenAt: number | undefined;
-  #held: (() => void)[] = [];
+  #arrived: (() => void)[] = [];
 
   constructor(time: VirtualTime, name: string, seed: number) {
     this.#time = time;
@@ -110,11 +118,12 @@ export class VirtualProcess implements Runtime {
   }
 
   after(ms: number, run: () => void): () => void {
-    let cancelled = false;
-    const cancel = this.#time.after(ms, () => this.#whenAwake(() => !cancelled && run()));
+    const timer: ProcessTimer = { dueMs: this.monotonicMs() + ms, run, cancel: () => {} };
+    this.#timers.add(timer);
+    if (this.#frozenAt === undefined) this.#start(timer);
     return () => {
-      cancelled = true;
-      cancel();
+      timer.cancel();
+      this.#timers.delete(timer);
     };
   }
 
@@ -124,23 +133,32 @@ export class VirtualProcess implements Runtime {
   }
 
   freeze(): void {
-    this.#frozenAt ??= this.#time.now();
+    if (this.#frozenAt !== undefined) return;
+    this.#frozenAt = this.#time.now();
+    for (const timer of this.#timers) timer.cancel();
   }
 
+  /** Its timers go on where they stood: as in a frozen function, they have slept too. */
   thaw(): void {
     if (this.#frozenAt === undefined) return;
     this.#frozenMs += this.#time.now() - this.#frozenAt;
     this.#frozenAt = undefined;
-    for (const run of this.#held.splice(0)) run();
+    for (const timer of this.#timers) this.#start(timer);
+    for (const read of this.#arrived.splice(0)) read();
   }
 
   /** Resolves at once, or when it is thawed: an answer that arrives while it is frozen is read later. */
   awake(): Promise<void> {
-    return new Promise((resolve) => this.#whenAwake(resolve));
+    return new Promise((resolve) => {
+      if (this.#frozenAt === undefined) resolve();
+      else this.#arrived.push(resolve);
+    });
   }
 
-  #whenAwake(run: () => void): void {
-    if (this.#frozenAt === undefined) run();
-    else this.#held.push(run);
+  #start(timer: ProcessTimer): void {
+    timer.cancel = this.#time.after(timer.dueMs - this.monotonicMs(), () => {
+      this.#timers.delete(timer);
+      timer.run();
+    });
   }
 }

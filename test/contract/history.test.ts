@@ -76,6 +76,22 @@ describe.each(adapters)('the history in %s', (_name, open) => {
 });
 
 describe('the history in DynamoDB', () => {
+  it('never names a key twice in one request, which DynamoDB refuses', async () => {
+    const { client, tableName } = await freshTable();
+    const documents = documentClient(client);
+    const sent: string[][] = [];
+    documents.middlewareStack.add((next) => (args) => {
+      const { RequestItems = {} } = args.input as {
+        RequestItems?: Record<string, { PutRequest: { Item: { sk: string } } }[]>;
+      };
+      sent.push((RequestItems[tableName] ?? []).map(({ PutRequest }) => PutRequest.Item.sk));
+      return next(args);
+    });
+    const written = entries(20);
+    await new DynamoDBHistory({ client: documents, tableName, clock }).append([...written, ...written]);
+    expect(sent).toEqual([written.map(({ place }) => place)]);
+  });
+
   it('says which events it could not write', async () => {
     const { client } = await freshTable();
     const history = new DynamoDBHistory({ client: documentClient(client), tableName: 'no-such-table', clock });

@@ -28,18 +28,18 @@ export class Beliefs {
     this.#strict = strict;
   }
 
-  begin(belief: Belief): () => void {
+  begin(belief: Belief): void {
     const beliefs = this.#held.get(belief.name) ?? new Set();
     this.#held.set(belief.name, beliefs.add(belief));
     this.check(belief.name);
-    return () => beliefs.delete(belief);
   }
 
   /** Whoever was revoked is told late, and a killed process believes nothing. */
   check(name: string): void {
-    const believers = [...(this.#held.get(name) ?? [])].filter(
-      ({ process, fence, isHeld }) => process.isAlive && !this.#locks.isRevoked(name, fence) && isHeld(),
-    );
+    const beliefs = this.#held.get(name) ?? new Set();
+    // What is lost once is never believed again.
+    for (const belief of beliefs) if (!belief.process.isAlive || !belief.isHeld()) beliefs.delete(belief);
+    const believers = [...beliefs].filter(({ fence }) => !this.#locks.isRevoked(name, fence));
     const [first] = believers;
     if (first === undefined) return;
     const permits = believers.reduce((sum, belief) => sum + belief.permits, 0);

@@ -13,6 +13,8 @@ export interface Cause {
   readonly waitMs?: number | undefined;
   /** Locks that it names. */
   readonly names: readonly string[];
+  /** For what a timer does: who set it. */
+  readonly setBy?: Cause | undefined;
   /** Sessions that this cause has already been told to be over. */
   readonly knownDead: Set<string>;
 }
@@ -21,6 +23,15 @@ const current = new AsyncLocalStorage<Cause>();
 
 export const runAs = <T>(cause: Cause, run: () => T): T => current.run(cause, run);
 
-/** What time brings by itself has no client. */
-export const causeNow = (host: string, at: number): Cause =>
-  current.getStore() ?? { operation: 'time', client: '', host, arrivedAt: at, names: [], knownDead: new Set() };
+/** What a timer starts has no client, but perhaps a request that set the timer. */
+export const causeOfTimer = (host: string, at: number): Cause => ({
+  operation: 'time',
+  client: '',
+  host,
+  arrivedAt: at,
+  names: [],
+  knownDead: new Set(),
+  setBy: current.getStore(),
+});
+
+export const causeNow = (host: string, at: number): Cause => current.getStore() ?? causeOfTimer(host, at);

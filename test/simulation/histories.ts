@@ -1,4 +1,5 @@
 import type { Answer, Call } from '../../src/client/transport.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
 import { checkByKey, describeVerdict, type Operation } from '../support/linearizability.ts';
 import {
   type LockInput,
@@ -59,8 +60,8 @@ export class Histories {
 }
 
 function lockInput({ operation, body }: Call): LockInput | undefined {
-  const { leaseId = '', leaseMs = 30_000 } = (body ?? {}) as { leaseId?: string; leaseMs?: number };
-  if (operation === 'acquireLock') return { kind: 'acquire', leaseId, leaseMs };
+  const { leaseId = '', leaseMs } = (body ?? {}) as { leaseId?: string; leaseMs?: number };
+  if (operation === 'acquireLock') return { kind: 'acquire', leaseId, leaseMs: leaseMs ?? lockLimits.leaseMsDefault };
   if (operation === 'renewLock') return { kind: 'renew', leaseId, leaseMs };
   return operation === 'releaseLock' ? { kind: 'release', leaseId } : undefined;
 }

@@ -11,7 +11,7 @@ import { StoredSessionFacts } from '../../src/service/sessions.ts';
 import { pollMsDefault } from '../../src/service/system.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import type { Timers } from '../../src/time/timers.ts';
-import { type Cause, runAs } from './cause.ts';
+import { type Cause, causeOfTimer, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { DriftingClock, TrueTime } from './clock.ts';
 import { Process } from './process.ts';
@@ -42,8 +42,12 @@ export class Host {
     this.#time = time;
     const { process } = this;
     const stores = new StorePath({ ...path, time, process, chance: chance.branch() });
-    // What a timer starts has no client behind it.
-    const timers: Timers = { after: (ms, run) => process.after(ms, () => runAs(this.#byTime(), run)) };
+    const timers: Timers = {
+      after: (ms, run) => {
+        const cause = causeOfTimer(name, time.now + ms);
+        return process.after(ms, () => runAs(cause, run));
+      },
+    };
     const { graceMs } = lockLimits;
     const random = chance.branch().next;
     let ids = 0;
@@ -79,11 +83,10 @@ export class Host {
   /** The table's stream shows a change, perhaps late, perhaps twice. */
   show(name: string, namespace: string, state: LockState): void {
     if (this.waiting !== 'bell') return;
-    this.process.deliver(() => runAs(this.#byTime(), () => announce(this.#service.locks, { namespace, name }, state)));
-  }
-
-  #byTime(): Cause {
-    const { name: host } = this.process;
-    return { operation: 'time', client: '', host, arrivedAt: this.#time.now, names: [], knownDead: new Set() };
+    this.process.deliver(() =>
+      runAs(causeOfTimer(this.process.name, this.#time.now), () =>
+        announce(this.#service.locks, { namespace, name }, state),
+      ),
+    );
   }
 }

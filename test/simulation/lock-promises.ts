@@ -107,7 +107,9 @@ export class LockPromises {
     if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
       this.#breach('only the holder', write, `the grant of ${holder.leaseId} was changed`);
     if (later.expiresAt === holder.expiresAt) return;
-    const byItself = renewing.has(cause.operation) && cause.leaseId === holder.leaseId;
+    // Whoever gathers several locks keeps those that it has by a timer.
+    const { operation, leaseId } = cause.setBy ?? cause;
+    const byItself = renewing.has(operation) && leaseId === holder.leaseId;
     if (!byItself)
       this.#breach('only the holder', write, `${holder.leaseId} was renewed by ${cause.operation} of ${cause.leaseId}`);
     if (holder.expiresAt === null || holder.expiresAt <= after.changedAt)
@@ -163,7 +165,8 @@ export class LockPromises {
     this.#checkOrder(write, holder, place);
     if (this.#endedLately(name, holder.leaseId))
       this.#breach('one effect', write, `${holder.leaseId} took the lock again after its lease had ended`);
-    if (holder.sessionId !== undefined && cause.knownDead.has(holder.sessionId))
+    // Who asks itself has its session read at the same time: a grant that comes of it is void, and it is told so.
+    if (!own && holder.sessionId !== undefined && cause.knownDead.has(holder.sessionId))
       this.#breach('sessions', write, `${holder.leaseId} was granted under a session known to be over`);
     const many = cause.operation === 'acquireLocks' && cause.waitMs === 0 && own;
     if (many) this.#checkTogether(write);
@@ -256,4 +259,8 @@ export class LockPromises {
 const has = (entries: readonly { readonly leaseId: string }[], { leaseId }: { readonly leaseId: string }): boolean =>
   entries.some((entry) => entry.leaseId === leaseId);
 
-const shown = ({ knownDead, ...cause }: Cause) => ({ ...cause, knownDead: [...knownDead] });
+const shown = ({ knownDead, setBy, ...cause }: Cause) => ({
+  ...cause,
+  setBy: setBy?.operation,
+  knownDead: [...knownDead],
+});

@@ -42,6 +42,7 @@ export class StorePath {
       readMany: (keys) => this.#read(() => locks.readMany(keys)),
       attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
       enqueue: (key, waiter, limit) => this.#write(() => locks.enqueue(key, waiter, limit), perhaps),
+      attend: (key, index, waiter, now) => this.#write(() => locks.attend(key, index, waiter, now), perhaps),
       swap: (key, next) => this.#write(() => locks.swap(key, next), perhaps),
       // A transaction carries a token, so its repeat is recognised by the store itself.
       swapAll: (swaps) => this.#write(() => locks.swapAll(swaps)),
@@ -96,23 +97,23 @@ export class StorePath {
           seen(result, cause);
           resolve(result);
         });
-      const arrive = async () => {
-        if (weather.outage) return back(() => reject(lost()));
+      const fails = (error: Error) => back(() => reject(error));
+      const arrive = async (): Promise<void> => {
         const fate = weather.calm ? 1 : chance.next();
-        if (fate < conditions.storeThrottles) {
-          return back(() => reject(new StoreError('throttled', 'The store asked for less traffic.')));
-        }
-        if (fate < conditions.storeThrottles + conditions.storeFails) {
+        if (weather.outage) fails(lost());
+        else if (fate < conditions.storeThrottles)
+          fails(new StoreError('throttled', 'The store asked for less traffic.'));
+        else if (fate < conditions.storeThrottles + conditions.storeFails) {
           // Unknown to the host: it may have been done, be done yet, or never.
           const kind = chance.between(0, 2);
           if (kind === 0) await perform();
           if (kind === 1) time.after(chance.longTailed(500, 20_000), () => void perform());
-          return back(() => reject(lost()));
+          fails(lost());
+        } else {
+          const first = await perform();
+          if (again === undefined || weather.calm || fate < 1 - conditions.storeRepeats) answer(first);
+          else time.after(chance.longTailed(20, 500), async () => answer(again(await perform())));
         }
-        const first = await perform();
-        const repeats = fate > 1 - conditions.storeRepeats && !weather.calm && again !== undefined;
-        if (!repeats) return answer(first);
-        time.after(chance.longTailed(20, 500), async () => answer((again as (second: T) => T)(await perform())));
       };
       time.after(this.#legMs(), () => void arrive());
     });

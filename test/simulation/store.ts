@@ -103,6 +103,7 @@ export class Table {
         return write(key, (inside) => inner.swap(inside, next));
       },
       enqueue: (key, waiter: Waiter, limit) => write(key, (inside) => inner.enqueue(inside, waiter, limit)),
+      attend: (key, index, waiter, now) => write(key, (inside) => inner.attend(inside, index, waiter, now)),
       swap: (key, next) => write(key, (inside) => inner.swap(inside, next)),
       swapAll: async (swaps) => {
         const before = await inner.readMany(swaps.map(({ key }) => this.#inside(key)));

@@ -62,7 +62,8 @@ export class Traffic {
         verdicts.count(`met ${error.code}`);
       }
     }
-    this.doing = 'nothing';
+    this.doing = 'closing';
+    await this.#client.locks.close();
     this.done = true;
   }
 
@@ -87,17 +88,18 @@ export class Traffic {
   async #lock(scope: LockScope, name: string, kind: Kind = {}): Promise<void> {
     const chance = this.#chance;
     const waitMs = chance.pick([0, 500, 3_000, 12_000]);
+    const autoRenew = chance.happens(0.7);
     const options = {
       ...kind,
       waitMs,
-      autoRenew: chance.happens(0.7),
+      autoRenew,
       ...(scope === this.#client.locks ? { leaseMs: chance.pick([1_000, 2_000, 5_000]) } : {}),
       ...(chance.happens(0.2) ? { lockDelayMs: 500 } : {}),
       ...(waitMs === 0 && chance.happens(0.3) ? { tier: 'efficiency' as const } : {}),
     };
     const held = await this.#within(waitMs, name, scope.acquire(name, options));
     const demand = demandOf(kind);
-    await this.#work([held], [{ name, ...demand, fence: held.fence }]);
+    await this.#work(held, [{ name, ...demand, fence: held.fence }], autoRenew || scope !== this.#client.locks);
   }
 
   async #several(scope: LockScope): Promise<void> {
@@ -107,7 +109,7 @@ export class Traffic {
     const leaseMs = scope === this.#client.locks ? { leaseMs: chance.pick([1_000, 5_000]) } : {};
     const held = await this.#within(waitMs, names.join(), scope.acquireAll(names, { waitMs, ...leaseMs }));
     const claims = names.map((name) => ({ name, ...demandOf({}), fence: held.fence(name) }));
-    await this.#work([held], claims);
+    await this.#work(held, claims, true);
   }
 
   async #session(): Promise<void> {
@@ -121,7 +123,7 @@ export class Traffic {
         this.#parts.verdicts.count(`met ${error.code} under a session`);
       }
     }
-    if (chance.happens(0.8)) await session.end();
+    if (chance.happens(0.9)) await session.end();
   }
 
   /** Every wait ends: at its deadline, and a bounded time later at the latest, however bad the weather. */
@@ -140,14 +142,15 @@ export class Traffic {
 
   /** Reads and writes what the locks protect, sometimes for too long, sometimes without looking; then gives them back, or forgets to. */
   async #work(
-    held: readonly (HeldLock | HeldLocks)[],
+    held: HeldLock | HeldLocks,
     claims: readonly { name: string; permits: number; limit: number; fence: number }[],
+    mustRelease: boolean,
   ): Promise<void> {
     const chance = this.#chance;
     const { beliefs, resources } = this.#parts;
     const { process } = this.#client;
-    const isHeld = () => held.every((each) => each.isHeld());
-    const ends = claims.map((claim) => beliefs.begin({ ...claim, process, isHeld }));
+    const isHeld = () => held.isHeld();
+    for (const claim of claims) beliefs.begin({ ...claim, process, isHeld });
     const careful = chance.happens(0.5);
     try {
       for (let steps = chance.between(1, 3); steps > 0 && isHeld(); steps--) {
@@ -158,13 +161,11 @@ export class Traffic {
           beliefs.check(name);
           if (seen !== undefined && (!careful || isHeld())) resource?.write(fence, seen);
         }
-        if (chance.happens(0.2)) for (const each of held) await each.renew();
+        if (chance.happens(0.2)) await held.renew();
       }
     } finally {
-      const forgets = chance.happens(0.1);
-      // Who forgets to release stops believing when its lease runs out.
-      if (!forgets) for (const each of held) await each.release();
-      if (!forgets) for (const end of ends) end();
+      // Nothing renews what is forgotten, so it runs out by itself.
+      if (mustRelease || chance.happens(0.7)) await held.release();
     }
   }
 
@@ -177,7 +178,10 @@ export class Traffic {
       return;
     }
     const found = await record.get();
-    const fence = chance.happens(0.05) ? { fence: this.#parts.time.now } : fenceOf(found?.fence ?? null);
+    // After a deletion the floor is no longer shown, but it still stands.
+    const fence = chance.happens(found === undefined ? 0.7 : 0.05)
+      ? { fence: this.#parts.time.now }
+      : fenceOf(found?.fence ?? null);
     await record.update((count = 0) => count + 1, { triesMax: 4, ...fence });
   }
 

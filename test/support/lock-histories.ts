@@ -3,7 +3,8 @@ import type { Operation, Specification } from './linearizability.ts';
 
 export type LockInput =
   | { readonly kind: 'acquire'; readonly leaseId: string; readonly leaseMs: number }
-  | { readonly kind: 'renew'; readonly leaseId: string; readonly leaseMs: number }
+  /** Without a time of its own it renews for as long as the lease was asked for. */
+  | { readonly kind: 'renew'; readonly leaseId: string; readonly leaseMs?: number | undefined }
   | { readonly kind: 'release'; readonly leaseId: string };
 
 export type LockOutput =
@@ -19,6 +20,7 @@ export interface MutexState {
     readonly leaseId: string;
     /** Undefined while no answer has told it: a grant whose answer was lost. */
     readonly fence: number | undefined;
+    readonly leaseMs: number;
     /** Before this instant nobody else can have taken it for expired. */
     readonly endsFrom: number;
   };
@@ -40,26 +42,34 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
     `${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.endsFrom} ${ended.join()}`,
   step: (state, operation) => {
     const { input, answer, calledAt } = operation;
-    const latest = answer?.returnedAt ?? Number.POSITIVE_INFINITY;
-    const endsFrom = 'leaseMs' in input ? calledAt + input.leaseMs - skewMs : 0;
     switch (input.kind) {
-      case 'acquire':
-        return acquire(state, input.leaseId, endsFrom, latest, answer?.output);
-      case 'renew':
-        return renew(state, input.leaseId, endsFrom, answer?.output);
+      case 'acquire': {
+        const latest = answer?.returnedAt ?? Number.POSITIVE_INFINITY;
+        const endsFrom = calledAt + input.leaseMs - skewMs;
+        return acquire(state, { ...input, endsFrom }, latest, answer?.output);
+      }
+      case 'renew': {
+        const leaseMs = input.leaseMs ?? state.holder?.leaseMs ?? 0;
+        return renew(state, { ...input, leaseMs, endsFrom: calledAt + leaseMs - skewMs }, answer?.output);
+      }
       case 'release':
         return release(state, input.leaseId, answer?.output);
     }
   },
 });
 
+interface Lease {
+  readonly leaseId: string;
+  readonly leaseMs: number;
+  readonly endsFrom: number;
+}
+
 const remember = (ended: readonly string[], leaseId: string): string[] =>
   [leaseId, ...ended.filter((other) => other !== leaseId)].slice(0, endedRemembered);
 
 function acquire(
   state: MutexState,
-  leaseId: string,
-  endsFrom: number,
+  { leaseId, leaseMs, endsFrom }: Lease,
   latest: number,
   output: LockOutput | undefined,
 ): readonly MutexState[] {
@@ -76,15 +86,14 @@ function acquire(
   if (holder !== undefined && latest < holder.endsFrom) return [];
   if (state.ended.includes(leaseId)) return [];
   const ended = holder === undefined ? state.ended : remember(state.ended, holder.leaseId);
-  if (output === undefined) return [{ ...state, ended, holder: { leaseId, fence: undefined, endsFrom } }];
+  if (output === undefined) return [{ ...state, ended, holder: { leaseId, leaseMs, fence: undefined, endsFrom } }];
   if (output.fence <= state.fence) return [];
-  return [{ fence: output.fence, ended, holder: { leaseId, fence: output.fence, endsFrom } }];
+  return [{ fence: output.fence, ended, holder: { leaseId, leaseMs, fence: output.fence, endsFrom } }];
 }
 
 function renew(
   state: MutexState,
-  leaseId: string,
-  endsFrom: number,
+  { leaseId, leaseMs, endsFrom }: Lease,
   output: LockOutput | undefined,
 ): readonly MutexState[] {
   const { holder } = state;
@@ -93,7 +102,7 @@ function renew(
   if (output !== undefined && holder.fence !== undefined && output.fence !== holder.fence) return [];
   const fence = holder.fence ?? output?.fence;
   if (fence !== undefined && holder.fence === undefined && fence <= state.fence) return [];
-  return [{ ...state, fence: Math.max(state.fence, fence ?? 0), holder: { leaseId, fence, endsFrom } }];
+  return [{ ...state, fence: Math.max(state.fence, fence ?? 0), holder: { leaseId, leaseMs, fence, endsFrom } }];
 }
 
 function release(state: MutexState, leaseId: string, output: LockOutput | undefined): readonly MutexState[] {

@@ -1,6 +1,6 @@
 /** Keeps the house tidy: imports point inward, nothing lies about, and every dependency has its reason. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   encoding: 'utf8',
 })
   .split('\n')
-  .filter((file) => file !== '' && existsSync(join(root, file)));
+  .filter((file) => statSync(join(root, file), { throwIfNoEntry: false })?.isFile() && file !== '');
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 interface Room {
@@ -92,7 +92,7 @@ const rooms: Record<string, Room> = {
     packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
     types: ['aws-lambda'],
   },
-  'src/cli': { may: ['src/local', 'src/http/logger.ts', 'src/client', 'src/time'] },
+  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/http/logger.ts', 'src/http/version.ts'] },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
   functions: {

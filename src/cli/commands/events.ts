@@ -78,6 +78,8 @@ WebSocket API has a URL of its own: set HOLDFAST_WATCH_URL.`,
     // A WebSocket that is refused does not say why. A request does, and so a wrong URL or token is told at once.
     await service.health();
     for await (const event of service.watch(prefix === undefined ? { lock } : { prefix })) {
+      // A grant to a parked waiter comes only to the connection that parked it, which this one never does.
+      if ('leaseId' in event) continue;
       if (terminal.json) terminal.printJson(event);
       else showEvent(event, terminal);
       if (event.type !== 'connected') left -= 1;
@@ -87,7 +89,7 @@ WebSocket API has a URL of its own: set HOLDFAST_WATCH_URL.`,
   },
 };
 
-function showEvent(event: WatchEvent, terminal: Terminal): void {
+function showEvent(event: Exclude<WatchEvent, { readonly leaseId: string }>, terminal: Terminal): void {
   if (event.type === 'connected') {
     terminal.note('connected');
     return;

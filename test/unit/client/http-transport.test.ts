@@ -15,7 +15,7 @@ const clientOf = (respond: (url: URL, init: RequestInit) => Response | Promise<R
     url: 'https://locks.example.com/prod/',
     namespace: 'payments',
     fetch: fetch as unknown as typeof globalThis.fetch,
-    patience: { retryMs: 50 },
+    patience: { retryMs: 1_500 },
     ...more,
   });
   return { fetch, locks };

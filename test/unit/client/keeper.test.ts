@@ -74,13 +74,24 @@ describe('the lost-lock signal', () => {
   });
 
   it('counts from before the request was sent, not from when its answer came', async () => {
+    const { twin, one, other } = world();
+    twin.delay(one, 8_000, { operation: 'acquire' });
+    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 60_000, autoRenew: false }));
+    expect((await other.inspect('wallet:42')).holders[0]?.remainingMs).toBe(52_000);
+    expect(lock.remainingMs()).toBe(51_000);
+    twin.delay(one, 8_000, { operation: 'renew' });
+    await twin.until(lock.renew());
+    expect(lock.remainingMs()).toBe(51_000);
+  });
+
+  it('fires a tenth of the lease before its end', async () => {
     const { twin, one } = world();
-    const began = twin.now();
-    twin.hang(one, { operation: 'acquire' });
-    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 60_000, waitMs: 0, autoRenew: false }));
-    expect(twin.now() - began).toBeGreaterThanOrEqual(10_000);
-    const untilEndMs = (await one.inspect('wallet:42')).holders[0]?.remainingMs ?? 0;
-    expect(lock.remainingMs()).toBeLessThan(untilEndMs);
+    const lock = await one.acquire('wallet:42', { leaseMs: 1_500, autoRenew: false });
+    await twin.advance(1_349);
+    expect(lock.remainingMs()).toBe(1);
+    const { signal } = lock;
+    await twin.advance(1);
+    expect(signal.aborted).toBe(true);
   });
 
   it('fires as soon as a renewal is told that the lease was revoked', async () => {

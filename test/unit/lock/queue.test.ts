@@ -47,6 +47,17 @@ describe('give-up', () => {
   });
 });
 
+describe('an absent waiter', () => {
+  it('is dropped when its turn comes, and left alone while nothing can be granted', () => {
+    const dead = { ...waiting, attendMs: 100 };
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, dead), acquireOf(carol, waiting)).pass(100);
+    lock.after(release(carol));
+    expect(lock.queue).toEqual([bob]);
+    lock.after(release(alice));
+    expect(lock.queue).toEqual([]);
+  });
+});
+
 describe('step-away', () => {
   const stepAway = (leaseId: string) => ({ kind: 'step-away', leaseId }) as const;
 

@@ -111,6 +111,8 @@ describe('a wait for the bell', () => {
     expect(seat.done).toBe(false);
     await time.advance(1);
     expect((await seat.promise).queue).toMatchObject([{ leaseId: bob }]);
+    await time.settle();
+    expect(time.nextAt, 'nobody waits any more, so nothing is swept').toBeUndefined();
   });
 
   it('ends when nobody is there any more, also where that was so from the start', async () => {

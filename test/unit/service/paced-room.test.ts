@@ -93,8 +93,8 @@ describe('a paced wait', () => {
 
   it('ends at its time with what is known, and looks no more', async () => {
     const lock = heldLock();
-    const seat = sit(lock, bob, { withinMs: 2_000 });
-    await lock.time.advance(1_999);
+    const seat = sit(lock, bob, { withinMs: 2_020 });
+    await lock.time.advance(2_019);
     expect(seat.done).toBe(false);
     await lock.time.advance(1);
     expect((await seat.promise).queue).toMatchObject([{ leaseId: bob }]);

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { regressionSeeds } from './regression-seeds.ts';
+import { type Report, replayCommand, simulate } from './world.ts';
+
+/** As long as a busy developer waits; continuous integration gives it more. */
+const budgetMs = Number(process.env.HOLDFAST_SIMULATION_MS ?? 45_000);
+const seedNamed = process.env.HOLDFAST_SEED;
+
+/** What a person needs to go on: what broke, the evidence, and how to see it again. */
+function expectKept({ seed, breach, conditions }: Report): void {
+  if (breach === undefined) return;
+  const evidence = JSON.stringify(breach.evidence, null, 2)?.slice(0, 6_000) ?? '';
+  expect.fail(
+    [
+      `Seed ${seed} breaks the promise "${breach.promise}" after ${breach.atMs} ms: ${breach.what}`,
+      `Replay: ${replayCommand(seed)}`,
+      `Conditions: ${JSON.stringify(conditions)}`,
+      evidence,
+    ].join('\n'),
+  );
+}
+
+describe('simulation', () => {
+  if (seedNamed !== undefined) {
+    it(`keeps every promise in the world of seed ${seedNamed}`, async () => {
+      expectKept(await simulate(Number(seedNamed)));
+    });
+    return;
+  }
+
+  it.each(regressionSeeds)(
+    'keeps every promise in the world of seed $seed, which once showed that $showed',
+    async ({ seed }) => {
+      expectKept(await simulate(seed));
+    },
+  );
+
+  it('is the same world every time for the same seed', async () => {
+    const [one, other] = [await simulate(7), await simulate(7)];
+    expect(other).toEqual(one);
+    expect(one.steps).toBeGreaterThan(1_000);
+  });
+
+  it(`keeps every promise in fresh worlds for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
+    const endsAt = performance.now() + budgetMs;
+    // Fresh each time: what an earlier run has seen, this one needs not see again.
+    const first = Date.now() % 1_000_000_000;
+    let worlds = 0;
+    for (let seed = first; performance.now() < endsAt; seed++, worlds++) expectKept(await simulate(seed));
+    expect(worlds).toBeGreaterThan(0);
+  });
+});
