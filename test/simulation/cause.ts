@@ -24,14 +24,10 @@ const current = new AsyncLocalStorage<Cause>();
 export const runAs = <T>(cause: Cause, run: () => T): T => current.run(cause, run);
 
 /** What a timer starts has no client, but perhaps a request that set the timer. */
-export const causeOfTimer = (host: string, at: number): Cause => ({
-  operation: 'time',
-  client: '',
-  host,
-  arrivedAt: at,
-  names: [],
-  knownDead: new Set(),
-  setBy: current.getStore(),
-});
+export function causeOfTimer(host: string, at: number): Cause {
+  const by = current.getStore();
+  const setBy = by?.setBy ?? by;
+  return { operation: 'time', client: '', host, arrivedAt: at, names: [], knownDead: new Set(), setBy };
+}
 
 export const causeNow = (host: string, at: number): Cause => current.getStore() ?? causeOfTimer(host, at);

@@ -41,6 +41,21 @@ describe('simulation', () => {
     expect(one.steps).toBeGreaterThan(1_000);
   });
 
+  it('sees exclusion in time broken where clocks exceed the grace, and the fence protecting all the same', async () => {
+    let overlaps = 0;
+    let lostWhenBare = 0;
+    for (const seed of [11, 12, 13, 14]) {
+      const report = await simulate(seed, { clocksInBound: false, clockBoundMs: 8_000, hosts: 3, clients: 8 });
+      expectKept(report);
+      expect(report.lost.fenced).toBe(0);
+      overlaps += report.counts.get('overlaps in time') ?? 0;
+      lostWhenBare += report.lost.bare;
+    }
+    // A simulation that could not see this would prove nothing where it sees none.
+    expect(overlaps).toBeGreaterThan(0);
+    expect(lostWhenBare).toBeGreaterThan(0);
+  });
+
   it(`keeps every promise in fresh worlds for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
     const endsAt = performance.now() + budgetMs;
     // Fresh each time: what an earlier run has seen, this one needs not see again.
