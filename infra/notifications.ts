@@ -5,6 +5,7 @@ import { EventSourceMapping, FilterCriteria, StartingPosition } from 'aws-cdk-li
 import { SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
+import { streamFilter } from '../src/store/dynamodb/table.ts';
 import { createDeadLetters } from './queues.ts';
 import { ServiceFunction, type ServiceFunctionProps } from './service-function.ts';
 
@@ -60,17 +61,9 @@ export class Notifications extends Construct {
       // After an hour the news is of no use to a waiter; what it was stays in the dead-letter queue.
       maxRecordAge: Duration.hours(1),
       onFailure: new SqsDlq(this.deadLetters),
-      filters: streamFilters(),
+      filters: [FilterCriteria.filter(streamFilter)],
     });
     // A mapping that starts before its role may read would fail to be created.
     mapping.node.addDependency(this.notifier.role);
   }
 }
-
-/**
- * Locks, and connections. The notifier writes history and notes of its own to the same table: without a filter it would be
- * called for what it wrote itself, for ever.
- */
-const streamFilters = () => [
-  FilterCriteria.filter({ dynamodb: { Keys: { sk: { S: ['lock', { prefix: 'watcher/' }] } } } }),
-];

@@ -18,6 +18,7 @@ const versionFlag: Flag = { name: 'version', short: 'v', meaning: 'Show the vers
 
 /** Runs what the command line asks for. Resolves with the exit code. */
 export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  endWithReader();
   // What stands after -- belongs to the command that is run, also where it looks like a flag of ours.
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
   const terminal = new Terminal({ json: own.includes('--json'), colour: !own.includes('--no-color'), env });
@@ -34,6 +35,14 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
     // Gives up a place in a queue, where a wait was broken off. What was taken to be kept stays.
     await connection?.service.close();
   }
+}
+
+/** Whoever read the output has seen enough, as `head` does: that is no failure to tell of. */
+function endWithReader(): void {
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(exitCodeOfSignal('SIGPIPE'));
+  });
 }
 
 async function dispatch(

@@ -1,3 +1,4 @@
+import { joinSignals } from './abort.ts';
 import type { Core } from './core.ts';
 import { HoldfastError } from './errors.ts';
 import { backoffMs, pause } from './runtime.ts';
@@ -53,7 +54,9 @@ export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenera
     }
     if (signal?.aborted || closing.aborted) return;
     const delayMs = backoffMs(runtime, failures++, reconnectBaseMs, reconnectMsMax);
-    await pause(runtime, delayMs, signal ?? closing).catch(() => undefined);
+    const joined = joinSignals(signal, closing);
+    await pause(runtime, delayMs, joined.signal).catch(() => undefined);
+    joined.letGo();
   }
 }
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBStreamEvent } from 'aws-lambda';
 import { createHttpHandler } from '../http/handler.ts';
@@ -7,8 +8,7 @@ import { routes } from '../http/routes.ts';
 import type { Service } from '../http/service.ts';
 import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
-import { lockChangeOf } from '../notify/lock-change.ts';
-import { announce } from '../service/context.ts';
+import { changedLock, type LockChange, lockChangeOf } from '../notify/lock-change.ts';
 import { createDynamoDBClient, documentClient, localPatience } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -43,7 +43,7 @@ export async function serve(options: LocalOptions, log: ServiceLog): Promise<Run
 async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
   const client = createDynamoDBClient(address, engine.name === 'remote' ? undefined : localPatience);
-  const streamArn = await ensureTable(client, options.table);
+  await ensureTable(client, options.table);
   const documents = documentClient(client);
   const service = serviceOn({
     client: documents,
@@ -57,7 +57,8 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const { table: tableName, region, eventsUrl, tasksUrl } = options;
   const told = { tableName, region, eventsUrl, tasksUrl, connections, log };
   const notifications = createNotifications({ locks, client: documents, ...told });
-  const pump = startStreamPump(service, { streamArn, options, address, log, notifications });
+  const isRemote = engine.name === 'remote' && engine.endpoint.startsWith('https:');
+  const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications });
   const websocket = { handler: createWebsocketHandler(notifications.watchers, log), connections };
   const gateway = await openGateway(service, options, log, websocket).catch(async (error: unknown) => {
     await pump.stop();
@@ -105,15 +106,22 @@ async function openGateway(
   }
 }
 
+/** DynamoDB takes five reads a second from a shard, and bills each: a local engine is asked far more often. */
+const remotePace = { busyMs: 250, idleMaxMs: 1_000 };
+
 interface PumpSetting {
-  readonly streamArn: string;
+  readonly tables: DynamoDBClient;
+  readonly isRemote: boolean;
   readonly options: LocalOptions;
   readonly address: Parameters<typeof createDynamoDBClient>[0];
   readonly log: ServiceLog;
   readonly notifications: Notifications;
 }
 
-function startStreamPump(service: Service, { streamArn, options, address, log, notifications }: PumpSetting): Pump {
+function startStreamPump(
+  service: Service,
+  { tables, isRemote, options, address, log, notifications }: PumpSetting,
+): Pump {
   const { endpoint, region, credentials } = address;
   const client = new DynamoDBStreamsClient({
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -122,7 +130,8 @@ function startStreamPump(service: Service, { streamArn, options, address, log, n
   });
   return startPump({
     client,
-    streamArn,
+    // Asked again after a failure: a table may have been made anew.
+    streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {
       wakeWaiters(service, event);
       return notifications.handler(event);
@@ -130,18 +139,23 @@ function startStreamPump(service: Service, { streamArn, options, address, log, n
     checkpoints: options.memory
       ? memoryCheckpoints()
       : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
-    startAt: 'LATEST',
+    // A table of others' has a day of changes in its stream that others have told of; our own begins with the first change.
+    startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
+    ...(isRemote ? { pace: remotePace } : {}),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
     logger: log,
   });
 }
 
 /** A release in another process rings here: the stream shows what it wrote. */
-function wakeWaiters(service: Service, event: DynamoDBStreamEvent): void {
+function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
   for (const record of event.Records) {
+    const key = changedLock(record);
+    if (key === undefined) continue;
+    locks.refusals.forget(key);
+    if (!locks.room.awaits(key)) continue;
     try {
-      const change = lockChangeOf(record);
-      if (change !== undefined) announce(service.locks, change.key, change.after);
+      locks.room.announce(key, (lockChangeOf(record) as LockChange).after);
     } catch {
       // The notifier, which reads the same records, reports one that can't be read.
     }

@@ -13,7 +13,8 @@
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { factsAbout } from '../service/context.ts';
-import { arrivalOf, watcherSortPrefix } from '../store/dynamodb/connection-items.ts';
+import { arrivalOf } from '../store/dynamodb/connection-items.ts';
+import { watcherSortPrefix } from '../store/dynamodb/table.ts';
 import type { Watcher } from '../store/watcher-store.ts';
 import { describe, eachBounded } from './bounded.ts';
 import { lockChangeOf } from './lock-change.ts';
@@ -24,10 +25,7 @@ import { tellEndedWait, tellGrant } from './parked.ts';
 import type { NotifierPorts } from './ports.ts';
 import { push, welcome } from './watchers.ts';
 
-/** Which records concern the notifier, for the filter of an event source mapping: its own writes must not wake it. */
-export const streamFilter = { dynamodb: { Keys: { sk: { S: ['lock', { prefix: watcherSortPrefix }] } } } };
-
-/** The same filter where no mapping applies it. */
+/** The filter of the event source mapping, where no mapping applies it. */
 export function concernsNotifier({ dynamodb }: DynamoDBRecord): boolean {
   const sortKey = dynamodb?.Keys?.sk?.S;
   return sortKey === 'lock' || (sortKey?.startsWith(watcherSortPrefix) ?? false);

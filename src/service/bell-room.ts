@@ -58,6 +58,10 @@ export class BellRoom implements WaitingRoom {
     };
   }
 
+  awaits(key: LockKey): boolean {
+    return this.#lobbies.has(lobbyId(key));
+  }
+
   announce(key: LockKey, state: LockState): void {
     const lobby = this.#lobbies.get(lobbyId(key));
     if (lobby !== undefined) this.#learn(lobby, state);

@@ -41,6 +41,10 @@ export class PacedRoom implements WaitingRoom {
     this.#random = random;
   }
 
+  awaits(): boolean {
+    return false;
+  }
+
   announce(): void {
     // Nobody here depends on being told.
   }

@@ -21,9 +21,9 @@ export const elect: Command = {
   flags: [...leaseFlags, ...commandFlags],
   runsCommand: true,
   connects: true,
-  details: `The leader holds the lock of this name, and its fence, in HOLDFAST_FENCE, is the epoch: it rises with every term. When leadership is
-lost the command is ended and the candidate stands again. When the command ends by itself, leadership is laid down and its
-exit code passed on. A service that can't be reached is waited for.`,
+  details: `The leader holds the lock of this name. Its fence, in HOLDFAST_FENCE, is the epoch: it rises with every term. When
+leadership is lost the command is ended and the candidate stands again. When the command ends by itself, leadership is laid
+down and its exit code passed on. A service that can't be reached is waited for.`,
   examples: ['holdfast elect scheduler -- ./scheduler', 'holdfast elect scheduler --lease 10s -- ./scheduler'],
   async run(invocation) {
     const { given, terminal } = invocation;

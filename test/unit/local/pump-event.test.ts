@@ -55,6 +55,12 @@ describe('toLambdaRecord', () => {
     });
   });
 
+  it('spells out an empty map whose type the stream left out, as DynamoDB Local does', () => {
+    const NewImage = { bare: {}, inside: { M: { bare: {} } }, list: { L: [] } } as never;
+    const record = toLambdaRecord({ dynamodb: { NewImage } }, 'arn:aws:dynamodb:us-east-1:0:table/t/stream/1');
+    expect(record.dynamodb?.NewImage).toEqual({ bare: { M: {} }, inside: { M: { bare: { M: {} } } }, list: { L: [] } });
+  });
+
   it('tells a deletion by TTL, and takes the region from the stream where a record has none', () => {
     const event = toLambdaRecord(
       {

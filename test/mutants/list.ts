@@ -1,0 +1,357 @@
+/** A fault planted by hand: an exact text of a source file, and what takes its place. */
+export interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly text: string;
+  readonly instead: string;
+}
+
+const decide = 'src/lock/decide.ts';
+const validity = 'src/lock/validity.ts';
+
+/** Each is a mistake that somebody could make, in the rules, the use cases, the stores or the SDK. Every one must be noticed. */
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'the grace is dropped',
+    file: validity,
+    text: 'after(holder.expiresAt, facts.graceMs + lockDelayMs)',
+    instead: 'after(holder.expiresAt, lockDelayMs)',
+  },
+  {
+    name: 'the lock delay is dropped',
+    file: validity,
+    text: 'after(holder.expiresAt, facts.graceMs + lockDelayMs)',
+    instead: 'after(holder.expiresAt, facts.graceMs)',
+  },
+  {
+    name: 'a dead session does not make its waiters absent',
+    file: validity,
+    text: 'facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined',
+    instead: 'facts.now < waiter.aliveUntil',
+  },
+  {
+    name: 'a dead waiter is granted',
+    file: validity,
+    text: 'facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined',
+    instead: 'facts.now < waiter.deadlineAt && sessionEnd(waiter, facts) === undefined',
+  },
+  {
+    name: 'a lease under a dead session stays in force',
+    file: validity,
+    text: 'if (holder.expiresAt === null) return sessionEnd(holder, facts) === undefined;',
+    instead: 'if (holder.expiresAt === null) return true;',
+  },
+  {
+    name: 'the revision is not raised',
+    file: decide,
+    text: 'rev: before.rev + 1, changedAt: facts.now',
+    instead: 'rev: before.rev, changedAt: facts.now',
+  },
+  {
+    name: 'an expired lease is renewed',
+    file: decide,
+    text: '  if (own === undefined) return [before, lost(before, command)];\n  if (!isLive(own, facts)) return [before, lostByTime(own)];',
+    instead: '  if (own === undefined) return [before, lost(before, command)];',
+  },
+  {
+    name: 'anybody renews',
+    file: decide,
+    text: 'const index = before.holders.findIndex(isOf(command));\n  const own = before.holders[index];',
+    instead: 'const index = 0;\n  const own = before.holders[index];',
+  },
+  {
+    name: 'a fence is used twice',
+    file: decide,
+    text: 'const fence = (state.fence === 0 ? facts.now : state.fence) + 1;',
+    instead:
+      'const fence = state.fence === 0 ? facts.now : Math.max(state.fence, state.holders.length === 0 ? state.fence : state.fence + 1);',
+  },
+  {
+    name: 'the fence restarts after collection',
+    file: decide,
+    text: '(state.fence === 0 ? facts.now : state.fence) + 1',
+    instead: 'state.fence + 1',
+  },
+  {
+    name: 'newcomers skip the queue',
+    file: decide,
+    text: 'if (settled.queue.length === 0) {',
+    instead: 'if (settled.queue.length >= 0) {',
+  },
+  {
+    name: 'the queue is served from its end',
+    file: decide,
+    text: 'grant({ ...room, queue: room.queue.slice(1) }, head, facts, head.queuedAt)',
+    instead: 'grant({ ...room, queue: room.queue.slice(0, -1) }, room.queue.at(-1) as Waiter, facts, head.queuedAt)',
+  },
+  {
+    name: 'a waiter is granted and keeps its place',
+    file: decide,
+    text: 'served = grant({ ...room, queue: room.queue.slice(1) }, head, facts, head.queuedAt);',
+    instead: 'return grant(room, head, facts, head.queuedAt);',
+  },
+  {
+    name: 'a release forgets its successor',
+    file: decide,
+    text: "return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];",
+    instead: "return [endHolder(before, own, { how: 'released' }), { kind: 'released', reason: 'ok' }];",
+  },
+  {
+    name: 'a release goes by the name of the owner',
+    file: decide,
+    text: 'const own = before.holders.find(isOf(command));\n  if (own !== undefined) {\n    if (own.leaseMs === null',
+    instead:
+      'const own = before.holders.find(isOf(command)) ?? before.holders.find(({ owner }) => command.leaseId.includes(owner));\n  if (own !== undefined) {\n    if (own.leaseMs === null',
+  },
+  {
+    name: 'endings are forgotten',
+    file: decide,
+    text: 'ended: [ended, ...state.ended].slice(0, lockLimits.endedRemembered)',
+    instead: 'ended: state.ended',
+  },
+  {
+    name: 'a late duplicate takes the lock again',
+    file: decide,
+    text: '  if (ended !== undefined) return [before, answerTo(ended)];\n\n  // Nothing is granted under a session',
+    instead: '  void ended;\n\n  // Nothing is granted under a session',
+  },
+  {
+    name: 'a repeated acquire gets another grant',
+    file: decide,
+    text: "if (own !== undefined) return [before, isLive(own, facts) ? { kind: 'granted', holder: own } : lostByTime(own)];",
+    instead: 'if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];',
+  },
+  {
+    name: 'one permit too many is given',
+    file: decide,
+    text: 'permitsHeld(candidate) + permits <= candidate.limit',
+    instead: 'permitsHeld(candidate) + permits <= candidate.limit + 1',
+  },
+  {
+    name: 'a revocation ends whoever holds',
+    file: decide,
+    text: 'const holder = before.holders.find(({ fence }) => fence === command.fence);',
+    instead: 'const holder = before.holders.find(({ fence }) => fence >= command.fence);',
+  },
+  {
+    name: 'absent waiters are not dropped',
+    file: decide,
+    text: '    if (!isPresent(head, facts)) {\n      served = { ...served, queue: served.queue.slice(1) };\n      continue;\n    }\n',
+    instead: '',
+  },
+  {
+    name: 'a waiter queues twice',
+    file: 'src/store/memory/lock-store.ts',
+    text: 'if (known || !taken',
+    instead: 'if ((known && false) || !taken',
+  },
+  {
+    name: 'a compare-and-swap does not compare',
+    file: 'src/store/memory/lock-store.ts',
+    text: 'const unchanged = this.#stateOf(key).rev === next.rev - 1;\n    return',
+    instead: 'const unchanged = this.#stateOf(key).rev <= next.rev;\n    return',
+  },
+  {
+    name: 'several locks are not written all or none',
+    file: 'src/store/memory/lock-store.ts',
+    text: 'if (unchanged) for (const { key, next } of swaps) this.#apply(key, next);',
+    instead: 'for (const { key, next } of swaps) if (this.#stateOf(key).rev === next.rev - 1) this.#apply(key, next);',
+  },
+  {
+    name: 'several locks are taken one by one',
+    file: 'src/multi/plan.ts',
+    text: "return refusals.length > 0 ? { kind: 'refused', refusals } : { kind: 'granted', swaps, holders };",
+    instead:
+      "return refusals.length > 0 && swaps.length === 0 ? { kind: 'refused', refusals } : { kind: 'granted', swaps, holders };",
+  },
+  {
+    name: 'several locks are gathered in the order asked',
+    file: 'src/multi/plan.ts',
+    text: '[...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))',
+    instead: '[...entries]',
+  },
+  {
+    name: 'what was gathered is not given back',
+    file: 'src/service/multi.ts',
+    text: 'return await giveBack(context, namespace, request, refusal(entry.name, acquired, since));',
+    instead: 'return refusal(entry.name, acquired, since);',
+  },
+  {
+    name: 'a session comes back from the dead',
+    file: 'src/session/decide.ts',
+    text: "if (before === undefined || before.ended !== undefined) return { next: before, answer: { kind: 'lost' } };",
+    instead:
+      "if (before === undefined || (before.ended !== undefined && command.kind !== 'keepalive')) return { next: before, answer: { kind: 'lost' } };",
+  },
+  {
+    name: 'a session is kept alive after its end',
+    file: 'src/session/decide.ts',
+    text: "if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };",
+    instead: '',
+  },
+  {
+    name: 'a session is buried too early',
+    file: 'src/session/decide.ts',
+    text: 'session.ended === undefined && after(session.expiresAt, graceMs) <= now;',
+    instead: 'session.ended === undefined && after(session.expiresAt, -graceMs) <= now;',
+  },
+  {
+    name: 'a session is taken for dead before it is marked',
+    file: 'src/service/sessions.ts',
+    text: 'return (await this.#store.bury(key, now, epochMs(now - this.#graceMs))).session;',
+    instead: "return { ...session, ended: { at: now, how: 'expired' } };",
+  },
+  {
+    name: 'the end of a session wakes nobody',
+    file: 'src/service/sessions.ts',
+    text: '  await sweepAll(',
+    instead: '  if (key.namespace === "") await sweepAll(',
+  },
+  {
+    name: 'a grant under a dead session is told',
+    file: 'src/service/under-session.ts',
+    text: "return { ...applied, answer: { kind: 'lost', reason: 'session_lost' } };\n  }\n  const facts",
+    instead: 'return applied;\n  }\n  const facts',
+  },
+  {
+    name: 'a conflict is swallowed as if it had been written',
+    file: 'src/service/apply.ts',
+    text: 'if (written.applied) return announced(context, key, { answer, state: written.state, facts: known });',
+    instead: 'return announced(context, key, { answer, state: written.state, facts: known });',
+  },
+  {
+    name: 'a store that does not answer counts as success',
+    file: 'src/service/apply.ts',
+    text: 'written = await write(context, key, command, before, decision);',
+    instead:
+      'written = await write(context, key, command, before, decision).catch(() => ({ applied: true as const, state: decision.next }));',
+  },
+  {
+    name: 'a bell rings for nobody',
+    file: 'src/service/bell-room.ts',
+    text: 'if (!queued.has(leaseId)) wake(state);',
+    instead: 'if (!queued.has(leaseId) && leaseId === "") wake(state);',
+  },
+  {
+    name: 'old news counts as new',
+    file: 'src/service/bell-room.ts',
+    text: 'if (lobby.known !== undefined && state.rev <= lobby.known.rev) return;',
+    instead: 'if (lobby.known !== undefined && state.rev === lobby.known.rev) return;',
+  },
+  {
+    name: 'nobody sweeps at the end of a lease',
+    file: 'src/lock/due.ts',
+    text: 'return known.length === 0 ? null : epochMs(Math.min(...known));',
+    instead: 'return null;',
+  },
+  {
+    name: 'the floor of a record is not raised',
+    file: 'src/record/decide.ts',
+    text: 'floor: command.fence ?? null,',
+    instead: 'floor: null,',
+  },
+  {
+    name: 'a stale fence writes',
+    file: 'src/record/decide.ts',
+    text: 'command.fence !== undefined && command.fence < floor)',
+    instead: 'command.fence !== undefined && command.fence < floor - 1_000)',
+  },
+  {
+    name: 'the version restarts after a deletion',
+    file: 'src/record/decide.ts',
+    text: 'next: stateAfter(command, before.version + 1, now),',
+    instead: 'next: stateAfter(command, before.value === null ? 1 : before.version + 1, now),',
+  },
+  {
+    name: 'a record is written without looking at its version',
+    file: 'src/record/decide.ts',
+    text: 'return value !== null && version === expects.version;',
+    instead: 'return value !== null;',
+  },
+  {
+    name: 'a repeated write is done twice',
+    file: 'src/record/decide.ts',
+    text: 'if (lastWrite?.id === command.writeId) {',
+    instead: "if (lastWrite?.id === 'another') {",
+  },
+  {
+    name: 'the SDK retries with a new lease',
+    file: 'src/client/claims.ts',
+    text: '          body: { leaseId, waitMs, ...fields },',
+    instead: '          body: { leaseId: core.runtime.newId(), waitMs, ...fields },',
+  },
+  {
+    name: 'the SDK counts a lease from its answer',
+    file: 'src/client/acquire.ts',
+    text: 'return { claim, body, from: answer.sentAt, remainingMs };\n  try {',
+    instead:
+      'return { claim, body, from: { monotonicMs: runtime.monotonicMs(), wallMs: runtime.wallMs() }, remainingMs };\n  try {',
+  },
+  {
+    name: 'the SDK trusts the monotonic clock alone',
+    file: 'src/client/runtime.ts',
+    text: 'Math.max(0, runtime.monotonicMs() - since.monotonicMs, runtime.wallMs() - since.wallMs)',
+    instead: 'Math.max(0, runtime.monotonicMs() - since.monotonicMs)',
+  },
+  {
+    name: 'the SDK tells of a lost lease too late',
+    file: 'src/client/keeper.ts',
+    text: 'return this.#lastsMs - marginMs - elapsedMs(this.#options.runtime, this.#from);',
+    instead: 'return this.#lastsMs + 3 * marginMs - elapsedMs(this.#options.runtime, this.#from);',
+  },
+  {
+    name: 'the SDK believes in a lock that it has given back',
+    file: 'src/client/keeper.ts',
+    text: 'if (this.#ended || this.#controller.signal.aborted) return false;\n    if (this.#leftMs() > 0) return true;',
+    instead: 'if (this.#controller.signal.aborted) return false;\n    if (this.#leftMs() > 0) return true;',
+  },
+  {
+    name: 'a leaseId is shown to others',
+    file: 'src/lock/view.ts',
+    text: 'standingHolders(state, facts).map((holder) => ({\n    owner: holder.owner,\n    fence: holder.fence,\n    remainingMs',
+    instead:
+      'standingHolders(state, facts).map((holder) => ({\n    owner: holder.leaseId,\n    fence: holder.fence,\n    remainingMs',
+  },
+  {
+    name: 'an event names the lease',
+    file: 'src/lock/events.ts',
+    text: "  type: 'queued',\n  owner: waiter.owner,",
+    instead: "  type: 'queued',\n  owner: waiter.leaseId,",
+  },
+  {
+    name: 'the one-write cases ignore the queue',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "const nobodyWaits = 'attribute_not_exists(#q[0])';",
+    instead: "const nobodyWaits = 'attribute_exists(#pk)';",
+  },
+  {
+    name: 'the one-write hand-off grants to a dead head',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: '(#q[0].#k > :now AND #q[0].#p = #lim',
+    instead: '(#q[0].#k > :zero AND #q[0].#p = #lim',
+  },
+  {
+    name: 'the one-write hand-off reuses the fence',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "'#f = #fence + if_not_exists(#q[0].#g, :zero)',",
+    instead: "'#f = #fence + :zero',",
+  },
+  {
+    name: 'the one-write renewal does not look at the lease',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "when: '#h.#i = :id AND #x > :now AND attribute_exists(#ttl)',",
+    instead: "when: 'attribute_exists(#h) AND #x > :now AND attribute_exists(#ttl) AND :id <> :now',",
+  },
+  {
+    name: 'the one-write arrival queues twice',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "'#lim = :limit AND attribute_not_exists(#w) AND",
+    instead: "'#lim = :limit AND",
+  },
+  {
+    name: 'the table is written without its revision',
+    file: 'src/store/dynamodb/lock-store.ts',
+    text: "ConditionExpression: '#rev = :rev',",
+    instead: "ConditionExpression: '#rev >= :rev',",
+  },
+];

@@ -1,0 +1,156 @@
+/**
+ * Plants each mutant in a copy of the tree, one at a time, and runs the fast suites until one of them notices:
+ * `node test/mutants/run.ts [--only text] [--suite simulation] [--report file]`. A mutant that survives is a missing test.
+ */
+import { spawn } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type Mutant, mutants } from './list.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    suite: { type: 'string' },
+    report: { type: 'string', default: 'mutants-report.md' },
+  },
+});
+
+interface Suite {
+  readonly name: string;
+  /** What vitest is told besides the project. */
+  readonly paths: readonly string[];
+}
+
+/** In the order in which they are asked: the quickest first. */
+const suites: readonly Suite[] = [
+  {
+    name: 'unit',
+    paths: ['lock', 'record', 'client', 'service', 'session', 'notify', 'testing'].map((part) => `test/unit/${part}`),
+  },
+  { name: 'property', paths: [] },
+  { name: 'simulation', paths: [] },
+  { name: 'contract', paths: [] },
+];
+
+/** Enough for forty worlds; most mutants fall in the first ten. */
+const simulationMs = 40_000;
+/** A mutant may make something wait for ever; then the suite counts as having noticed. */
+const suiteMsMax = 240_000;
+
+interface Verdict {
+  readonly mutant: Mutant;
+  readonly suite: string | undefined;
+  readonly noticedBy: string;
+  readonly tookMs: number;
+}
+
+/** Runs a suite; resolves with what failed first, or undefined where everything passed. */
+function runSuite(folder: string, { name, paths }: Suite): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    const args = ['run', '--config', 'test/vitest.config.ts', '--project', name, '--bail', '1', ...paths];
+    const child = spawn(join(root, 'node_modules/.bin/node'), [join(root, 'node_modules/vitest/vitest.mjs'), ...args], {
+      cwd: folder,
+      detached: true,
+      env: {
+        ...process.env,
+        NO_COLOR: '1',
+        HOLDFAST_TEST_ENGINE: 'dynoxide',
+        HOLDFAST_SIMULATION_MS: String(simulationMs),
+        // The same worlds for every mutant, so that a report can be compared with an earlier one.
+        HOLDFAST_FIRST_SEED: '1',
+      },
+    });
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), suiteMsMax);
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      if (signal !== null) resolve('it did not come to an end');
+      else if (code === 0) resolve(undefined);
+      else resolve(firstFailure(output));
+    });
+  });
+}
+
+function firstFailure(output: string): string {
+  const world = /Seed (\d+) breaks the promise "([^"]+)"/.exec(output);
+  if (world !== null) return `seed ${world[1]}, promise "${world[2]}"`;
+  const test = /FAIL\s+(.+)/.exec(output)?.[1];
+  if (test !== undefined) return test.replaceAll('|', '/').trim();
+  throw new Error(`The suite failed without naming a test:\n${output.slice(-2_000)}`);
+}
+
+async function plant(folder: string, { file, text, instead }: Mutant): Promise<() => Promise<void>> {
+  const path = join(folder, file);
+  const source = await readFile(path, 'utf8');
+  if (source.split(text).length !== 2) throw new Error(`${file} no longer holds exactly once:\n${text}`);
+  await writeFile(
+    path,
+    source.replace(text, () => instead),
+  );
+  return () => writeFile(path, source);
+}
+
+async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
+  const uproot = await plant(folder, mutant);
+  const from = performance.now();
+  try {
+    for (const suite of suites.filter(({ name }) => values.suite === undefined || name === values.suite)) {
+      const noticedBy = await runSuite(folder, suite);
+      if (noticedBy !== undefined)
+        return { mutant, suite: suite.name, noticedBy, tookMs: Math.round(performance.now() - from) };
+    }
+    return { mutant, suite: undefined, noticedBy: '', tookMs: Math.round(performance.now() - from) };
+  } finally {
+    await uproot();
+  }
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutants-'));
+const verdicts: Verdict[] = [];
+try {
+  for (const part of ['src', 'test', 'infra', 'functions', 'package.json', 'tsconfig.json'])
+    await cp(join(root, part), join(folder, part), { recursive: true });
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const chosen = mutants.filter(
+    ({ name, file }) => values.only === undefined || `${file} ${name}`.includes(values.only),
+  );
+  for (const mutant of chosen) {
+    const verdict = await judge(folder, mutant);
+    verdicts.push(verdict);
+    const found = verdict.suite === undefined ? 'SURVIVED' : `${verdict.suite}: ${verdict.noticedBy}`;
+    process.stdout.write(`${mutant.name}: ${found} (${(verdict.tookMs / 1000).toFixed(1)} s)\n`);
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+const survivors = verdicts.filter(({ suite }) => suite === undefined);
+const rows = verdicts.map(
+  ({ mutant, suite, noticedBy, tookMs }) =>
+    `| ${mutant.name} | ${mutant.file} | ${suite ?? '**survived**'} | ${noticedBy} | ${(tookMs / 1000).toFixed(1)} |`,
+);
+const report = [
+  '# What became of the mutants',
+  '',
+  `${verdicts.length} planted, ${verdicts.length - survivors.length} noticed, ${survivors.length} survived.`,
+  '',
+  '| mutant | file | noticed by | where | seconds |',
+  '|---|---|---|---|---|',
+  ...rows,
+  '',
+].join('\n');
+await writeFile(values.report, report);
+process.stdout.write(
+  `${verdicts.length - survivors.length} of ${verdicts.length} were noticed. The report is in ${values.report}.\n`,
+);
+process.exitCode = survivors.length > 0 ? 1 : 0;
