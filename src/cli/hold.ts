@@ -66,7 +66,7 @@ export async function holdCommand({ lock, leaseId, leaseMs }: Lease, options: Ho
     try {
       const { exitCode, signal } = await child.exited;
       // What a command that died by a signal leaves behind is half of its work, and would go on without the lock.
-      if (!foreground && false) child.send('SIGKILL');
+      if (!foreground && (signal !== null || ending.error !== undefined)) child.send('SIGKILL');
       // The guardian may have been first, where this process was stopped.
       const error = ending.error ?? (signal === null ? undefined : (lock.signal.reason as LeaseLostError | undefined));
       return error === undefined ? { kind: 'exited', exitCode } : { kind: 'lost', error };

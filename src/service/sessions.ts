@@ -99,15 +99,17 @@ export async function inspectSession(
  */
 export async function endSession(context: LockContext, key: SessionKey): Promise<{ ended: boolean; released: number }> {
   const { sessionStore, clock } = context;
+  // Counted before: from the end on, others may take the locks faster than they can be counted.
+  const held = await heldBy(context, key, await sessionStore.locksOf(key));
   const written = await sessionStore.end(key, clock.now());
-  const mine = written.applied || (written.perhapsMine && written.session?.ended?.how === 'ended');
-  if (!mine) return { ended: false, released: 0 };
-  const names = await sessionStore.locksOf(key);
-  const held = await heldBy(context, key, names);
-  const waitedFor = written.session?.waits.map(({ lock }) => lock) ?? [];
+  const isMine = written.applied || (written.perhapsMine && written.session?.ended?.how === 'ended');
+  if (!isMine) return { ended: false, released: 0 };
+  // Found again after: what was taken in the meantime is void too.
+  const names = new Set(await sessionStore.locksOf(key));
+  for (const { lock } of [...held, ...(written.session?.waits ?? [])]) names.add(lock);
   await sweepAll(
     context,
-    [...new Set([...held.map(({ lock }) => lock), ...waitedFor])].map((name) => ({ namespace: key.namespace, name })),
+    [...names].map((name) => ({ namespace: key.namespace, name })),
   );
   return { ended: true, released: held.length };
 }
