@@ -29,7 +29,7 @@ export class Spinner {
   stop(): void {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
-    
+    this.#stream.write(clearLine);
   }
 
   #draw(): void {

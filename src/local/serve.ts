@@ -31,7 +31,7 @@ export interface Running {
 /** Brings up the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
 export async function serve(options: LocalOptions, log: ServiceLog): Promise<Running> {
   const storage = options.memory ? { memory: true as const } : { dataFolder: options.dataFolder };
-  const engine = await startEngine({ engine: options.engine, region: options.region, ...storage });
+  const engine = await startEngine({ engine: options.engine, region: options.region, logger: log, ...storage });
   try {
     return await serveOn(engine, options, log);
   } catch (error) {

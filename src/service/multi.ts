@@ -208,16 +208,9 @@ async function gather(
         return await giveBack(context, namespace, request, refusal(entry.name, acquired, since));
       held.push(entry.name);
     }
-  } catch (error) {
-    // Whether this can be told to the store or not, nothing is held longer than what has been gathered lasts.
-    await releaseAll(
-      context,
-      namespace,
-      request.leaseId,
-      request.entries.map(({ name }) => name),
-    ).catch(() => undefined);
-    throw error;
   } finally {
+    // A store that fails ends this request, not the lease: another copy of it may have been granted and told so. Who repeats it
+    // goes on from here; who doesn't holds nothing longer than what has been gathered lasts.
     await keeping.stop();
   }
   return settleGathered(context, namespace, request, since);

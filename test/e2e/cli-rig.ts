@@ -141,7 +141,8 @@ export async function endStarted(): Promise<void> {
       const exit = once(child, 'exit');
       child.kill('SIGCONT');
       child.kill('SIGTERM');
-      return exit;
+      const late = setTimeout(() => child.kill('SIGKILL'), 5_000);
+      return exit.finally(() => clearTimeout(late));
     }),
   );
 }

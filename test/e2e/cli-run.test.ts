@@ -68,17 +68,18 @@ describe.concurrent('run', () => {
     ['KILL', 137],
     ['TERM', 143],
   ])('exits with 128 and the number when SIG%s ends the command, and releases at once', async (signal, expected) => {
-    const { code } = await cli.run('run', 'shot', '--lease', '10m', '--', 'sh', '-c', `kill -${signal} $$`);
+    const { code } = await cli.run('run', `shot:${signal}`, '--lease', '10m', '--', 'sh', '-c', `kill -${signal} $$`);
     expect(code).toBe(expected);
-    expect(await stateOf('shot')).toMatchObject({ state: 'free' });
+    expect(await stateOf(`shot:${signal}`)).toMatchObject({ state: 'free' });
   });
 
   it('ends what a killed command leaves behind in its process group', async () => {
     const running = cli.start('run', 'family', '--', 'sh', '-c', 'sleep 60 & echo pid $!; wait');
     const orphan = await pidOf(running);
+    const exit = once(running.process, 'exit');
     process.kill(parentOf(orphan), 'SIGKILL');
-    expect((await running.finished).code).toBe(137);
-    expect(isRunning(orphan)).toBe(false);
+    expect(await exit).toEqual([137, null]);
+    await waitUntilGone(orphan);
   });
 
   it('passes signals on', async () => {
@@ -164,20 +165,16 @@ describe('run, when the lock is lost', () => {
   }, 30_000);
 
   it('kills a command that does not end within the grace', async () => {
-    const running = cli.start(
-      'run',
-      'stubborn',
-      '--lease',
-      '2s',
-      '--grace',
-      '200ms',
-      '--',
-      ...lasting("trap '' TERM;"),
-    );
+    const flags = ['--lease', '4s', '--grace', '1s'];
+    const running = cli.start('run', 'stubborn', ...flags, '--', ...lasting("trap '' TERM;"));
     const pid = await pidOf(running);
     await revoke('stubborn');
+    await running.said(/Ending the command/, 'stderr');
+    const toldAt = performance.now();
+    await waitUntilGone(pid);
+    // The guardian would do it as well, but only after another grace.
+    expect(performance.now() - toldAt).toBeLessThan(1_900);
     expect((await running.finished).code).toBe(76);
-    expect(isRunning(pid)).toBe(false);
   });
 
   it('ends the command when it is itself killed with -9', async () => {

@@ -171,6 +171,16 @@ describe('POST acquire', () => {
   });
 });
 
+describe('Retry-After', () => {
+  it('counts seconds, rounded up, so that nobody comes too early', async () => {
+    const lock = newLock();
+    await lock.acquire({ leaseMs: 1_000 });
+    const { body, headers } = await lock.acquire();
+    // The lease and the grace after it: more than one second, less than two.
+    expect(Number(headers.get('retry-after')) * 1_000).toBeGreaterThanOrEqual(body.retryAfterMs);
+  });
+});
+
 describe('a body', () => {
   const path = () => `/v1/test/locks/${randomUUID()}/acquire`;
 

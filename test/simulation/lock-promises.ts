@@ -61,13 +61,14 @@ export class LockPromises {
 
   written(write: LockWrite): void {
     const { name, before, after } = write;
+    const book = this.#bookOf(name);
+    book.endings += endingsBetween(before, after);
     this.#checkShape(write);
     for (const holder of before.holders) this.#checkHolder(write, holder);
     for (const [place, waiter] of before.queue.entries()) this.#checkWaiter(write, waiter, place);
     for (const holder of after.holders) if (!has(before.holders, holder)) this.#checkGrant(write, holder);
     for (const [place, waiter] of after.queue.entries())
       if (!has(before.queue, waiter)) this.#checkArrival(write, waiter, place);
-    const book = this.#bookOf(name);
     book.highestFence = Math.max(book.highestFence, after.fence);
     if (after.changedAt > this.#now() + this.#aheadMsMax) {
       this.#breach('time', write, `decided at ${after.changedAt}, which no clock of a host shows yet`);
@@ -221,7 +222,6 @@ export class LockPromises {
 
   #note(name: string, leaseId: string): void {
     const book = this.#bookOf(name);
-    book.endings += 1;
     book.endedAt.set(leaseId, book.endings);
   }
 
@@ -254,6 +254,13 @@ export class LockPromises {
   #breach(promise: string, { name, cause, before, after }: LockWrite, what: string): void {
     this.#verdicts.breach(promise, `${name}: ${what}`, { cause: shown(cause), before, after });
   }
+}
+
+/** How many endings a lock remembers anew: after eight more it may forget, and what it never remembered it may never forget. */
+function endingsBetween(before: LockState, after: LockState): number {
+  const [latest] = before.ended;
+  const known = after.ended.findIndex(({ leaseId, how }) => leaseId === latest?.leaseId && how === latest.how);
+  return known < 0 ? after.ended.length : known;
 }
 
 const has = (entries: readonly { readonly leaseId: string }[], { leaseId }: { readonly leaseId: string }): boolean =>

@@ -101,7 +101,7 @@ export class Network {
     const host = chance.pick(running);
     host.process.deliver(async () => {
       const cause = causeOf(client, host, call, time.now);
-      const gone = this.#goneAfter(signal, host);
+      const gone = this.#goneAfter(signal, client, host);
       const answer = await host.serve(call, cause, gone);
       if (!host.process.isAlive) return;
       watcher.answered(cause, call, answer);
@@ -109,10 +109,11 @@ export class Network {
     });
   }
 
-  /** The host learns that a caller has left, after a while. */
-  #goneAfter(signal: AbortSignal, host: Host): AbortSignal {
+  /** The host learns that a caller has left or died, after a while, if it still runs itself. */
+  #goneAfter(signal: AbortSignal, client: Process, host: Host): AbortSignal {
     const gone = new AbortController();
     const tell = () => this.#parts.time.after(this.#legMs(), () => host.process.deliver(() => gone.abort()));
+    client.onDeath(tell);
     if (signal.aborted) tell();
     else signal.addEventListener('abort', tell, { once: true });
     return gone.signal;

@@ -9,6 +9,7 @@ export class Process implements Timers {
   readonly name: string;
   readonly #time: TrueTime;
   readonly #held: (() => void)[] = [];
+  readonly #deaths: (() => void)[] = [];
   #alive = true;
   #pausedAt: number | undefined;
   #pausedMs = 0;
@@ -59,8 +60,14 @@ export class Process implements Timers {
     for (const run of this.#held.splice(0)) this.deliver(run);
   }
 
+  /** Runs when the process dies: its connections break, and others may notice. */
+  onDeath(run: () => void): void {
+    this.#deaths.push(run);
+  }
+
   kill(): void {
     this.#alive = false;
     this.#held.length = 0;
+    for (const run of this.#deaths.splice(0)) run();
   }
 }

@@ -37,6 +37,7 @@ describe('simulation', () => {
 
   it('is the same world every time for the same seed', async () => {
     const [one, other] = [await simulate(7), await simulate(7)];
+    expectKept(one);
     expect(other).toEqual(one);
     expect(one.steps).toBeGreaterThan(1_000);
   });

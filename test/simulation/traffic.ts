@@ -87,7 +87,7 @@ export class Traffic {
 
   async #lock(scope: LockScope, name: string, kind: Kind = {}): Promise<void> {
     const chance = this.#chance;
-    const waitMs = chance.pick([0, 500, 3_000, 12_000]);
+    const waitMs = chance.pick([0, 500, 3_000, 12_000, 40_000]);
     const autoRenew = chance.happens(0.7);
     const options = {
       ...kind,
