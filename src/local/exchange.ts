@@ -10,7 +10,7 @@ import {
   problemAnswer,
   toHttpAnswer,
 } from './http-answer.ts';
-import { type RequestHeaders, readHeaders, splitTarget, toHttpEvent } from './http-event.ts';
+import { type RequestHeaders, readHeaders, toHttpEvent } from './http-event.ts';
 import { Invocation, type LocalContext } from './invocation.ts';
 import { createGatewayId } from './request-id.ts';
 import type { RouteTable } from './route-table.ts';
@@ -68,7 +68,7 @@ export class Exchanges {
     const headers = readHeaders(request.rawHeaders);
     const refusal = this.#options.access(headers.values);
     if (refusal !== undefined) {
-      this.#send(response, problemAnswer(refusal, requestId, splitTarget(request.url ?? '/').encodedPath));
+      this.#send(response, problemAnswer(refusal, requestId));
       return;
     }
     const length = headers.values['content-length'];
@@ -116,7 +116,7 @@ export class Exchanges {
       code: 'too-large',
       detail: `A body has at most ${this.#options.bodyBytesMax} bytes.`,
     };
-    this.#send(response, problemAnswer(problem, requestId, splitTarget(request.url ?? '/').encodedPath));
+    this.#send(response, problemAnswer(problem, requestId));
   }
 
   #start(

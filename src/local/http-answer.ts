@@ -46,12 +46,13 @@ export interface Problem {
  * A refusal by the gateway, before any handler ran, in the service's own form of error (RFC 9457). `message` is the one
  * field that API Gateway's own refusals have. A request too broken to name a path has no `instance`.
  */
-export function problemAnswer(problem: Problem, requestId: string, instance?: string): HttpAnswer {
+export function problemAnswer(problem: Problem, requestId: string): HttpAnswer {
   const { status, title, code, detail } = problem;
+  const instance = `urn:holdfast:request:${requestId}`;
   return frameAnswer(
     status,
     ['content-type', 'application/problem+json', 'x-request-id', requestId, ...(problem.headers ?? [])],
-    JSON.stringify({ type: 'about:blank', title, status, detail, instance, code, message: title }),
+    JSON.stringify({ type: `urn:holdfast:problem:${code}`, title, status, detail, instance, code, message: title }),
   );
 }
 

@@ -93,8 +93,7 @@ export class Websockets {
     const requestId = createGatewayId();
     const refusal = this.#access(readHeaders(request.rawHeaders).values);
     if (refusal !== undefined) {
-      const instance = splitTarget(request.url ?? '/').encodedPath;
-      this.#refuse(socket, formatRawAnswer(problemAnswer(refusal, requestId, instance)));
+      this.#refuse(socket, formatRawAnswer(problemAnswer(refusal, requestId)));
       return;
     }
     const facts: ConnectionFacts = {

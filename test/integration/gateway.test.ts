@@ -370,11 +370,11 @@ describe('access', () => {
     expect(response.headers.get('www-authenticate')).toBe('Bearer');
     expect(response.headers.get('content-type')).toBe('application/problem+json');
     expect(await response.json()).toMatchObject({
-      type: 'about:blank',
+      type: 'urn:holdfast:problem:unauthorized',
       title: 'Unauthorized',
       status: 401,
       detail: expect.any(String),
-      instance: '/v1/health',
+      instance: expect.stringMatching(/^urn:holdfast:request:/),
       code: 'unauthorized',
     });
   });

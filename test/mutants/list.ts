@@ -177,17 +177,17 @@ export const mutants: readonly Mutant[] = [
     instead: 'return refusal(entry.name, acquired, since);',
   },
   {
-    name: 'a session comes back from the dead',
-    file: 'src/session/decide.ts',
-    text: "if (before === undefined || before.ended !== undefined) return { next: before, answer: { kind: 'lost' } };",
-    instead:
-      "if (before === undefined || (before.ended !== undefined && command.kind !== 'keepalive')) return { next: before, answer: { kind: 'lost' } };",
-  },
-  {
     name: 'a session is kept alive after its end',
     file: 'src/session/decide.ts',
-    text: "if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };",
-    instead: '',
+    text: "if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };\n      return { next: { ...before, expiresAt",
+    instead:
+      "if (before.expiresAt + 60_000 < facts.now) return { next: before, answer: { kind: 'lost' } };\n      return { next: { ...before, expiresAt",
+  },
+  {
+    name: 'a session that has ended ends again',
+    file: 'src/session/decide.ts',
+    text: 'if (before === undefined || before.ended !== undefined) return',
+    instead: 'if (before === undefined) return',
   },
   {
     name: 'a session is buried too early',

@@ -1,5 +1,6 @@
 import type { Answer, Call } from '../../src/client/transport.ts';
 import type { LockEvent } from '../../src/lock/events.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import type { Cause } from './cause.ts';
 import type { LockPromises } from './lock-promises.ts';
@@ -22,6 +23,9 @@ export class AnswerPromises {
   /** When each session ended, by true time. */
   readonly #sessionEnds = new Map<string, number>();
 
+  /** Requests for several locks that arrived, by their lease. */
+  readonly #copies = new Map<string, number>();
+
   constructor(parts: {
     verdicts: Verdicts;
     locks: LockPromises;
@@ -36,6 +40,10 @@ export class AnswerPromises {
     this.#pausedMs = parts.pausedMs;
   }
 
+  arrived({ operation, leaseId = '' }: Cause): void {
+    if (operation === 'acquireLocks') this.#copies.set(leaseId, (this.#copies.get(leaseId) ?? 0) + 1);
+  }
+
   answered(cause: Cause, call: Call, answer: Answer): void {
     this.#verdicts.count(`${cause.operation} ${answer.status}`);
     if (answer.status === 500)
@@ -47,6 +55,7 @@ export class AnswerPromises {
     const tookMs = this.#now() - cause.arrivedAt;
     if (tookMs > answerMsMax + this.#pausedMs(cause.host))
       this.#breach('bounded', cause, answer, `the answer took ${tookMs} ms`);
+    if (cause.operation === 'acquireLocks' && answer.status === 409) this.#checkNoneHeld(cause, answer);
     if (answer.status !== 200) return;
     if (cause.operation === 'acquireLock' || cause.operation === 'renewLock') this.#checkGranted(cause, answer);
     if (cause.operation === 'acquireLocks' || cause.operation === 'renewLocks') this.#checkAllGranted(cause, answer);
@@ -60,6 +69,18 @@ export class AnswerPromises {
       this.#verdicts.breach('sessions', `${sessionId} came back`, { before, after });
     if (before?.ended !== undefined && after.expiresAt !== before.expiresAt)
       this.#verdicts.breach('sessions', `${sessionId} was kept alive after its end`, { before, after });
+    if (
+      before !== undefined &&
+      after.expiresAt !== before.expiresAt &&
+      after.expiresAt - after.ttlMs >= before.expiresAt
+    )
+      this.#verdicts.breach('sessions', `${sessionId} was kept alive when its time was over`, { before, after });
+    if (
+      before?.ended === undefined &&
+      after.ended?.how === 'expired' &&
+      after.ended.at < after.expiresAt + lockLimits.graceMs
+    )
+      this.#verdicts.breach('sessions', `${sessionId} was buried before its end and the grace`, { before, after });
     if (after.ended !== undefined && !this.#sessionEnds.has(sessionId)) this.#sessionEnds.set(sessionId, this.#now());
   }
 
@@ -96,6 +117,17 @@ export class AnswerPromises {
     if (until < from) this.#breach('all or nothing', cause, answer, 'they were never held all at once');
   }
 
+  /** Refused, it holds nothing; unless another copy of the request is still at it, or nobody was there to be told. */
+  #checkNoneHeld(cause: Cause, answer: Answer): void {
+    const { leaseId = '', names, gone } = cause;
+    if (gone?.aborted || (this.#copies.get(leaseId) ?? 0) > 1) return;
+    const held = names.filter((name) => {
+      const tenancy = this.#locks.tenancyOf(name, leaseId);
+      return tenancy !== undefined && tenancy.until === undefined;
+    });
+    if (held.length > 0) this.#breach('all or nothing', cause, answer, `it was refused and holds ${held.join()}`);
+  }
+
   #checkSessionOpen(cause: Cause, answer: Answer): void {
     const { sessionId } = cause;
     if (sessionId === undefined) return;
@@ -111,7 +143,7 @@ export class AnswerPromises {
     }
   }
 
-  #breach(promise: string, { knownDead: _, ...cause }: Cause, answer: Answer, what: string): void {
+  #breach(promise: string, { knownDead: _, gone: __, ...cause }: Cause, answer: Answer, what: string): void {
     this.#verdicts.breach(promise, `${cause.operation} of ${cause.client}: ${what}`, { cause, answer });
   }
 }

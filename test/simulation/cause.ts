@@ -15,6 +15,8 @@ export interface Cause {
   readonly names: readonly string[];
   /** For what a timer does: who set it. */
   readonly setBy?: Cause | undefined;
+  /** Fires when nobody is there any more to be answered. */
+  readonly gone?: AbortSignal | undefined;
   /** Sessions that this cause has already been told to be over. */
   readonly knownDead: Set<string>;
 }

@@ -205,6 +205,9 @@ export class LockPromises {
       this.#breach('first in, first out', write, `${waiter.leaseId} did not queue at the end`);
     if (waiter.aliveUntil > waiter.deadlineAt)
       this.#breach('bounded', write, `${waiter.leaseId} counts as there beyond its deadline`);
+    const early = cause.operation === 'acquireLocks' ? cause.names.filter((other) => other < name) : [];
+    if (early.some((other) => this.tenancyOf(other, waiter.leaseId) === undefined))
+      this.#breach('one order', write, `${waiter.leaseId} queues before it has been granted ${early.join()}`);
     if (this.#endedLately(name, waiter.leaseId))
       this.#breach('one effect', write, `${waiter.leaseId} queued again after it had ended`);
   }
@@ -266,7 +269,7 @@ function endingsBetween(before: LockState, after: LockState): number {
 const has = (entries: readonly { readonly leaseId: string }[], { leaseId }: { readonly leaseId: string }): boolean =>
   entries.some((entry) => entry.leaseId === leaseId);
 
-const shown = ({ knownDead, setBy, ...cause }: Cause) => ({
+const shown = ({ knownDead, setBy, gone: _, ...cause }: Cause) => ({
   ...cause,
   setBy: setBy?.operation,
   knownDead: [...knownDead],

@@ -9,6 +9,7 @@ import type { Process } from './process.ts';
 export interface NetworkWatcher {
   /** One copy of a request was sent. What it returns is told when the answer to that copy arrives; for a lost one it never is. */
   sent(client: string, call: Call): (answer: Answer) => void;
+  arrived(cause: Cause): void;
   answered(cause: Cause, call: Call, answer: Answer): void;
 }
 
@@ -100,8 +101,9 @@ export class Network {
     }
     const host = chance.pick(running);
     host.process.deliver(async () => {
-      const cause = causeOf(client, host, call, time.now);
       const gone = this.#goneAfter(signal, client, host);
+      const cause = { ...causeOf(client, host, call, time.now), gone };
+      watcher.arrived(cause);
       const answer = await host.serve(call, cause, gone);
       if (!host.process.isAlive) return;
       watcher.answered(cause, call, answer);

@@ -100,6 +100,7 @@ export class World implements TableWatcher {
       hosts: () => this.#hosts,
       watcher: {
         sent: (client, call) => this.#histories.sent(client, call),
+        arrived: (cause) => this.#answers.arrived(cause),
         answered: (cause, call, answer) => this.#answers.answered(cause, call, answer),
       },
     });

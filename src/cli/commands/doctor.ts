@@ -143,10 +143,12 @@ function versions(taken: readonly Sample[]): Finding {
 }
 
 async function watching({ service }: Connection): Promise<Finding> {
+  const check = 'watching';
+  if (!('WebSocket' in globalThis)) return { check, status: 'warn', detail: 'needs Node 22 or newer' };
   const signal = AbortSignal.timeout(connectWithinMs);
   for await (const event of service.watch({ lock: 'holdfast-doctor', signal })) {
-    if (event.type === 'connected') return { check: 'watching', status: 'ok', detail: 'the WebSocket connects' };
+    if (event.type === 'connected') return { check, status: 'ok', detail: 'the WebSocket connects' };
   }
   const detail = `the WebSocket did not connect within ${formatMs(connectWithinMs)}; deployed, set HOLDFAST_WATCH_URL`;
-  return { check: 'watching', status: 'warn', detail };
+  return { check, status: 'warn', detail };
 }
