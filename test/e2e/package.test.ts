@@ -11,7 +11,14 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const npm = ['--no-audit', '--no-fund', '--loglevel=error'];
 
 /** What a user would install beside the package for the subpaths that need it; linked, to spare the download. */
-const peers = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb', 'aws-cdk-lib', 'constructs', '@types/node'];
+const peers = [
+  '@aws-sdk/client-dynamodb',
+  '@aws-sdk/lib-dynamodb',
+  '@aws-sdk/util-dynamodb',
+  'aws-cdk-lib',
+  'constructs',
+  '@types/node',
+];
 
 let folder: string;
 beforeAll(async () => {
@@ -59,7 +66,17 @@ describe('the packed tarball in an empty folder', () => {
       "export const locks: Holdfast = new Holdfast({ url: 'http://127.0.0.1:4100', namespace: 'a' });",
     ].join('\n');
     await writeFile(join(folder, 'use.ts'), source);
-    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024', '--types', 'node'];
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--types',
+      'node',
+    ];
     await run(join(root, 'node_modules/.bin/tsc'), [...options, 'use.ts'], { cwd: folder });
   });
 

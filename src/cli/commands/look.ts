@@ -48,6 +48,8 @@ function showLock(view: LockView, terminal: Terminal): void {
         acquiredAt,
         Object.entries(metadata)
           .map(([key, value]) => `${key}=${value}`)
+          // The store keeps no order.
+          .sort()
           .join(' '),
       ]),
     );
