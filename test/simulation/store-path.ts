@@ -64,7 +64,11 @@ export class StorePath {
       attempt: (key, command, now) =>
         this.#write(
           () => records.attempt(key, command, now),
-          (again) => again,
+          (second) => {
+            // Written by the first try and replaced since, as the adapter sees it: it can't tell.
+            if (!second.applied && second.state.lastWrite?.id !== command.writeId) throw unavailable();
+            return second;
+          },
         ),
     };
   }
@@ -112,7 +116,15 @@ export class StorePath {
         } else {
           const first = await perform();
           if (again === undefined || weather.calm || fate < 1 - conditions.storeRepeats) answer(first);
-          else time.after(chance.longTailed(20, 500), async () => answer(again(await perform())));
+          else
+            time.after(chance.longTailed(20, 500), async () => {
+              const second = await perform();
+              try {
+                answer(again(second));
+              } catch (error) {
+                fails(error as Error);
+              }
+            });
         }
       };
       time.after(this.#legMs(), () => void arrive());

@@ -4,7 +4,8 @@ import { stateAfter } from '../../record/decide.ts';
 import type { RecordState } from '../../record/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
-import { isConditionFailure, refusedItem, toStoreError } from './failures.ts';
+import { StoreError } from '../store-error.ts';
+import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
 import { fromRecordItem, recordItemKey } from './record-item.ts';
 import { writeIfAllowed } from './record-writes.ts';
 
@@ -47,8 +48,21 @@ export class DynamoDBRecordStore implements RecordStore {
       const version = expects.kind === 'version' ? expects.version + 1 : (Attributes?.v as number);
       return { applied: true, state: stateAfter(command, version, now) };
     } catch (error) {
-      if (isConditionFailure(error)) return { applied: false, state: fromRecordItem(refusedItem(error)) };
-      throw toStoreError(error);
+      if (!isConditionFailure(error)) throw toStoreError(error);
+      const state = fromRecordItem(refusedItem(error));
+      if (attemptsOf(error) > 1 && mayHaveBeenReplaced(command, state))
+        throw new StoreError(
+          'unavailable',
+          'Others wrote after a try whose answer was lost: whether it was written is not known.',
+          error,
+        );
+      return { applied: false, state };
     }
   }
+}
+
+/** Whether an earlier try of this write may have been written, and replaced before the refused one: then a refusal would be a guess. */
+function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, lastWrite }: RecordState): boolean {
+  if (lastWrite?.id === writeId) return false;
+  return expects.kind === 'version' ? version > expects.version + 1 : version > 1;
 }

@@ -1,0 +1,178 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
+import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
+import { Chance } from '../simulation/chance.ts';
+import { checkByKey, describeVerdict } from '../support/linearizability.ts';
+import {
+  type LockOperation,
+  mutexSpecification,
+  type RecordOperation,
+  recordSpecification,
+} from '../support/lock-histories.ts';
+import { BadProxy } from './bad-proxy.ts';
+import { type Note, Worker } from './linearizability-worker.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const region = 'us-east-1';
+/** Long enough for several deaths of each process and a few hundred turns of each lock. */
+const runMs = 20_000;
+/** Observer and service read the same clock, to the millisecond. */
+const skewMs = 2;
+const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000_000);
+const chance = new Chance(seed);
+const dynoxide = findDynoxide();
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A process that can be killed and started again in the same place. */
+class Restartable {
+  readonly #start: () => Promise<ChildProcess>;
+  #child: ChildProcess | undefined;
+  deaths = 0;
+
+  constructor(start: () => Promise<ChildProcess>) {
+    this.#start = start;
+  }
+
+  async start(): Promise<void> {
+    this.#child = await this.#start();
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    this.deaths += 1;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
+
+let folder: string;
+let engine: Restartable;
+const services: Restartable[] = [];
+const proxies: BadProxy[] = [];
+const urls: string[] = [];
+
+async function startEngine(port: number): Promise<ChildProcess> {
+  const { file, args } = dynoxideCommand(dynoxide as string, { port, folder });
+  const child = spawn(file, args, { stdio: 'ignore' });
+  await answersWithin(
+    { endpoint: `http://127.0.0.1:${port}`, region, credentials: localCredentials },
+    10_000,
+    () => false,
+  );
+  return child;
+}
+
+async function startService(port: number, enginePort: number): Promise<ChildProcess> {
+  const flags = ['--port', String(port), '--engine', `http://127.0.0.1:${enginePort}`, '--memory', '--poll-ms', '2000'];
+  const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'serve', ...flags], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ready = (async () => {
+    for await (const line of createInterface({ input: child.stdout })) if (line.includes('listening')) return;
+  })();
+  await Promise.race([ready, once(child, 'exit')]);
+  child.stdout?.resume();
+  return child;
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-linearizability-'));
+  const enginePort = await freePort();
+  engine = new Restartable(() => startEngine(enginePort));
+  await engine.start();
+  for (let index = 0; index < 2; index++) {
+    const port = await freePort();
+    const service = new Restartable(() => startService(port, enginePort));
+    await service.start();
+    services.push(service);
+    const proxy = new BadProxy(port, chance.branch());
+    proxies.push(proxy);
+    urls.push(await proxy.listen());
+  }
+}, 60_000);
+
+afterAll(async () => {
+  for (const proxy of proxies) await proxy.close();
+  for (const each of [...services, engine]) await each?.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A client in a process of its own, which is stopped past its leases and goes on as if nothing had been. */
+function stoppedClient(name: string, endsAt: number, note: (note: Note) => void): Promise<void> {
+  const script = fileURLToPath(new URL('./linearizability-worker.ts', import.meta.url));
+  const child = spawn(
+    process.execPath,
+    [script, name, urls.join(), String(chance.between(1, 1_000_000)), String(endsAt)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  createInterface({ input: child.stdout }).on('line', (line) => note(JSON.parse(line) as Note));
+  const stopAndGo = async () => {
+    while (child.exitCode === null && Date.now() < endsAt) {
+      await pause(chance.between(500, 2_500));
+      child.kill('SIGSTOP');
+      await pause(chance.between(500, 3_500));
+      child.kill('SIGCONT');
+    }
+  };
+  return Promise.all([once(child, 'close'), stopAndGo()]).then(() => undefined);
+}
+
+/** Kills a service every few seconds, and the engine now and then; each comes back after a moment. */
+async function wreak(endsAt: number): Promise<void> {
+  while (Date.now() < endsAt) {
+    await pause(chance.between(1_500, 3_000));
+    const victim = chance.happens(0.25) ? engine : chance.pick(services);
+    await victim.kill();
+    await pause(chance.between(50, 500));
+    await victim.start();
+  }
+}
+
+const add = <T>(histories: Map<string, T[]>, key: string, operation: T): void => {
+  histories.set(key, [...(histories.get(key) ?? []), operation]);
+};
+
+describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed processes and stopped clients', () => {
+  it('are linearizable, lock by lock and record by record', { timeout: 120_000 }, async () => {
+    const locks = new Map<string, LockOperation[]>();
+    const records = new Map<string, RecordOperation[]>();
+    const note = (each: Note) =>
+      each.about === 'lock' ? add(locks, each.key, each.operation) : add(records, each.key, each.operation);
+    const endsAt = Date.now() + runMs;
+    const workers = Array.from({ length: 5 }, (_, index) =>
+      new Worker({ name: `client ${index}`, urls, seed: chance.between(1, 1_000_000), note }).runUntil(endsAt),
+    );
+    await Promise.all([
+      ...workers,
+      stoppedClient('stopped 1', endsAt, note),
+      stoppedClient('stopped 2', endsAt, note),
+      wreak(endsAt),
+    ]);
+
+    const outcomes = [checkByKey(mutexSpecification(skewMs), locks), checkByKey(recordSpecification, records)] as const;
+    const violations = outcomes.flatMap(({ violated }) =>
+      [...violated].map(([key, verdict]) => describeVerdict(key, verdict as never)),
+    );
+    expect(violations, `seed ${seed}`).toEqual([]);
+    expect(outcomes.flatMap(({ undecided }) => undecided)).toEqual([]);
+
+    // What was not tried is not proved.
+    const all = [...locks.values(), ...records.values()].flat();
+    const grants = [...locks.values()].flat().filter(({ answer }) => answer?.output.kind === 'granted');
+    expect(all.length).toBeGreaterThan(300);
+    expect(grants.length).toBeGreaterThan(30);
+    expect(all.filter(({ answer }) => answer === undefined).length).toBeGreaterThan(10);
+    expect(services.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(1);
+  });
+});
