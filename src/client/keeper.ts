@@ -100,6 +100,7 @@ export class Keeper {
     const { renew, runtime } = this.#options;
     if (renew === undefined) return;
     const from = markNow(runtime);
+    if (leaseMs !== undefined) this.#relyOnAtMost(leaseMs, from);
     try {
       // A try that hangs must leave time for another one.
       const attemptMs = Math.max(250, this.#leaseMs / renewalsPerLease);
@@ -116,6 +117,15 @@ export class Keeper {
       if (isFinal(error)) this.lose(error);
       throw error;
     }
+  }
+
+  /** The answer to a renewal for less time may be lost: from when it is sent on, no more can be relied on than it asks for. */
+  #relyOnAtMost(leaseMs: number, from: Mark): void {
+    if (leaseMs >= this.#lastsMs - elapsedMs(this.#options.runtime, this.#from)) return;
+    this.#from = from;
+    this.#lastsMs = leaseMs;
+    this.#renewInMs = this.#paceMs();
+    this.#look();
   }
 
   #leftMs(): number {

@@ -26,7 +26,7 @@ export interface Refusal {
 }
 
 export type Plan =
-  /** Every part comes true by these writes; none where all of it is true already. */
+  /** Every part comes true by these writes, all of them or none; none are needed where all of it is true already. */
   | { readonly kind: 'granted'; readonly swaps: readonly Swap[]; readonly holders: readonly Holder[] }
   | { readonly kind: 'refused'; readonly refusals: readonly Refusal[] };
 
@@ -35,6 +35,7 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
   const swaps: Swap[] = [];
   const holders: Holder[] = [];
   const refusals: Refusal[] = [];
+  let changes = false;
   for (const { name, state, command } of parts) {
     const { next, answer } = decide(state, command, facts);
     if (answer.kind !== 'granted') {
@@ -42,9 +43,12 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
       continue;
     }
     holders.push(answer.holder);
-    if (next !== state) swaps.push({ name, next });
+    changes = changes || next !== state;
+    // What is held already is written too: it must still be so when the others are granted.
+    swaps.push({ name, next: next === state ? { ...state, rev: state.rev + 1, changedAt: facts.now } : next });
   }
-  return refusals.length > 0 ? { kind: 'refused', refusals } : { kind: 'granted', swaps, holders };
+  if (refusals.length > 0) return { kind: 'refused', refusals };
+  return { kind: 'granted', swaps: changes ? swaps : [], holders };
 }
 
 /** Everybody takes locks in this order, so that nobody who waits for several can wait in a circle. */

@@ -1,5 +1,5 @@
 import type { SessionFact } from '../lock/commands.ts';
-import { isOverdue, sessionFactOf } from '../session/decide.ts';
+import { isOpen, isOverdue, sessionFactOf } from '../session/decide.ts';
 import type { SessionState } from '../session/state.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { SessionKey, SessionStore } from '../store/session-store.ts';
@@ -70,8 +70,9 @@ export async function keepAlive(
   key: SessionKey,
 ): Promise<OpenSession | undefined> {
   const now = clock.now();
-  const written = await sessionStore.keepAlive(key, now);
-  return written.applied ? { session: written.session, now } : undefined;
+  const { session } = await sessionStore.keepAlive(key, now);
+  // Refused by a later keepalive, it is open all the same.
+  return isOpen(session, { now }) ? { session, now } : undefined;
 }
 
 export interface HeldLock {

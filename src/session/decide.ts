@@ -33,6 +33,8 @@ export function decideSession(before: SessionState | undefined, command: Session
     case 'keepalive':
       // Who missed its end can't come back, even if nobody has noticed yet.
       if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };
+      // One that was long on its way takes no time away: its owner may have been promised more in the meantime.
+      if (after(facts.now, before.ttlMs) <= before.expiresAt) return { next: before, answer: { kind: 'alive' } };
       return { next: { ...before, expiresAt: after(facts.now, before.ttlMs) }, answer: { kind: 'alive' } };
     case 'end':
       return { next: { ...before, ended: { at: facts.now, how: 'ended' } }, answer: { kind: 'ended' } };

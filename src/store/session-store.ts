@@ -15,7 +15,7 @@ export interface SessionStore {
   create(namespace: string, session: SessionState): Promise<SessionWritten>;
   /** Strongly consistent; undefined where there is none. In the order asked. */
   read(namespace: string, sessionIds: readonly string[]): Promise<(SessionState | undefined)[]>;
-  /** Applies only to a session that has not ended and whose end has not come. */
+  /** Applies only to a session that has not ended, whose end has not come, and that this keepalive gives more time. */
   keepAlive(key: SessionKey, now: EpochMs): Promise<SessionWritten>;
   /** Applies only to a session that has not ended. */
   end(key: SessionKey, now: EpochMs): Promise<SessionWritten>;

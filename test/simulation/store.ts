@@ -183,7 +183,7 @@ function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Fa
       return answer.kind === 'granted' && isFresh && fits ? next : undefined;
     }
     case 'renew':
-      return answer.kind === 'granted' ? next : undefined;
+      return answer.kind === 'granted' && state.changedAt <= now ? next : undefined;
     case 'release': {
       const own = state.holders.find(({ leaseId }) => leaseId === command.leaseId);
       if (own === undefined) return undefined;

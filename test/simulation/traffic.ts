@@ -98,8 +98,12 @@ export class Traffic {
       ...(waitMs === 0 && chance.happens(0.3) ? { tier: 'efficiency' as const } : {}),
     };
     const held = await this.#within(waitMs, name, scope.acquire(name, options));
+    const plain = scope === this.#client.locks;
     const demand = demandOf(kind);
-    await this.#work(held, [{ name, ...demand, fence: held.fence }], autoRenew || scope !== this.#client.locks);
+    await this.#work(held, [{ name, ...demand, fence: held.fence }], {
+      mustRelease: autoRenew || !plain,
+      mayChange: plain,
+    });
   }
 
   async #several(scope: LockScope): Promise<void> {
@@ -109,7 +113,7 @@ export class Traffic {
     const leaseMs = scope === this.#client.locks ? { leaseMs: chance.pick([1_000, 5_000]) } : {};
     const held = await this.#within(waitMs, names.join(), scope.acquireAll(names, { waitMs, ...leaseMs }));
     const claims = names.map((name) => ({ name, ...demandOf({}), fence: held.fence(name) }));
-    await this.#work(held, claims, true);
+    await this.#work(held, claims, { mustRelease: true, mayChange: scope === this.#client.locks });
   }
 
   async #session(): Promise<void> {
@@ -144,7 +148,7 @@ export class Traffic {
   async #work(
     held: HeldLock | HeldLocks,
     claims: readonly { name: string; permits: number; limit: number; fence: number }[],
-    mustRelease: boolean,
+    { mustRelease, mayChange }: { mustRelease: boolean; mayChange: boolean },
   ): Promise<void> {
     const chance = this.#chance;
     const { beliefs, resources } = this.#parts;
@@ -161,7 +165,8 @@ export class Traffic {
           beliefs.check(name);
           if (seen !== undefined && (!careful || isHeld())) resource?.write(fence, seen);
         }
-        if (chance.happens(0.2)) await held.renew();
+        if (chance.happens(0.2))
+          await held.renew(mayChange && chance.happens(0.3) ? chance.pick([1_000, 4_000]) : undefined);
       }
     } finally {
       // Nothing renews what is forgotten, so it runs out by itself.

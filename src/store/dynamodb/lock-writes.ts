@@ -142,14 +142,17 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
   );
 }
 
-/** Extends a live lease. Safe because it holds only for this very lease, in its slot, before its end. */
+/**
+ * Extends a live lease. Safe because it holds only for this very lease, in its slot, before its end; and only where nothing was
+ * written later than it was sent: one that was long on its way must not take back what a later renewal has promised.
+ */
 export function renewIfLive(slot: string, command: Renew, { now }: Facts, retentionMs: number): ConditionalUpdate {
   const sameAgain = command.leaseMs === undefined;
   return update(
     {
       set: [...touch, ...(sameAgain ? ['#x = :now + #h.#l'] : ['#h.#l = :lease', '#x = :end'])],
       // Without a TTL a session holds another part: setting one here could collect the item while it is held.
-      when: '#h.#i = :id AND #x > :now AND attribute_exists(#ttl)',
+      when: '#h.#i = :id AND #x > :now AND #at <= :now AND attribute_exists(#ttl)',
     },
     slotNames(slot),
     {

@@ -1,5 +1,5 @@
 /**
- * How a session lies in its item: `id o ttlMs c x` its facts, `d dh` when and how it ended, `w#LOCK` what it waits for.
+ * How a session lies in its item: `id o ttlMs c x` its facts, `k` when it was last kept alive, `d dh` when and how it ended, `w#LOCK` what it waits for.
  * The end lies in the item itself, so ending a session, and with it every lock under it, is one write.
  */
 import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
@@ -32,6 +32,7 @@ export const toSessionItem = (namespace: string, session: SessionState): Session
   ttlMs: session.ttlMs,
   c: session.createdAt,
   x: session.expiresAt,
+  k: session.expiresAt - session.ttlMs,
   ttl: sessionTtl(session.expiresAt),
 });
 

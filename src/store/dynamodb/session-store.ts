@@ -46,10 +46,10 @@ export class DynamoDBSessionStore implements SessionStore {
   async keepAlive(key: SessionKey, now: EpochMs): Promise<SessionWritten> {
     return toWritten(
       await this.#table.update(sessionItemKey(key), {
-        UpdateExpression: 'SET #x = :now + #ttlMs, #ttl = :ttl',
-        // Who has ended, or missed its end, can't come back.
-        ConditionExpression: 'attribute_exists(#pk) AND attribute_not_exists(#d) AND #x > :now',
-        ExpressionAttributeNames: { '#pk': 'pk', '#d': 'd', '#x': 'x', '#ttlMs': 'ttlMs', '#ttl': 'ttl' },
+        UpdateExpression: 'SET #x = :now + #ttlMs, #k = :now, #ttl = :ttl',
+        // Who has ended, or missed its end, can't come back; and a keepalive that comes after a later one takes no time away.
+        ConditionExpression: 'attribute_exists(#pk) AND attribute_not_exists(#d) AND #x > :now AND #k < :now',
+        ExpressionAttributeNames: { '#pk': 'pk', '#d': 'd', '#x': 'x', '#k': 'k', '#ttlMs': 'ttlMs', '#ttl': 'ttl' },
         ExpressionAttributeValues: { ':now': now, ':ttl': sessionTtl(after(now, 3_600_000)) },
       }),
     );

@@ -43,7 +43,7 @@ describe('a long poll', () => {
       retryAfterMs: 0,
     });
     expect(waiting.body.holders).toMatchObject([{ owner: 'holder', fence: held.body.fence }]);
-    expect(waiting.body.waitRemainingMs).toBeLessThanOrEqual(30_000 - pollMs + 5);
+    expect(waiting.body.waitRemainingMs).toBeLessThan(30_000);
 
     const behind = lock.acquire({ leaseId: newLeaseId(), waitMs: 30_000, owner: 'behind' });
     await queued(lock, 2);

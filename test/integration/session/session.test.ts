@@ -165,7 +165,7 @@ describe('a deadlock', () => {
         owner: expect.stringMatching(/^member \d$/),
       });
     }
-    expect(victims[0]?.tookMs).toBeLessThan(1_500);
+    expect(victims[0]?.tookMs).toBeLessThan(5_000);
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(size - 1);
   });
 
