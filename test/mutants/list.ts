@@ -178,9 +178,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a session is kept alive after its end',
     file: 'src/session/decide.ts',
-    text: "if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };\n      return { next: { ...before, expiresAt",
-    instead:
-      "if (before.expiresAt + 60_000 < facts.now) return { next: before, answer: { kind: 'lost' } };\n      return { next: { ...before, expiresAt",
+    text: "if (!isOpen(before, facts)) return { next: before, answer: { kind: 'lost' } };",
+    instead: "if (before.expiresAt + 60_000 < facts.now) return { next: before, answer: { kind: 'lost' } };",
   },
   {
     name: 'a session that has ended ends again',

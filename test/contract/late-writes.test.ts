@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { lockLimits } from '../../src/lock/limits.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import type { SessionStore } from '../../src/store/session-store.ts';
+import { after, type EpochMs } from '../../src/time/clock.ts';
+import { freshTable } from '../support/engine.ts';
+import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+
+let store: DynamoDBLockStore;
+let sessions: SessionStore;
+beforeAll(async () => {
+  const { client, tableName } = await freshTable();
+  const address = { client: documentClient(client), tableName };
+  store = new DynamoDBLockStore(address);
+  sessions = new DynamoDBSessionStore(address);
+});
+
+const factsAt = (now: EpochMs) => ({ now, graceMs: lockLimits.graceMs });
+const mine = 'lease-mine-0000000';
+
+async function heldLock() {
+  const key = { namespace: 'late', name: randomUUID() };
+  const { state } = await store.attempt(key, acquireOf(mine), factsAt(startOfTime));
+  return { key, state };
+}
+
+describe('a direct hand-off', () => {
+  it('is refused where the head of the queue is gone, so that the rules drop it', async () => {
+    const { key, state } = await heldLock();
+    const goneAt = after(startOfTime, 1_000);
+    const waiter = {
+      leaseId: 'lease-gone-0000000',
+      owner: 'gone',
+      permits: state.limit,
+      leaseMs: 5_000,
+      queuedAt: startOfTime,
+      deadlineAt: after(startOfTime, 60_000),
+      aliveUntil: goneAt,
+    };
+    expect((await store.enqueue(key, waiter, state.limit)).applied).toBe(true);
+    const release = { kind: 'release' as const, leaseId: mine };
+    expect((await store.attempt(key, release, factsAt(goneAt))).applied).toBe(false);
+    const inTime = await store.attempt(key, release, factsAt(after(goneAt, -1)));
+    expect(inTime.state.holders).toMatchObject([{ leaseId: 'lease-gone-0000000' }]);
+  });
+});
+
+describe('a direct renewal', () => {
+  it('that was long on its way does not take back what a later one has promised', async () => {
+    const { key } = await heldLock();
+    const renew = { kind: 'renew' as const, leaseId: mine };
+    const later = await store.attempt(key, renew, factsAt(after(startOfTime, 3_000)));
+    const late = await store.attempt(key, renew, factsAt(after(startOfTime, 1_000)));
+    expect({ later: later.applied, late: late.applied }).toEqual({ later: true, late: false });
+    expect(late.state.holders[0]?.expiresAt).toBe(after(startOfTime, 13_000));
+  });
+});
+
+describe.each([
+  ['memory', () => new MemorySessionStore() as SessionStore],
+  ['DynamoDB', () => sessions],
+])('a keepalive in %s', (_name, storeOf) => {
+  it('that was long on its way takes no time away from the session', async () => {
+    const kept = storeOf();
+    const sessionId = `s${randomUUID()}`;
+    const key = { namespace: 'late', sessionId };
+    const ttlMs = 5_000;
+    const expiresAt = after(startOfTime, ttlMs);
+    await kept.create('late', { sessionId, owner: 'me', ttlMs, createdAt: startOfTime, expiresAt, waits: [] });
+    expect((await kept.keepAlive(key, after(startOfTime, 3_000))).applied).toBe(true);
+    const late = await kept.keepAlive(key, after(startOfTime, 1_000));
+    expect(late).toMatchObject({ applied: false, session: { expiresAt: after(startOfTime, 8_000) } });
+    expect((await kept.keepAlive(key, after(startOfTime, 4_000))).session?.expiresAt).toBe(after(startOfTime, 9_000));
+  });
+});
