@@ -4,6 +4,7 @@ import { startEngine } from '../../src/local/engine.ts';
 import { ensureTable } from '../../src/local/table.ts';
 import { createDynamoDBClient, documentClient } from '../../src/store/dynamodb/client.ts';
 import { spawnService } from './bench-service.ts';
+import { benchImport } from './import-bench.ts';
 import { benchCycle, benchHandOff, benchRequests, type Row } from './lock-bench.ts';
 
 const region = 'us-east-1';
@@ -23,6 +24,7 @@ try {
     };
     print(await benchCycle(service, client, table));
     for (const waiters of [1, 10, 50, 200]) print(await benchHandOff(service, client, table, waiters));
+    print(await benchImport());
     const counted = createDynamoDBClient(address);
     for (const waiters of [1, 10, 50, 200]) print(await benchRequests(counted, table, waiters));
   } finally {

@@ -6,7 +6,7 @@ import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
-import { after, type EpochMs } from '../../src/time/clock.ts';
+import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
 
@@ -19,6 +19,7 @@ beforeAll(async () => {
   sessions = new DynamoDBSessionStore(address);
 });
 
+const inMs = (ms: number) => epochMs(startOfTime + ms);
 const factsAt = (now: EpochMs) => ({ now, graceMs: lockLimits.graceMs });
 const mine = 'lease-mine-0000000';
 
@@ -31,21 +32,22 @@ async function heldLock() {
 describe('a direct hand-off', () => {
   it('is refused where the head of the queue is gone, so that the rules drop it', async () => {
     const { key, state } = await heldLock();
-    const goneAt = after(startOfTime, 1_000);
+    const goneAt = inMs(1_000);
     const waiter = {
       leaseId: 'lease-gone-0000000',
       owner: 'gone',
       permits: state.limit,
       leaseMs: 5_000,
       queuedAt: startOfTime,
-      deadlineAt: after(startOfTime, 60_000),
+      deadlineAt: inMs(60_000),
       aliveUntil: goneAt,
     };
     expect((await store.enqueue(key, waiter, state.limit)).applied).toBe(true);
     const release = { kind: 'release' as const, leaseId: mine };
     expect((await store.attempt(key, release, factsAt(goneAt))).applied).toBe(false);
-    const inTime = await store.attempt(key, release, factsAt(after(goneAt, -1)));
-    expect(inTime.state.holders).toMatchObject([{ leaseId: 'lease-gone-0000000' }]);
+    const inTime = await store.attempt(key, release, factsAt(inMs(999)));
+    const fence = state.fence + 1;
+    expect(inTime.state).toMatchObject({ fence, queue: [], holders: [{ leaseId: 'lease-gone-0000000', fence }] });
   });
 });
 
@@ -53,10 +55,10 @@ describe('a direct renewal', () => {
   it('that was long on its way does not take back what a later one has promised', async () => {
     const { key } = await heldLock();
     const renew = { kind: 'renew' as const, leaseId: mine };
-    const later = await store.attempt(key, renew, factsAt(after(startOfTime, 3_000)));
-    const late = await store.attempt(key, renew, factsAt(after(startOfTime, 1_000)));
+    const later = await store.attempt(key, renew, factsAt(inMs(3_000)));
+    const late = await store.attempt(key, renew, factsAt(inMs(1_000)));
     expect({ later: later.applied, late: late.applied }).toEqual({ later: true, late: false });
-    expect(late.state.holders[0]?.expiresAt).toBe(after(startOfTime, 13_000));
+    expect(late.state.holders[0]?.expiresAt).toBe(inMs(13_000));
   });
 });
 
@@ -69,11 +71,11 @@ describe.each([
     const sessionId = `s${randomUUID()}`;
     const key = { namespace: 'late', sessionId };
     const ttlMs = 5_000;
-    const expiresAt = after(startOfTime, ttlMs);
+    const expiresAt = inMs(ttlMs);
     await kept.create('late', { sessionId, owner: 'me', ttlMs, createdAt: startOfTime, expiresAt, waits: [] });
-    expect((await kept.keepAlive(key, after(startOfTime, 3_000))).applied).toBe(true);
-    const late = await kept.keepAlive(key, after(startOfTime, 1_000));
-    expect(late).toMatchObject({ applied: false, session: { expiresAt: after(startOfTime, 8_000) } });
-    expect((await kept.keepAlive(key, after(startOfTime, 4_000))).session?.expiresAt).toBe(after(startOfTime, 9_000));
+    expect((await kept.keepAlive(key, inMs(3_000))).applied).toBe(true);
+    const late = await kept.keepAlive(key, inMs(1_000));
+    expect(late).toMatchObject({ applied: false, session: { expiresAt: inMs(8_000) } });
+    expect((await kept.keepAlive(key, inMs(4_000))).session?.expiresAt).toBe(inMs(9_000));
   });
 });

@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -83,6 +85,36 @@ describe('the packed tarball in an empty folder', () => {
   it('runs its command, which can serve', async () => {
     const { stdout } = await run(join(folder, 'node_modules/.bin/holdfast'), ['serve', '--help'], { cwd: folder });
     expect(stdout).toContain('--engine');
+  });
+
+  it('serves, and its SDK takes a lock there, as the README shows', async () => {
+    const service = spawn(join(folder, 'node_modules/.bin/holdfast'), ['serve', '--memory', '--port', '0'], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const url = await new Promise<string>((resolve, reject) => {
+        createInterface({ input: service.stdout }).on('line', (line) => {
+          const [, found] = /^Holdfast is listening on (\S+)/.exec(line) ?? [];
+          if (found !== undefined) resolve(found);
+        });
+        service.once('exit', (code) => reject(new Error(`The service ended with ${code}.`)));
+      });
+      const script = `
+        import { Holdfast } from 'holdfast';
+        const locks = new Holdfast({ url: ${JSON.stringify(url)}, namespace: 'payments' });
+        await locks.withLock('wallet:42', { leaseMs: 30_000, waitMs: 10_000 }, async ({ fence, signal }) => {
+          console.log(JSON.stringify({ fence, lost: signal.aborted }));
+        });
+      `;
+      await writeFile(join(folder, 'quick-start.mjs'), script);
+      const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 30_000 });
+      expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
+    } finally {
+      service.removeAllListeners('exit');
+      service.kill('SIGTERM');
+      await once(service, 'exit');
+    }
   });
 
   it('ships no sources, tests or data', async () => {

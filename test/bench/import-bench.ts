@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { bundleFunctions, nodeModule } from '../../infra/bundle.ts';
+import type { Row } from './lock-bench.ts';
+import { ratio, summarize } from './measure.ts';
+
+const run = promisify(execFile);
+const rounds = 9;
+
+/** How long a cold start spends on importing the HTTP function, against importing a bundle of nothing but the bare DynamoDB client. */
+export async function benchImport(): Promise<Row[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-import-'));
+  try {
+    const [bundle] = await bundleFunctions(folder, ['http']);
+    const bare = join(folder, 'bare.mjs');
+    const contents = "export { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';";
+    await build({ ...nodeModule, stdin: { contents, resolveDir: process.cwd() }, outfile: bare, minify: true });
+    const [ours, theirs] = [[] as number[], [] as number[]];
+    for (let round = 0; round < rounds; round++) {
+      theirs.push(await importMs(bare));
+      ours.push(await importMs(join(folder, 'http', 'index.mjs')));
+    }
+    return [
+      {
+        what: 'import of the HTTP function, against importing the bare DynamoDB client (p50)',
+        figure: ratio(summarize(ours).p50, summarize(theirs).p50),
+      },
+      { what: 'size of the HTTP function, in kB minified', figure: String(Math.round((bundle?.bytes ?? 0) / 1_000)) },
+    ];
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** In a process of its own each time, as a cold start is. */
+async function importMs(module: string): Promise<number> {
+  const script = `const from = performance.now(); await import(${JSON.stringify(module)}); console.log(performance.now() - from);`;
+  const env = { ...process.env, HOLDFAST_TABLE: 'bench', AWS_REGION: 'us-east-1' };
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env });
+  return Number(stdout.trim().split('\n').at(-1));
+}
