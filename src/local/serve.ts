@@ -8,7 +8,7 @@ import { routes } from '../http/routes.ts';
 import type { Service } from '../http/service.ts';
 import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
-import { changedLock, type LockChange, lockChangeOf } from '../notify/lock-change.ts';
+import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
 import { createDynamoDBClient, documentClient, localPatience } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -42,7 +42,8 @@ export async function serve(options: LocalOptions, log: ServiceLog): Promise<Run
 
 async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
-  const client = createDynamoDBClient(address, engine.name === 'remote' ? undefined : localPatience);
+  const isRemote = engine.endpoint.startsWith('https:');
+  const client = createDynamoDBClient(address, isRemote ? undefined : localPatience);
   await ensureTable(client, options.table);
   const documents = documentClient(client);
   const service = serviceOn({
@@ -57,7 +58,6 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const { table: tableName, region, eventsUrl, tasksUrl } = options;
   const told = { tableName, region, eventsUrl, tasksUrl, connections, log };
   const notifications = createNotifications({ locks, client: documents, ...told });
-  const isRemote = engine.name === 'remote' && engine.endpoint.startsWith('https:');
   const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications });
   const websocket = { handler: createWebsocketHandler(notifications.watchers, log), connections };
   const gateway = await openGateway(service, options, log, websocket).catch(async (error: unknown) => {
@@ -153,7 +153,7 @@ function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
     const key = changedLock(record);
     if (key === undefined) continue;
     locks.refusals.forget(key);
-    if (!locks.room.awaits(key)) continue;
+    if (!locks.room.awaits(key, revisionOf(record))) continue;
     try {
       locks.room.announce(key, (lockChangeOf(record) as LockChange).after);
     } catch {

@@ -19,6 +19,9 @@ export function changedLock({ dynamodb }: DynamoDBRecord): LockKey | undefined {
   return pk?.S === undefined || sk?.S === undefined ? undefined : lockKeyOf({ pk: pk.S, sk: sk.S });
 }
 
+/** The revision that a lock's record shows, without reading the rest of it. */
+export const revisionOf = ({ dynamodb }: DynamoDBRecord): number => Number(dynamodb?.NewImage?.rev?.N ?? 0);
+
 /** What a stream record says about a lock; undefined where it is about something else. */
 export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = changedLock(record);

@@ -58,8 +58,9 @@ export class BellRoom implements WaitingRoom {
     };
   }
 
-  awaits(key: LockKey): boolean {
-    return this.#lobbies.has(lobbyId(key));
+  awaits(key: LockKey, rev: number): boolean {
+    const lobby = this.#lobbies.get(lobbyId(key));
+    return lobby !== undefined && rev > (lobby.known?.rev ?? 0);
   }
 
   announce(key: LockKey, state: LockState): void {

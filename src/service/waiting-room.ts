@@ -31,8 +31,8 @@ export interface LockSight {
 export interface WaitingRoom {
   /** Taken before queueing: a grant that is announced before the waiter has sat down must not be missed. */
   enter(sight: LockSight): Seat;
-  /** Whether somebody here would want to know of a change: it costs less than reading what changed. */
-  awaits(key: LockKey): boolean;
+  /** Whether this revision would be news to somebody here: it costs less than reading what changed. */
+  awaits(key: LockKey, rev: number): boolean;
   /** A state of a lock that this process wrote or was shown. */
   announce(key: LockKey, state: LockState): void;
 }

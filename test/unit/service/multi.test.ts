@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { acquire } from '../../../src/service/acquire.ts';
+import type { LockContext } from '../../../src/service/context.ts';
+import { release } from '../../../src/service/lease.ts';
+import { acquireAll } from '../../../src/service/multi.ts';
+import type { LockStore } from '../../../src/store/lock-store.ts';
+import { StoreError } from '../../../src/store/store-error.ts';
+import { memoryService } from '../../../src/testing/memory-service.ts';
+import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+
+const namespace = 'test';
+const both = {
+  entries: [{ name: 'a' }, { name: 'b' }],
+  leaseId: 'lease-of-both-0000',
+  owner: 'both',
+  leaseMs: 30_000,
+  waitMs: 60_000,
+};
+const theirs = { leaseId: 'lease-of-theirs-00', owner: 'they', leaseMs: 60_000, waitMs: 0 };
+
+/** The same store, as a host sees it that can't reach one of the locks. */
+const without = (store: LockStore, unreachable: string): LockStore => ({
+  read: (key) => store.read(key),
+  readMany: (keys) => store.readMany(keys),
+  attempt: (key, command, facts) =>
+    key.name === unreachable
+      ? Promise.reject(new StoreError('unavailable', 'The store did not answer.'))
+      : store.attempt(key, command, facts),
+  enqueue: (key, waiter, limit) => store.enqueue(key, waiter, limit),
+  attend: (key, index, waiter, now) => store.attend(key, index, waiter, now),
+  swap: (key, next) => store.swap(key, next),
+  swapAll: (swaps) => store.swapAll(swaps),
+  list: (within, page) => store.list(within, page),
+});
+
+function world(): { time: VirtualTime; locks: LockContext } {
+  const time = new VirtualTime();
+  return { time, locks: memoryService(time, seededRandom(1), () => {}).service.locks };
+}
+
+describe('acquireAll', () => {
+  it('leaves to its other copies what it can not finish itself', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const first = acquireAll(locks, namespace, both);
+    await time.advance(100);
+    const cutOff = { ...locks, store: without(locks.store, 'b') };
+    await expect(acquireAll(cutOff, namespace, both)).rejects.toMatchObject({ code: 'unavailable' });
+    await release(locks, { namespace, name: 'b' }, theirs);
+    await time.advance(1_000);
+    expect(await first).toMatchObject({ kind: 'granted' });
+  });
+
+  it('does not grant where a lock that was held already is lost in between', async () => {
+    const { time, locks } = world();
+    const { store } = locks;
+    await acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: both.leaseId });
+    const [held] = await store.readMany([{ namespace, name: 'a' }]);
+    expect(held?.holders).toHaveLength(1);
+    // Between the look and the step that takes the other one, an operator revokes the first.
+    let revoked = false;
+    const meddled: LockStore = {
+      ...without(store, ''),
+      swapAll: async (swaps) => {
+        if (!revoked) await release(locks, { namespace, name: 'a' }, both);
+        revoked = true;
+        return store.swapAll(swaps);
+      },
+    };
+    const outcome = acquireAll({ ...locks, store: meddled }, namespace, { ...both, waitMs: 0 });
+    await time.advance(5_000);
+    expect(await outcome).toMatchObject({ kind: 'refused', refusals: [{ name: 'a' }] });
+    expect((await store.read({ namespace, name: 'b' })).holders).toEqual([]);
+  });
+});
