@@ -390,4 +390,10 @@ export const mutants: readonly Mutant[] = [
     text: 'AND #x > :now AND #at <= :now AND',
     instead: 'AND #x > :now AND',
   },
+  {
+    name: 'those behind the dead wait for them',
+    file: 'src/service/paced-room.ts',
+    text: 'const isNext = placeAmongPresent(state, leaseId, facts) === 1;',
+    instead: 'const isNext = state.queue[0]?.leaseId === leaseId;',
+  },
 ];

@@ -117,7 +117,12 @@ export class World implements TableWatcher {
     calamities.end();
     await this.#pass(healingMs);
     this.#watchForForgotten();
-    await this.#pass(calmMs);
+    // Even in the best of weather somebody dies while it waits, and those behind it must not wait for the dead.
+    for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
+      client.process.kill();
+      this.#startClient();
+      await this.#pass(calmMs / 2);
+    }
     await this.#endWork();
     this.#histories.check(this.#verdicts, clocksInBound ? lockLimits.graceMs : Number.POSITIVE_INFINITY);
     await this.#night();
