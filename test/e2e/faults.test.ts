@@ -27,8 +27,8 @@ import { type Answer, type Call, callAt, lockAt, newLeaseId } from '../support/s
 
 const region = 'us-east-1';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-/** What a caller may have to wait for a 503: three tries of three seconds, and the pauses between them. */
-const unavailableWithinMs = 12_000;
+/** What a caller may have to wait for a 503: three tries of five seconds, and the pauses between them. */
+const unavailableWithinMs = 18_000;
 
 /** An engine on a port and in a folder that outlast it, so that it can go and come back. */
 async function engineAt(port: number, folder: string): Promise<GuardedEngine> {

@@ -29,7 +29,7 @@ interface Suite {
 const suites: readonly Suite[] = [
   {
     name: 'unit',
-    paths: ['lock', 'record', 'client', 'service', 'session', 'notify', 'testing'].map((part) => `test/unit/${part}`),
+    paths: ['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'].map((part) => `test/unit/${part}`),
   },
   { name: 'property', paths: [] },
   { name: 'simulation', paths: [] },

@@ -20,10 +20,10 @@ export interface Patience {
 const cloudPatience: Patience = { connectionMs: 1_000, requestMs: 3_000, socketsMax: 256 };
 
 /**
- * An engine on a busy laptop is slow, not away; and it gets more done when it is asked a few things at a time. Three tries of eight
- * seconds end before the gateway gives up at thirty: a caller is told 503, not cut off.
+ * An engine on a busy laptop is slow, not away; and it gets more done when it is asked a few things at a time. Three tries of five
+ * seconds end well before the gateway gives up at thirty: a caller is told 503, not cut off.
  */
-export const localPatience: Patience = { connectionMs: 5_000, requestMs: 8_000, socketsMax: 32 };
+export const localPatience: Patience = { connectionMs: 3_000, requestMs: 5_000, socketsMax: 32 };
 
 /** A client whose every call ends in bounded time: a store that is out of reach becomes 503 while the caller still waits. */
 export function createDynamoDBClient(
