@@ -178,7 +178,8 @@ describe('run, when the lock is lost', () => {
   });
 
   it('ends the command when it is itself killed with -9', async () => {
-    const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM;"));
+    // It takes its time before it says who it is: in the very instant of its start the guardian does not know of it yet.
+    const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM; sleep 0.5;"));
     const pid = await pidOf(running);
     running.process.kill('SIGKILL');
     await waitUntilGone(pid);

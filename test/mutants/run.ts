@@ -29,7 +29,9 @@ interface Suite {
 const suites: readonly Suite[] = [
   {
     name: 'unit',
-    paths: ['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'].map((part) => `test/unit/${part}`),
+    paths: ['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'].map(
+      (part) => `test/unit/${part}`,
+    ),
   },
   { name: 'property', paths: [] },
   { name: 'simulation', paths: [] },
