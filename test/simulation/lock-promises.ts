@@ -102,7 +102,7 @@ export class LockPromises {
           `${holder.leaseId} lost its lease to ${cause.operation} of ${cause.leaseId}`,
         );
       if (revoked) this.#bookOf(name).revoked.add(holder.fence);
-      this.#end(name, holder.leaseId);
+      this.#end(write, holder.leaseId);
       return;
     }
     if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
@@ -137,7 +137,7 @@ export class LockPromises {
       const gaveWay = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'deadlock');
       if (isThere && !byItself && !gaveWay)
         this.#breach('first in, first out', write, `${waiter.leaseId} was dropped while it was there`);
-      if (byItself && cause.operation === 'releaseLock') this.#note(write.name, waiter.leaseId);
+      if (byItself && cause.operation === 'releaseLock') this.#note(write, waiter.leaseId);
       return;
     }
     const kept = after.queue[later] as Waiter;
@@ -217,15 +217,17 @@ export class LockPromises {
     return waiter.aliveUntil > changedAt && session?.ended === undefined;
   }
 
-  #end(name: string, leaseId: string): void {
-    const tenancy = this.#bookOf(name).tenancies.get(leaseId);
+  #end(write: LockWrite, leaseId: string): void {
+    const tenancy = this.#bookOf(write.name).tenancies.get(leaseId);
     if (tenancy !== undefined) tenancy.until = this.#now();
-    this.#note(name, leaseId);
+    this.#note(write, leaseId);
   }
 
-  #note(name: string, leaseId: string): void {
+  /** Of several that end in one write, each has its own turn to be forgotten. */
+  #note({ name, after }: LockWrite, leaseId: string): void {
     const book = this.#bookOf(name);
-    book.endedAt.set(leaseId, book.endings);
+    const later = after.ended.findIndex((ended) => ended.leaseId === leaseId);
+    book.endedAt.set(leaseId, book.endings - Math.max(0, later));
   }
 
   /** A lock promises to remember its eight latest endings. */

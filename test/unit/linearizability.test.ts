@@ -9,6 +9,7 @@ import {
   type RecordOperation,
   type RecordOutput,
   recordSpecification,
+  relevantOf,
 } from '../support/lock-histories.ts';
 
 const mutex = mutexSpecification(0);
@@ -113,6 +114,12 @@ describe('checkLinearizable of a mutex', () => {
     expect(judge(lock('a', 'acquire', [0, 1], granted(7)), lock('a', 'release', [2, 3], repeated))).toBe('violated');
   });
 
+  it('lets a lost acquire take over only once the lease before it may have run out', () => {
+    const [taken, lost] = [lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2])];
+    expect(judge(taken, lost, lock('b', 'renew', [10, 20], granted(8)))).toBe('violated');
+    expect(judge(taken, lost, lock('b', 'renew', [10, leaseMs], granted(8)))).toBe('linearizable');
+  });
+
   it('says how far it came', () => {
     const verdict = checkLinearizable(mutex, [
       lock('a', 'acquire', [0, 1], granted(7)),
@@ -128,6 +135,29 @@ describe('checkLinearizable of a mutex', () => {
       lock(`p${turn}`, 'release', [turn * 10 + 3, turn * 10 + 4], released),
     ]).flat();
     expect(checkLinearizable(mutex, history).kind).toBe('linearizable');
+  });
+});
+
+describe('relevantOf', () => {
+  it('leaves out what was refused, and what was lost of leases that no answer shows', () => {
+    const kept = [
+      lock('a', 'acquire', [0]),
+      lock('a', 'acquire', [1, 2], granted(7)),
+      lock('a', 'release', [3]),
+      lock('a', 'release', [4, 5], repeated),
+    ];
+    const dropped = [
+      lock('b', 'acquire', [0, 1], refused),
+      lock('c', 'acquire', [0]),
+      lock('c', 'release', [1]),
+      lock('a', 'renew', [2]),
+    ];
+    expect(relevantOf([...kept, ...dropped])).toEqual(kept);
+  });
+
+  it('keeps every violation', () => {
+    const bad = [lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2, 3], granted(8))];
+    expect(judge(...relevantOf(bad))).toBe('violated');
   });
 });
 
