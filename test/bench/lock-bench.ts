@@ -118,8 +118,9 @@ export async function benchHandOff(
   }
   const [one, handOff] = [summarize(raw), summarize(handOffs)];
   over = true;
-  const last = service.post(`${path}/release`, { leaseId: holder });
-  await Promise.all([last, ...queue.map(({ leaseId }) => service.post(`${path}/release`, { leaseId }))]);
+  // One after the other, from the back: many that leave at once would fight over the revision.
+  for (const { leaseId } of queue.toReversed()) await service.post(`${path}/release`, { leaseId });
+  await service.post(`${path}/release`, { leaseId: holder });
   return [
     {
       what: `hand-off with ${waiters} waiting, in writes of the same store (p50)`,
