@@ -35,12 +35,21 @@ export interface LockContext {
 const noSessions: ReadonlyMap<string, SessionFact> = new Map();
 
 /** What may be known when deciding on a state: the time, and the life of the sessions that the state hangs on. */
-export async function factsAbout(context: LockContext, key: LockKey, state: LockState): Promise<Facts> {
-  const sessionIds = new Set<string>();
-  for (const { sessionId } of [...state.holders, ...state.queue])
-    if (sessionId !== undefined) sessionIds.add(sessionId);
-  const sessions =
-    sessionIds.size === 0 ? noSessions : await context.sessions.of(key.namespace, [...sessionIds], context.clock.now());
+export const factsAbout = (context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> =>
+  factsAmong(context, namespace, [state]);
+
+/** The same for several locks, and for a session that none of them may name yet. */
+export async function factsAmong(
+  context: LockContext,
+  namespace: string,
+  states: readonly LockState[],
+  sessionId?: string,
+): Promise<Facts> {
+  const ids = new Set<string>(sessionId === undefined ? [] : [sessionId]);
+  for (const { holders, queue } of states) {
+    for (const claim of [...holders, ...queue]) if (claim.sessionId !== undefined) ids.add(claim.sessionId);
+  }
+  const sessions = ids.size === 0 ? noSessions : await context.sessions.of(namespace, [...ids], context.clock.now());
   return { now: context.clock.now(), graceMs: context.graceMs, sessions };
 }
 

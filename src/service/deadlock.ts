@@ -1,9 +1,8 @@
-import type { Facts } from '../lock/commands.ts';
 import type { LockState } from '../lock/state.ts';
 import { cycleThrough, type StuckWait, youngest } from '../session/deadlock.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import { apply } from './apply.ts';
-import type { LockContext } from './context.ts';
+import { factsAmong, type LockContext } from './context.ts';
 
 /** Locks that one search looks at. A cycle through more is not found; the waits in it end at their deadlines. */
 const locksMax = 200;
@@ -46,17 +45,11 @@ async function findCycle(context: LockContext, search: DeadlockSearch): Promise<
     for (const [index, name] of names.entries()) locks.set(name, states[index] as LockState);
     frontier = [...new Set(states.flatMap(sessionsIn))].filter((id) => !seen.has(id));
   }
-  return cycleThrough(sessionId, locks, await factsAmong(context, namespace, seen));
+  return cycleThrough(sessionId, locks, await factsAmong(context, namespace, [...locks.values()], sessionId));
 }
 
 const sessionsIn = (state: LockState): string[] =>
   [...state.holders, ...state.queue].flatMap(({ sessionId }) => (sessionId === undefined ? [] : [sessionId]));
-
-async function factsAmong(context: LockContext, namespace: string, sessionIds: ReadonlySet<string>): Promise<Facts> {
-  const now = context.clock.now();
-  const sessions = await context.sessions.of(namespace, [...sessionIds], now);
-  return { now, graceMs: context.graceMs, sessions };
-}
 
 const isSame = (one: readonly StuckWait[], other: readonly StuckWait[]): boolean =>
   one.length === other.length &&

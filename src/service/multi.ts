@@ -8,7 +8,7 @@ import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { type Acquired, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
-import { announce, type LockContext } from './context.ts';
+import { announce, factsAmong, type LockContext } from './context.ts';
 
 export interface MultiEntry {
   readonly name: string;
@@ -117,7 +117,7 @@ async function swapTogether(
   const keys = names.map(keyIn(namespace));
   for (let attempt = 0; attempt < triesMax; attempt++) {
     const states = await context.store.readMany(keys);
-    const facts = await factsOf(context, namespace, states, sessionId);
+    const facts = await factsAmong(context, namespace, states, sessionId);
     if (sessionId !== undefined && facts.sessions?.get(sessionId)?.alive === false) return 'session-lost';
     const plan = planOn(states, facts);
     if (plan.kind === 'refused' || plan.swaps.length === 0) return { plan, states, facts };
@@ -129,19 +129,6 @@ async function swapTogether(
     await pauseFor(context.timers, jitteredMs(attempt, 5, 250, context.random));
   }
   throw new StoreError('conflict', `Others kept writing to these locks for ${triesMax} tries.`);
-}
-
-async function factsOf(
-  context: LockContext,
-  namespace: string,
-  states: readonly LockState[],
-  sessionId?: string,
-): Promise<Facts> {
-  const claims = states.flatMap((state) => [...state.holders, ...state.queue]);
-  const ids = new Set(claims.flatMap((claim) => (claim.sessionId === undefined ? [] : [claim.sessionId])));
-  if (sessionId !== undefined) ids.add(sessionId);
-  const sessions = ids.size === 0 ? new Map() : await context.sessions.of(namespace, [...ids], context.clock.now());
-  return { now: context.clock.now(), graceMs: context.graceMs, sessions };
 }
 
 async function noteParts(

@@ -172,7 +172,7 @@ describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed 
     expect(violations, `seed ${seed}`).toEqual([]);
     // Where many answers were lost at once, the search for an order may be given up: that history proves nothing, the others do.
     const undecided = outcomes.flatMap((outcome) => outcome.undecided);
-    expect(undecided.length).toBeLessThan((locks.size + records.size) / 2);
+    expect(undecided.length).toBeLessThanOrEqual(1);
 
     // What was not tried is not proved.
     const all = [...locks.values(), ...records.values()].flat();
