@@ -9,8 +9,8 @@ import { announce, factsAbout, type LockContext } from './context.ts';
 
 /** Rounds of trying: on a lock written 500 times a second, ten lose to others with a chance far below one in a thousand. */
 const roundsMax = 10;
-/** A refusal carries the state in force, so a second decision costs no read; after that, others are given a moment. */
-const swapsPerRound = 2;
+/** A refusal carries the state in force, so a second and a third decision cost no read; after that, others are given a moment. */
+const writesPerRound = 3;
 
 export interface Applied {
   readonly answer: Answer;
@@ -27,14 +27,16 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
   for (let round = 0; round < roundsMax; round++) {
     const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
     let written = await context.store.attempt(key, command, facts);
-    for (let swaps = 0; !written.applied && swaps < swapsPerRound; swaps++) {
+    for (let tries = 1; !written.applied && tries <= writesPerRound; tries++) {
       perhapsMine ||= written.perhapsMine;
       const before = written.state;
       const known = await factsAbout(context, key, before);
       const decision = decide(before, command, known);
       const answer = perhapsMine ? asFirstAnswer(decision.answer) : decision.answer;
       if (decision.next === before) return { answer, state: before, facts: known };
-      written = await write(context, key, command, before, decision);
+      // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
+      const alone = tries < writesPerRound ? writeAlone(context, key, command, before, decision) : undefined;
+      written = await (alone ?? context.store.swap(key, decision.next));
       if (written.applied) return announced(context, key, { answer, state: written.state, facts: known });
     }
     if (written.applied)
@@ -42,7 +44,7 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
     perhapsMine ||= written.perhapsMine;
     await pauseFor(context.timers, jitteredMs(round, 4, 250, context.random));
   }
-  throw new StoreError('conflict', `Others kept writing to this lock for ${roundsMax * swapsPerRound} tries.`);
+  throw new StoreError('conflict', `Others kept writing to this lock for ${roundsMax * writesPerRound} tries.`);
 }
 
 function announced(context: LockContext, key: LockKey, applied: Applied): Applied {
@@ -51,26 +53,32 @@ function announced(context: LockContext, key: LockKey, applied: Applied): Applie
 }
 
 /**
- * Writes what was decided. Where a waiter only arrives, or only says that it is there, that alone is written: such writes commute, so
- * a crowd doesn't fight over the revision. All else replaces the state that was decided on.
+ * Where a waiter only arrives, says that it is there, or leaves from behind another, that alone is written: such writes commute, so a
+ * crowd doesn't fight over the revision. Undefined for all else, which replaces the state that was decided on.
  */
-function write(
-  context: LockContext,
+function writeAlone(
+  { store }: LockContext,
   key: LockKey,
   command: LockCommand,
   before: LockState,
   { answer, next }: Decision,
-): Promise<Written> {
-  if (command.kind === 'acquire' && answer.kind === 'waiting' && next.fence === before.fence) {
-    const { waiter } = answer;
-    const index = before.queue.findIndex(({ leaseId }) => leaseId === command.leaseId);
-    const keepsPlace =
-      before.queue[index]?.queuedAt === waiter.queuedAt && before.queue[index].deadlineAt === waiter.deadlineAt;
-    if (keepsPlace) return context.store.attend(key, index, waiter, next.changedAt);
-    if (index < 0 && next.queue.length === before.queue.length + 1)
-      return context.store.enqueue(key, waiter, command.limit);
+): Promise<Written> | undefined {
+  if (!('leaseId' in command) || next.fence !== before.fence || next.holders !== before.holders) return undefined;
+  const { leaseId } = command;
+  const index = before.queue.findIndex((waiter) => waiter.leaseId === leaseId);
+  const [was, is] = [before.queue[index], next.queue.find((waiter) => waiter.leaseId === leaseId)];
+  const grownBy = next.queue.length - before.queue.length;
+
+  if (was === undefined) {
+    const arrives = command.kind === 'acquire' && answer.kind === 'waiting' && grownBy === 1;
+    return arrives ? store.enqueue(key, answer.waiter, command.limit) : undefined;
   }
-  return context.store.swap(key, next);
+  if (is === undefined) {
+    const ending = next.ended === before.ended ? undefined : next.ended[0];
+    return index > 0 && grownBy === -1 ? store.leave(key, index, was, ending, next.changedAt) : undefined;
+  }
+  const keepsPlace = grownBy === 0 && is.queuedAt === was.queuedAt && is.deadlineAt === was.deadlineAt;
+  return keepsPlace ? store.attend(key, index, is, next.changedAt) : undefined;
 }
 
 /** What a command answers whose common case was written: only success can be. */

@@ -87,8 +87,11 @@ describe('requests to the store', () => {
     const crowd = Array.from({ length: 50 }, () => ask({ waitMs: 60_000 }));
     const grants = crowd.map((waiter) => acquire(context, key, waiter));
     while ((await context.store.read(key)).queue.length < crowd.length);
-    // Arrivals commute: each is refused once and appended once, and none fights another.
-    expect(sent.take().writes).toBe(2 * crowd.length);
+    // Arrivals commute: each is refused once and appended once, and none fights another. Who meets a front that filled up in between
+    // is told so, and appended to the tail.
+    const { writes } = sent.take();
+    expect(writes).toBeGreaterThanOrEqual(2 * crowd.length);
+    expect(writes).toBeLessThanOrEqual(3 * crowd.length);
     await release(context, key, first);
     await Promise.all(
       grants.map(async (grant, index) => {

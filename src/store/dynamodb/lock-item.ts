@@ -3,7 +3,7 @@
  *
  *     pk sk            its key                       rev  fence  lim  used  at     the lock itself
  *     h#S f#S a#S x#S  a holder in slot S: its claim, fence, grant time, end
- *     q qb             the queue, oldest first, and its weight   w#L  marks that lease L queued
+ *     q t qb w         the queue (see queue-item.ts), its weight, and the leases that are, or were, in it
  *     e0 … e7          how the latest leases ended   ttl lp ln ap as sp   for TTL and the indexes
  *
  * Who holds every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
@@ -11,48 +11,19 @@
  * Slots are attributes of the item, not of a map inside it, because a path into a map that isn't there yet is an error.
  */
 import { lockLimits } from '../../lock/limits.ts';
-import {
-  type Claim,
-  type Ended,
-  type EndedHow,
-  type Holder,
-  type LockState,
-  permitsHeld,
-  unusedLock,
-  type Waiter,
-} from '../../lock/state.ts';
-import { queueWeight, weightOf } from '../../lock/weight.ts';
+import { type Ended, type EndedHow, type Holder, type LockState, permitsHeld, unusedLock } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import { listingKeyOf, lockItemKey, shardOf } from './keys.ts';
+import {
+  type ClaimItem,
+  fromClaimItem,
+  fromQueueItem,
+  type QueueItem,
+  toClaimItem,
+  toQueueItem,
+} from './queue-item.ts';
 import { awaitedShards } from './table.ts';
-
-/** Names are short because every write is billed by the item's size. */
-export interface ClaimItem {
-  i: string;
-  o: string;
-  p: number;
-  l?: number;
-  s?: string;
-  d?: number;
-  r?: Claim['mode'];
-  m?: Claim['metadata'];
-  n?: Claim['notify'];
-  /** Queued at. */
-  t?: number;
-}
-
-export interface WaiterItem extends ClaimItem {
-  t: number;
-  /** Its deadline. */
-  u: number;
-  /** Present until. */
-  k: number;
-  /** What it adds to the queue's weight. */
-  b: number;
-  /** The step by which its grant raises the fence: one. A release adds the head's step, and nothing where there is no head. */
-  g: 1;
-}
 
 export interface EndedItem {
   i: string;
@@ -73,56 +44,10 @@ export const holderNames = (slot: string) => ({
   acquiredAt: `a#${slot}`,
   expiresAt: `x#${slot}`,
 });
-export const queuedMark = (leaseId: string): string => `w#${leaseId}`;
 export const endedNames: readonly string[] = Array.from(
   { length: lockLimits.endedRemembered },
   (_, index) => `e${index}`,
 );
-
-export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): ClaimItem {
-  return {
-    i: claim.leaseId,
-    o: claim.owner,
-    p: claim.permits,
-    ...(claim.leaseMs === null ? {} : { l: claim.leaseMs }),
-    ...(claim.sessionId === undefined ? {} : { s: claim.sessionId }),
-    ...(claim.lockDelayMs ? { d: claim.lockDelayMs } : {}),
-    ...(claim.mode === undefined ? {} : { r: claim.mode }),
-    ...(claim.metadata === undefined ? {} : { m: claim.metadata }),
-    ...(claim.notify === undefined ? {} : { n: claim.notify }),
-    ...(claim.queuedAt === undefined ? {} : { t: claim.queuedAt }),
-  };
-}
-
-export const toWaiterItem = (waiter: Waiter): WaiterItem => ({
-  ...toClaimItem(waiter),
-  t: waiter.queuedAt,
-  u: waiter.deadlineAt,
-  k: waiter.aliveUntil,
-  b: weightOf(waiter),
-  g: 1,
-});
-
-function fromClaimItem(item: ClaimItem): Claim {
-  return {
-    leaseId: item.i,
-    owner: item.o,
-    permits: item.p,
-    leaseMs: item.l ?? null,
-    ...(item.s === undefined ? {} : { sessionId: item.s }),
-    ...(item.d === undefined ? {} : { lockDelayMs: item.d }),
-    ...(item.r === undefined ? {} : { mode: item.r }),
-    ...(item.m === undefined ? {} : { metadata: item.m }),
-    ...(item.n === undefined ? {} : { notify: item.n }),
-  };
-}
-
-const fromWaiterItem = (item: WaiterItem): Waiter => ({
-  ...fromClaimItem(item),
-  queuedAt: epochMs(item.t),
-  deadlineAt: epochMs(item.u),
-  aliveUntil: epochMs(item.k),
-});
 
 function holderIn(item: LockItem, slot: string): Holder | undefined {
   const names = holderNames(slot);
@@ -138,6 +63,13 @@ function holderIn(item: LockItem, slot: string): Holder | undefined {
     ...(claim.t === undefined ? {} : { queuedAt: epochMs(claim.t) }),
   };
 }
+
+export const toEndedItem = ({ leaseId, how, fence, reason }: Ended): EndedItem => ({
+  i: leaseId,
+  w: how,
+  ...(fence === undefined ? {} : { f: fence }),
+  ...(reason === undefined ? {} : { r: reason }),
+});
 
 const fromEndedItem = (item: EndedItem): Ended => ({
   leaseId: item.i,
@@ -162,13 +94,13 @@ export function fromLockItem(item: LockItem | undefined): LockState {
     fence: item.fence as number,
     limit: item.lim as number,
     holders,
-    queue: (item.q as WaiterItem[]).map(fromWaiterItem),
+    queue: fromQueueItem(item as unknown as QueueItem),
     ended,
     changedAt: epochMs(item.at as number),
   };
 }
 
-export function toLockItem(key: LockKey, state: LockState, retentionMs: number): LockItem {
+export function toLockItem(key: LockKey, state: LockState, retentionMs: number, frontLength?: number): LockItem {
   const item: LockItem = {
     ...lockItemKey(key),
     ...listingKeyOf(key),
@@ -177,8 +109,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
     lim: state.limit,
     used: permitsHeld(state),
     at: state.changedAt,
-    q: state.queue.map(toWaiterItem),
-    qb: queueWeight(state.queue),
+    ...toQueueItem(state.queue, frontLength),
   };
   for (const holder of state.holders) {
     const names = holderNames(slotOf(holder, state.limit));
@@ -190,18 +121,11 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
   }
   const [head] = state.queue;
   if (head !== undefined) {
-    for (const waiter of state.queue) item[queuedMark(waiter.leaseId)] = 1;
+    item.w = new Set(state.queue.map(({ leaseId }) => leaseId));
     Object.assign(item, awaitedKeyOf(key, head.queuedAt));
   }
   state.ended.forEach((ended, index) => {
-    const { leaseId, how, fence, reason } = ended;
-    const entry: EndedItem = {
-      i: leaseId,
-      w: how,
-      ...(fence === undefined ? {} : { f: fence }),
-      ...(reason === undefined ? {} : { r: reason }),
-    };
-    item[endedNames[index] as string] = entry;
+    item[endedNames[index] as string] = toEndedItem(ended);
   });
   // A session may outlive any retention without touching the lock's item, so what it holds is never collected.
   if (!state.holders.some((holder) => holder.leaseMs === null)) item.ttl = ttlOf(state.changedAt, retentionMs);

@@ -1,12 +1,15 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
-import type { LockState, Waiter } from '../../lock/state.ts';
+import type { Ended, LockState, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
 import { type ConditionalPut, type ConditionalUpdate, ItemTable, type ItemWritten } from './item-table.ts';
 import { listingPartition, lockItemKey } from './keys.ts';
 import { exclusiveSlot, fromLockItem, slotOf, toLockItem } from './lock-item.ts';
-import { appendWaiter, attendPlace, grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
+import { grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
+import { needsSwapToServe, type Place, placeOf } from './queue-item.ts';
+import { appendWaiter, attendPlace, leavePlace } from './queue-writes.ts';
+import { Sightings } from './sightings.ts';
 import { listingShards, tableShape } from './table.ts';
 
 /** An idle lock's item is collected after this long. Its fence survives: see `grant` in the rules. */
@@ -27,6 +30,7 @@ export class DynamoDBLockStore implements LockStore {
   readonly #retentionMs: number;
   /** Leases that this process saw holding a part of a lock, so that their renewals and releases go to the right slot at once. */
   readonly #parts = new Set<string>();
+  readonly #sightings = new Sightings();
 
   constructor({ client, tableName, retentionMs, random }: DynamoDBLockStoreOptions) {
     this.#table = new ItemTable({ client, tableName, random });
@@ -34,7 +38,7 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async read(key: LockKey): Promise<LockState> {
-    return fromLockItem(await this.#table.get(lockItemKey(key)));
+    return this.#sightings.see(key, await this.#table.get(lockItemKey(key)));
   }
 
   async readMany(keys: readonly LockKey[]): Promise<LockState[]> {
@@ -48,27 +52,40 @@ export class DynamoDBLockStore implements LockStore {
         if (written.applied && command.permits < command.limit) this.#rememberPart(key, command);
         return written;
       }
-      case 'renew':
       case 'release':
+        return this.#foreseeRefusal(key, command) ?? this.#attemptInSlot(key, command, facts);
+      case 'renew':
         return this.#attemptInSlot(key, command, facts);
       default:
         return { applied: false, state: await this.read(key), perhapsMine: false };
     }
   }
 
-  enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
-    return this.#update(key, appendWaiter(key, waiter, limit, waiter.queuedAt));
+  async enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
+    const append = (to: 'front' | 'tail') =>
+      this.#update(key, appendWaiter(key, waiter, limit, { to, now: waiter.queuedAt }));
+    if (this.#sightings.of(key) !== undefined) return append('tail');
+    const first = await append('front');
+    // Refused perhaps only because the front is full by now; then the refusal showed it.
+    if (first.applied || this.#sightings.of(key) === undefined) return first;
+    const second = await append('tail');
+    return second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
   }
 
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
-    return this.#update(key, attendPlace(index, waiter, now));
+    return this.#update(key, attendPlace(this.#placeOf(key, waiter, index), waiter, now));
+  }
+
+  leave(key: LockKey, index: number, waiter: Waiter, ending: Ended | undefined, now: EpochMs): Promise<Written> {
+    return this.#update(key, leavePlace(this.#placeOf(key, waiter, index), waiter, ending, now));
   }
 
   async swap(key: LockKey, next: LockState): Promise<Written> {
-    return toWritten(await this.#table.put(this.#swapOf(key, next)));
+    return this.#toWritten(key, await this.#table.put(this.#swapOf(key, next)));
   }
 
   swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean> {
+    for (const { key } of swaps) this.#sightings.forget(key);
     return this.#table.putAll(swaps.map(({ key, next }) => this.#swapOf(key, next)));
   }
 
@@ -136,7 +153,30 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async #update(key: LockKey, expressions: ConditionalUpdate): Promise<Written> {
-    return toWritten(await this.#table.update(lockItemKey(key), expressions));
+    return this.#toWritten(key, await this.#table.update(lockItemKey(key), expressions));
+  }
+
+  #toWritten(key: LockKey, written: ItemWritten): Written {
+    const state = this.#sightings.see(key, written.item);
+    return written.applied ? { applied: true, state } : { applied: false, state, perhapsMine: written.perhapsMine };
+  }
+
+  /** Where a waiter lies: as seen, or at its index in a queue that is short. Wrong where others wrote since; then the write is refused, and shows it. */
+  #placeOf(key: LockKey, { leaseId }: Waiter, index: number): Place {
+    const sighting = this.#sightings.of(key);
+    return (sighting === undefined ? undefined : placeOf(sighting.queue, leaseId)) ?? { front: index };
+  }
+
+  /**
+   * Where the queue was last seen to lie so that the direct write would be refused, the refusal is told without sending it. Only of the
+   * lease that was seen to hold: what is decided of it is always written, and so checked against what is stored.
+   */
+  #foreseeRefusal(key: LockKey, { leaseId }: Release): Written | undefined {
+    const sighting = this.#sightings.of(key);
+    if (sighting === undefined || !needsSwapToServe(sighting.queue)) return undefined;
+    const { state } = sighting;
+    const holds = state.holders.some((holder) => holder.leaseId === leaseId && holder.leaseMs !== null);
+    return holds ? { applied: false, state, perhapsMine: false } : undefined;
   }
 
   async #namesInShard(namespace: string, shard: number, range: NameRange, limit: number): Promise<string[]> {
@@ -153,11 +193,6 @@ export class DynamoDBLockStore implements LockStore {
     return items.map((item) => item.ln as string);
   }
 }
-
-const toWritten = (written: ItemWritten): Written =>
-  written.applied
-    ? { applied: true, state: fromLockItem(written.item) }
-    : { applied: false, state: fromLockItem(written.item), perhapsMine: written.perhapsMine };
 
 /** One lease may hold several locks, each in its own way. */
 const partId = ({ namespace, name }: LockKey, { leaseId }: { readonly leaseId: string }): string =>

@@ -1,90 +1,22 @@
 /**
- * The common cases, each as one conditional update that needs no read. `decide` is their specification: a property test
+ * The common cases of a lease, each as one conditional update that needs no read. `decide` is their specification: a property test
  * runs both over random states. Operands are read from the item as it was before the update.
  */
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
-import { lockLimits } from '../../lock/limits.ts';
-import type { Waiter } from '../../lock/state.ts';
-import { weightOf } from '../../lock/weight.ts';
-import { after, type EpochMs } from '../../time/clock.ts';
+import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
+import { endedValues, nobodyWaits, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { listingKeyOf } from './keys.ts';
-import {
-  awaitedKeyOf,
-  type EndedItem,
-  endedNames,
-  exclusiveSlot,
-  holderNames,
-  queuedMark,
-  slotOf,
-  toClaimItem,
-  toWaiterItem,
-  ttlOf,
-} from './lock-item.ts';
+import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
+import { toClaimItem } from './queue-item.ts';
 
-/** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
-const plainNames: Record<string, string> = {
-  '#pk': 'pk',
-  '#rev': 'rev',
-  '#fence': 'fence',
-  '#lim': 'lim',
-  '#used': 'used',
-  '#at': 'at',
-  '#q': 'q',
-  '#qb': 'qb',
-  '#ttl': 'ttl',
-  '#lp': 'lp',
-  '#ln': 'ln',
-  '#ap': 'ap',
-  '#as': 'as',
-  '#sp': 'sp',
-  '#i': 'i',
-  '#k': 'k',
-  '#l': 'l',
-  '#p': 'p',
-  '#s': 's',
-  '#g': 'g',
-  '#b': 'b',
-  ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
-};
-
-const slotNames = (slot: string): Record<string, string> => {
-  const names = holderNames(slot);
-  return { '#h': names.claim, '#f': names.fence, '#a': names.acquiredAt, '#x': names.expiresAt };
-};
-
-/** DynamoDB refuses names and values that no expression uses, so only those in use are sent. */
-function update(
-  expressions: { set: readonly string[]; remove?: readonly string[]; when: string },
-  names: Record<string, string>,
-  values: Record<string, unknown>,
-): ConditionalUpdate {
-  const remove = expressions.remove?.length ? ` REMOVE ${expressions.remove.join(', ')}` : '';
-  const UpdateExpression = `SET ${expressions.set.join(', ')}${remove}`;
-  const used = new Set(`${UpdateExpression} ${expressions.when}`.match(/[#:]\w+/g));
-  const pick = <T>(all: Record<string, T>) =>
-    Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
-  return {
-    UpdateExpression,
-    ConditionExpression: expressions.when,
-    ExpressionAttributeNames: pick({ ...plainNames, ...names }),
-    ExpressionAttributeValues: pick<unknown>({ ':zero': 0, ':one': 1, ...values }),
-  };
-}
-
-const nobodyWaits = 'attribute_not_exists(#q[0])';
-/** A late duplicate never takes the lock again after its lease has ended. */
-const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}.#i`).join(', ')}))`;
 const touch = ['#rev = #rev + :one', '#at = :now', '#ttl = :ttl'];
-
-/** The newest ending goes to e0 and each earlier one moves up; the oldest is forgotten. */
-const rememberEnding = endedNames.map((name, index) =>
-  index === 0 ? `#${name} = :ended` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
-);
-/** Nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
-const none = null;
-const released = (leaseId: string): EndedItem => ({ i: leaseId, w: 'released' });
+const releasedValues = (leaseId: string) => ({
+  ':id': leaseId,
+  ':own': new Set([leaseId]),
+  ...endedValues({ i: leaseId, w: 'released' }),
+});
 
 /**
  * Grants a lock that nobody waits for and that has room.
@@ -173,7 +105,10 @@ export function renewIfLive(slot: string, command: Renew, { now }: Facts, retent
  * waiting the claim is empty, no permit is used and the fence stays.
  */
 export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentionMs: number): ConditionalUpdate {
-  const headIsServed = '(#q[0].#k > :now AND #q[0].#p = #lim AND attribute_not_exists(#q[0].#s))';
+  const headIsServed =
+    '(#q[0].#k > :now AND #q[0].#p = #lim AND attribute_not_exists(#q[0].#s) AND ' +
+    // The front must not run empty while there is a tail.
+    '(attribute_exists(#q[1]) OR attribute_not_exists(#t[0])))';
   return update(
     {
       set: [
@@ -187,11 +122,12 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
         '#qb = #qb - if_not_exists(#q[0].#b, :zero)',
         ...rememberEnding,
       ],
-      remove: ['#q[0]', '#w', '#sp'],
+      remove: ['#q[0]', '#sp'],
+      take: '#w :own',
       when: `#h.#i = :id AND (${nobodyWaits} OR ${headIsServed})`,
     },
-    { ...slotNames(exclusiveSlot), '#w': queuedMark(leaseId) },
-    { ':id': leaseId, ':now': now, ':none': none, ':ended': released(leaseId), ':ttl': ttlOf(now, retentionMs) },
+    slotNames(exclusiveSlot),
+    { ...releasedValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
   );
 }
 
@@ -203,59 +139,11 @@ export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: n
   return update(
     {
       set: [...touch, '#used = #used - #h.#p', ...rememberEnding],
-      remove: ['#h', '#f', '#a', '#x', '#w'],
+      remove: ['#h', '#f', '#a', '#x'],
+      take: '#w :own',
       when: `#h.#i = :id AND ${nobodyWaits} AND attribute_exists(#ttl)`,
     },
-    { ...slotNames(leaseId), '#w': queuedMark(leaseId) },
-    { ':id': leaseId, ':now': now, ':none': none, ':ended': released(leaseId), ':ttl': ttlOf(now, retentionMs) },
-  );
-}
-
-/**
- * Appends a waiter to a lock that still can't be had. Safe because it holds only under the same limit, behind others or where
- * the permits do not fit, and only for a lease that isn't queued, holding or remembered as ended.
- */
-export function appendWaiter(key: LockKey, waiter: Waiter, limit: number, now: EpochMs): ConditionalUpdate {
-  const { ap, as } = awaitedKeyOf(key, waiter.queuedAt);
-  return update(
-    {
-      set: [
-        '#q = list_append(#q, :waiters)',
-        '#qb = #qb + :weight',
-        '#w = :one',
-        '#rev = #rev + :one',
-        '#at = :now',
-        '#ap = if_not_exists(#ap, :ap)',
-        '#as = if_not_exists(#as, :as)',
-      ],
-      when:
-        '#lim = :limit AND attribute_not_exists(#w) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
-        `${notEnded} AND (#used > :room OR attribute_exists(#q[0])) AND size(#q) < :longest AND #qb <= :roomBytes`,
-    },
-    { ...slotNames(waiter.leaseId), '#w': queuedMark(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
-    {
-      ':id': waiter.leaseId,
-      ':limit': limit,
-      ':room': limit - waiter.permits,
-      ':now': now,
-      ':waiters': [toWaiterItem(waiter)],
-      ':weight': weightOf(waiter),
-      ':longest': lockLimits.queueLengthMax,
-      ':roomBytes': lockLimits.queueBytesMax - weightOf(waiter),
-      ':ap': ap,
-      ':as': as,
-    },
-  );
-}
-
-/**
- * Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's, and it is told to
- * nobody but who asks: arrivals and hand-offs elsewhere in the queue do not conflict with it.
- */
-export function attendPlace(index: number, waiter: Waiter, now: EpochMs): ConditionalUpdate {
-  return update(
-    { set: [`#q[${index}].#k = :until`, '#rev = #rev + :one', '#at = :now'], when: `#q[${index}].#i = :id` },
-    {},
-    { ':id': waiter.leaseId, ':until': waiter.aliveUntil, ':now': now },
+    slotNames(leaseId),
+    { ...releasedValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
   );
 }

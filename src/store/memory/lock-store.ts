@@ -1,4 +1,5 @@
-import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import { lockLimits } from '../../lock/limits.ts';
+import { type Ended, type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
 import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
@@ -40,6 +41,14 @@ export class MemoryLockStore implements LockStore {
     if (place?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
     const queue = state.queue.with(index, { ...place, aliveUntil: waiter.aliveUntil });
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
+  }
+
+  leave(key: LockKey, index: number, waiter: Waiter, ending: Ended | undefined, now: EpochMs): Promise<Written> {
+    const state = this.#stateOf(key);
+    if (state.queue[index]?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
+    const queue = state.queue.toSpliced(index, 1);
+    const ended = ending === undefined ? state.ended : [ending, ...state.ended].slice(0, lockLimits.endedRemembered);
+    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue, ended }));
   }
 
   swap(key: LockKey, next: LockState): Promise<Written> {

@@ -132,6 +132,6 @@ describe('apply', () => {
     const outcome = apply(context, key, acquireOf(alice)).catch((error: unknown) => error);
     await time.advance(10_000);
     expect(await outcome).toMatchObject({ name: 'StoreError', code: 'conflict' });
-    expect(swaps).toBe(20);
+    expect(swaps).toBe(30);
   });
 });

@@ -28,6 +28,7 @@ const without = (store: LockStore, unreachable: string): LockStore => ({
       : store.attempt(key, command, facts),
   enqueue: (key, waiter, limit) => store.enqueue(key, waiter, limit),
   attend: (key, index, waiter, now) => store.attend(key, index, waiter, now),
+  leave: (key, index, waiter, ending, now) => store.leave(key, index, waiter, ending, now),
   swap: (key, next) => store.swap(key, next),
   swapAll: (swaps) => store.swapAll(swaps),
   list: (within, page) => store.list(within, page),

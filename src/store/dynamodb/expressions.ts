@@ -1,0 +1,59 @@
+import type { ConditionalUpdate } from './item-table.ts';
+import { type EndedItem, endedNames, holderNames } from './lock-item.ts';
+
+/** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
+const plainNames: Record<string, string> = {
+  ...Object.fromEntries(
+    'pk rev fence lim used at q t qb w ttl lp ln ap as sp i k l p s g b'.split(' ').map((name) => [`#${name}`, name]),
+  ),
+  ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
+};
+
+export const slotNames = (slot: string): Record<string, string> => {
+  const names = holderNames(slot);
+  return { '#h': names.claim, '#f': names.fence, '#a': names.acquiredAt, '#x': names.expiresAt };
+};
+
+export interface Clauses {
+  readonly set: readonly string[];
+  readonly remove?: readonly string[];
+  /** Into a set, or out of one. */
+  readonly add?: string;
+  readonly take?: string;
+  readonly when: string;
+}
+
+/** DynamoDB refuses names and values that no expression uses, so only those in use are sent. */
+export function update(
+  { set, remove = [], add, take, when }: Clauses,
+  names: Record<string, string>,
+  values: Record<string, unknown>,
+): ConditionalUpdate {
+  const UpdateExpression =
+    `SET ${set.join(', ')}` +
+    (remove.length === 0 ? '' : ` REMOVE ${remove.join(', ')}`) +
+    (add === undefined ? '' : ` ADD ${add}`) +
+    (take === undefined ? '' : ` DELETE ${take}`);
+  const used = new Set(`${UpdateExpression} ${when}`.match(/[#:]\w+/g));
+  const pick = <T>(all: Record<string, T>) =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
+  return {
+    UpdateExpression,
+    ConditionExpression: when,
+    ExpressionAttributeNames: pick({ ...plainNames, ...names }),
+    ExpressionAttributeValues: pick<unknown>({ ':zero': 0, ':one': 1, ...values }),
+  };
+}
+
+/** The tail of the queue is empty wherever the front is. */
+export const nobodyWaits = 'attribute_not_exists(#q[0])';
+/** A late duplicate never takes the lock again after its lease has ended. */
+export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}.#i`).join(', ')}))`;
+
+/** The newest ending goes to e0 and each earlier one moves up; the oldest is forgotten. */
+export const rememberEnding = endedNames.map((name, index) =>
+  index === 0 ? `#${name} = :ended` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
+);
+/** Nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
+export const none = null;
+export const endedValues = (ended: EndedItem) => ({ ':ended': ended, ':none': none });

@@ -1,0 +1,46 @@
+import type { LockState } from '../../lock/state.ts';
+import type { LockKey } from '../lock-store.ts';
+import { fromLockItem, type LockItem } from './lock-item.ts';
+import { isPlain, type QueueItem } from './queue-item.ts';
+
+/** Locks with many waiters in one process at a time: few. One that is forgotten costs a refused write, which shows it again. */
+const locksMax = 100;
+
+export interface Sighting {
+  readonly state: LockState;
+  readonly queue: QueueItem;
+}
+
+/**
+ * How the queues that are long, or have places struck out, were last seen to lie. A hint and no more: every write that is built on it says
+ * in its condition what it took for granted.
+ */
+export class Sightings {
+  readonly #byLock = new Map<string, Sighting>();
+
+  /** Takes note of an item that came back from the store, and tells its state. */
+  see(key: LockKey, item: LockItem | undefined): LockState {
+    const state = fromLockItem(item);
+    const id = idOf(key);
+    const earlier = this.#byLock.get(id);
+    // Responses overtake each other.
+    if (earlier !== undefined && state.rev < earlier.state.rev) return state;
+    this.#byLock.delete(id);
+    const queue = item as QueueItem | undefined;
+    if (queue === undefined || isPlain(queue)) return state;
+    this.#byLock.set(id, { state, queue: { q: queue.q, ...(queue.t === undefined ? {} : { t: queue.t }) } });
+    const [oldest] = this.#byLock.keys();
+    if (this.#byLock.size > locksMax && oldest !== undefined) this.#byLock.delete(oldest);
+    return state;
+  }
+
+  of(key: LockKey): Sighting | undefined {
+    return this.#byLock.get(idOf(key));
+  }
+
+  forget(key: LockKey): void {
+    this.#byLock.delete(idOf(key));
+  }
+}
+
+const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
