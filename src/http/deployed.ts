@@ -1,4 +1,4 @@
-import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
+import { tableClients } from '../store/dynamodb/client.ts';
 import type { Service } from './service.ts';
 import { serviceOn } from './wiring.ts';
 
@@ -22,9 +22,10 @@ const integerVariable = (env: Environment, name: string): number | undefined => 
 
 /** The service as it runs in a Lambda function: many processes, so each waiter looks for itself. */
 export function deployedService(env: Environment): Service {
-  const client = createDynamoDBClient({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
+  const { documents, calls } = tableClients({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
   return serviceOn({
-    client: documentClient(client),
+    client: documents,
+    calls,
     tableName: requireVariable(env, 'HOLDFAST_TABLE'),
     alone: false,
     engine: 'dynamodb',

@@ -5,11 +5,13 @@ import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
 import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
+import type { TableCalls } from '../store/dynamodb/table-calls.ts';
 import type { Service } from './service.ts';
 import { version } from './version.ts';
 
 export interface Wiring {
   readonly client: DynamoDBDocumentClient;
+  readonly calls?: TableCalls | undefined;
   readonly tableName: string;
   /** One process serves: what it writes rings its own waiters, and nothing is polled. */
   readonly alone: boolean;
@@ -22,8 +24,8 @@ export interface Wiring {
 
 /** The service on a table: the same wherever it runs. */
 export function serviceOn(wiring: Wiring): Service {
-  const { client, tableName, alone, engine, retentionMs } = wiring;
-  const address = { client, tableName };
+  const { client, calls, tableName, alone, engine, retentionMs } = wiring;
+  const address = { client, calls, tableName };
   const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
   const sessionStore = new DynamoDBSessionStore(address);
   return {

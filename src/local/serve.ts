@@ -9,7 +9,7 @@ import type { Service } from '../http/service.ts';
 import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
-import { createDynamoDBClient, documentClient, localPatience } from '../store/dynamodb/client.ts';
+import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -43,11 +43,11 @@ export async function serve(options: LocalOptions, log: ServiceLog): Promise<Run
 async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
   const isRemote = engine.endpoint.startsWith('https:');
-  const client = createDynamoDBClient(address, isRemote ? undefined : localPatience);
+  const { client, documents, calls } = tableClients(address, isRemote ? undefined : localPatience);
   await ensureTable(client, options.table);
-  const documents = documentClient(client);
   const service = serviceOn({
     client: documents,
+    calls,
     tableName: options.table,
     alone: true,
     engine: engine.name,

@@ -1,7 +1,7 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
 import { serviceOn } from '../http/wiring.ts';
-import { createDynamoDBClient, documentClient } from '../store/dynamodb/client.ts';
+import { documentClient, tableClients } from '../store/dynamodb/client.ts';
 import { DirectTransport } from './direct-transport.ts';
 
 export interface DirectOptions extends ClientOptions {
@@ -31,17 +31,16 @@ export interface DirectOptions extends ClientOptions {
  */
 export function createDirect(options: DirectOptions): Holdfast {
   const { tableName, region, endpoint, credentials, client, retentionMs, ...rest } = options;
-  const own = client ?? createDynamoDBClient({ region, endpoint, credentials });
+  const own = client === undefined ? tableClients({ region, endpoint, credentials }) : undefined;
   const service = serviceOn({
-    client: documentClient(own),
+    client: own?.documents ?? documentClient(client as DynamoDBClient),
+    calls: own?.calls,
     tableName,
     // Other processes work on the same table: each waiter looks for itself.
     alone: false,
     engine: 'dynamodb',
     retentionMs,
   });
-  const close = () => {
-    if (client === undefined) own.destroy();
-  };
+  const close = () => own?.client.destroy();
   return new Holdfast({ ...rest, transport: new DirectTransport(service, close) });
 }

@@ -8,7 +8,6 @@ import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
@@ -20,10 +19,10 @@ let sent: RequestCount;
 let now = startOfTime;
 
 beforeAll(async () => {
-  const { client, tableName } = await freshTable();
+  const { client, access } = await freshTable();
   sent = countRequests(client);
   processes = [1, 2].map(() => ({
-    ...serviceOn({ client: documentClient(client), tableName, alone: true, engine: 'test' }).locks,
+    ...serviceOn({ ...access, alone: true, engine: 'test' }).locks,
     clock: { now: () => now },
   }));
 });

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
@@ -13,10 +12,9 @@ import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
 let store: DynamoDBLockStore;
 let sessions: SessionStore;
 beforeAll(async () => {
-  const { client, tableName } = await freshTable();
-  const address = { client: documentClient(client), tableName };
-  store = new DynamoDBLockStore(address);
-  sessions = new DynamoDBSessionStore(address);
+  const { access } = await freshTable();
+  store = new DynamoDBLockStore(access);
+  sessions = new DynamoDBSessionStore(access);
 });
 
 const inMs = (ms: number) => epochMs(startOfTime + ms);

@@ -4,7 +4,6 @@ import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../src/lock/state.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
@@ -16,8 +15,15 @@ const adapters: [string, () => Promise<LockStore>][] = [
   [
     'DynamoDB',
     async () => {
-      const { client, tableName } = await freshTable();
-      return new DynamoDBLockStore({ client: documentClient(client), tableName });
+      const { access } = await freshTable();
+      return new DynamoDBLockStore(access);
+    },
+  ],
+  [
+    'DynamoDB, by the SDK alone',
+    async () => {
+      const { access } = await freshTable();
+      return new DynamoDBLockStore({ ...access, calls: undefined });
     },
   ],
 ];

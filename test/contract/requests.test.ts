@@ -4,7 +4,6 @@ import { serviceOn } from '../../src/http/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { freshTable } from '../support/engine.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
@@ -12,9 +11,9 @@ let context: LockContext;
 let sent: RequestCount;
 
 beforeAll(async () => {
-  const { client, tableName } = await freshTable();
+  const { client, access } = await freshTable();
   sent = countRequests(client);
-  context = serviceOn({ client: documentClient(client), tableName, alone: true, engine: 'test' }).locks;
+  context = serviceOn({ ...access, alone: true, engine: 'test' }).locks;
   sent.take();
 });
 

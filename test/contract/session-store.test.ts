@@ -8,7 +8,6 @@ import { acquireAll } from '../../src/service/multi.ts';
 import { createSession, endSession, keepAlive } from '../../src/service/sessions.ts';
 import { decideSession, type SessionCommand } from '../../src/session/decide.ts';
 import type { SessionState } from '../../src/session/state.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
@@ -22,8 +21,8 @@ const adapters: [string, () => Promise<SessionStore>][] = [
   [
     'DynamoDB',
     async () => {
-      const { client, tableName } = await freshTable();
-      return new DynamoDBSessionStore({ client: documentClient(client), tableName });
+      const { access } = await freshTable();
+      return new DynamoDBSessionStore(access);
     },
   ],
 ];
@@ -118,9 +117,9 @@ describe('requests to the store', () => {
   let context: LockContext;
   let sent: RequestCount;
   beforeAll(async () => {
-    const { client, tableName } = await freshTable();
+    const { client, access } = await freshTable();
     sent = countRequests(client);
-    context = serviceOn({ client: documentClient(client), tableName, alone: true, engine: 'test' }).locks;
+    context = serviceOn({ ...access, alone: true, engine: 'test' }).locks;
     sent.take();
   });
   const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });

@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { inject } from 'vitest';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { ensureTable } from '../../src/local/table.ts';
+import { documentClient } from '../../src/store/dynamodb/client.ts';
+import { sdkCalls, type TableCalls, wireCalls } from '../../src/store/dynamodb/table-calls.ts';
 import './engine.setup.ts';
 
 export interface FreshTable {
   client: DynamoDBClient;
+  /** What the stores are given: the documents of the same client, and the short way to them, as where the service runs. */
+  access: { client: DynamoDBDocumentClient; calls: TableCalls; tableName: string };
   tableName: string;
   streamArn: string;
   endpoint: string;
@@ -24,5 +29,7 @@ export async function freshTable(): Promise<FreshTable> {
   const { endpoint, region } = inject('engine');
   const client = engineClient();
   const tableName = `holdfast-test-${randomUUID()}`;
-  return { client, tableName, streamArn: await ensureTable(client, tableName), endpoint, region };
+  const documents = documentClient(client);
+  const access = { client: documents, calls: wireCalls(client, sdkCalls(documents), 5_000), tableName };
+  return { client, access, tableName, streamArn: await ensureTable(client, tableName), endpoint, region };
 }

@@ -1,29 +1,23 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
-const writes = new Set([
-  'PutItemCommand',
-  'UpdateItemCommand',
-  'DeleteItemCommand',
-  'TransactWriteItemsCommand',
-  'BatchWriteItemCommand',
-]);
+const isWrite = (target: string): boolean =>
+  /\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)$/.test(target);
 
 export interface RequestCount {
   /** What was sent since the last call, as reads and writes. */
   take(): { reads: number; writes: number };
 }
 
-/** Counts what a client really sends to its engine, repeats included. */
+/** Counts what a client really sends to its engine, repeats included: where it leaves, whoever built it. */
 export function countRequests(client: DynamoDBClient): RequestCount {
   let sent = { reads: 0, writes: 0 };
-  client.middlewareStack.add(
-    (next, context) => (args) => {
-      const isWrite = writes.has(context.commandName ?? '');
-      sent = { reads: sent.reads + (isWrite ? 0 : 1), writes: sent.writes + (isWrite ? 1 : 0) };
-      return next(args);
-    },
-    { step: 'finalizeRequest', priority: 'low' },
-  );
+  const { requestHandler } = client.config;
+  const handle = requestHandler.handle.bind(requestHandler);
+  requestHandler.handle = (request, options) => {
+    const write = isWrite(request.headers['x-amz-target'] ?? '');
+    sent = { reads: sent.reads + (write ? 0 : 1), writes: sent.writes + (write ? 1 : 0) };
+    return handle(request, options);
+  };
   return {
     take: () => {
       const taken = sent;

@@ -1,5 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { sdkCalls, type TableCalls, wireCalls } from './table-calls.ts';
 
 export interface StoreAddress {
   readonly tableName: string;
@@ -47,3 +48,13 @@ export function createDynamoDBClient(
 
 export const documentClient = (client: DynamoDBClient): DynamoDBDocumentClient =>
   DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+
+/** A table's documents over a client of our own, with the short way to them. */
+export function tableClients(
+  address: Omit<StoreAddress, 'tableName'>,
+  patience: Patience = cloudPatience,
+): { client: DynamoDBClient; documents: DynamoDBDocumentClient; calls: TableCalls } {
+  const client = createDynamoDBClient(address, patience);
+  const documents = documentClient(client);
+  return { client, documents, calls: wireCalls(client, sdkCalls(documents), patience.requestMs) };
+}

@@ -10,6 +10,8 @@ const throttlings = new Set([
   'LimitExceededException',
 ]);
 
+export const isThrottling = (name: string): boolean => throttlings.has(name);
+
 /** A plain write met a transaction on the same item. Nothing was written, and it says nothing about who holds the lock. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
@@ -41,7 +43,7 @@ export function toStoreError(error: unknown): StoreError {
   const cancelled = error instanceof Error ? cancellationCodes(error) : new Set();
   if (conflicts.has(name) || cancelled.has('TransactionConflict'))
     return new StoreError('conflict', 'A transaction was under way on the same item.', error);
-  if (throttlings.has(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
+  if (isThrottling(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
     return new StoreError('throttled', 'The store asked for less traffic.', error);
   if (name === 'ValidationException' && /size/i.test(message) && /exceed/i.test(message)) {
     return new StoreError('too-large', 'The item would outgrow what the store takes.', error);

@@ -3,17 +3,15 @@ import {
   BatchGetCommand,
   DeleteCommand,
   type DynamoDBDocumentClient,
-  GetCommand,
-  PutCommand,
   QueryCommand,
   type QueryCommandInput,
   TransactWriteCommand,
-  UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
 import { jitteredMs } from '../jitter.ts';
 import { StoreError } from '../store-error.ts';
 import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
+import { sdkCalls, type TableCalls } from './table-calls.ts';
 
 export type Item = Record<string, unknown>;
 
@@ -40,30 +38,35 @@ const conflictTriesMax = 5;
 /** DynamoDB's own bound for one batch read. */
 const batchReadMax = 100;
 
+/** Where the stores' items are. */
+export interface TableAccess {
+  readonly client: DynamoDBDocumentClient;
+  readonly tableName: string;
+  /** A shorter way for the calls that matter most; by the client where absent. */
+  readonly calls?: TableCalls | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
 /**
  * The table as the stores use it: a refused condition is a value that carries the item, a conflict with a transaction is
  * tried again, and everything else is a StoreError.
  */
 export class ItemTable {
   readonly #client: DynamoDBDocumentClient;
+  readonly #calls: TableCalls;
   readonly #tableName: string;
   readonly #random: () => number;
 
-  constructor({
-    client,
-    tableName,
-    random,
-  }: { client: DynamoDBDocumentClient; tableName: string; random?: (() => number) | undefined }) {
+  constructor({ client, tableName, calls, random }: TableAccess) {
     this.#client = client;
+    this.#calls = calls ?? sdkCalls(client);
     this.#tableName = tableName;
     this.#random = random ?? Math.random;
   }
 
   /** One consistent read. */
-  async get(key: ItemKey): Promise<Item | undefined> {
-    const input = { TableName: this.#tableName, Key: { ...key }, ConsistentRead: true };
-    const { Item } = await this.#send(() => this.#client.send(new GetCommand(input)));
-    return Item;
+  get(key: ItemKey): Promise<Item | undefined> {
+    return this.#send(() => this.#calls.get({ TableName: this.#tableName, Key: { ...key }, ConsistentRead: true }));
   }
 
   /** Consistent reads of many, in the order asked. */
@@ -86,31 +89,30 @@ export class ItemTable {
   }
 
   update(key: ItemKey, expressions: ConditionalUpdate): Promise<ItemWritten> {
-    return this.#write(async () => {
-      const { Attributes } = await this.#client.send(
-        new UpdateCommand({
-          TableName: this.#tableName,
-          Key: { ...key },
-          ...expressions,
-          ReturnValues: 'ALL_NEW',
-          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-        }),
-      );
-      return Attributes ?? {};
-    });
+    return this.#write(() =>
+      this.#calls.update({
+        TableName: this.#tableName,
+        Key: { ...key },
+        ...expressions,
+        ReturnValues: 'ALL_NEW',
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      }),
+    );
   }
 
   put(put: ConditionalPut): Promise<ItemWritten> {
     return this.#write(async () => {
-      await this.#client.send(
-        new PutCommand({ TableName: this.#tableName, ...put, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' }),
-      );
+      await this.#calls.put({
+        TableName: this.#tableName,
+        ...put,
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      });
       return put.Item;
     });
   }
 
   async replace(item: Item): Promise<void> {
-    await this.#send(() => this.#client.send(new PutCommand({ TableName: this.#tableName, Item: item })));
+    await this.#send(() => this.#calls.put({ TableName: this.#tableName, Item: item }));
   }
 
   async remove(key: ItemKey): Promise<void> {

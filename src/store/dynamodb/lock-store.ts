@@ -1,9 +1,14 @@
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
 import type { Ended, LockState, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
-import { type ConditionalPut, type ConditionalUpdate, ItemTable, type ItemWritten } from './item-table.ts';
+import {
+  type ConditionalPut,
+  type ConditionalUpdate,
+  ItemTable,
+  type ItemWritten,
+  type TableAccess,
+} from './item-table.ts';
 import { listingPartition, lockItemKey } from './keys.ts';
 import { exclusiveSlot, fromLockItem, slotOf, toLockItem } from './lock-item.ts';
 import { grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
@@ -18,11 +23,8 @@ export const retentionMsDefault = 30 * 86_400_000;
 /** Leases whose slot a process remembers: enough for a busy container, a few hundred kilobytes. */
 const partsRememberedMax = 10_000;
 
-export interface DynamoDBLockStoreOptions {
-  readonly client: DynamoDBDocumentClient;
-  readonly tableName: string;
+export interface DynamoDBLockStoreOptions extends TableAccess {
   readonly retentionMs?: number;
-  readonly random?: () => number;
 }
 
 export class DynamoDBLockStore implements LockStore {
@@ -32,8 +34,8 @@ export class DynamoDBLockStore implements LockStore {
   readonly #parts = new Set<string>();
   readonly #sightings = new Sightings();
 
-  constructor({ client, tableName, retentionMs, random }: DynamoDBLockStoreOptions) {
-    this.#table = new ItemTable({ client, tableName, random });
+  constructor({ retentionMs, ...access }: DynamoDBLockStoreOptions) {
+    this.#table = new ItemTable(access);
     this.#retentionMs = retentionMs ?? retentionMsDefault;
   }
 

@@ -1,8 +1,7 @@
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { SessionState, SessionWait } from '../../session/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../session-store.ts';
-import { ItemTable, type ItemWritten } from './item-table.ts';
+import { ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
 import { lockKeyOf } from './keys.ts';
 import {
   fromSessionItem,
@@ -20,8 +19,8 @@ const locksPerSessionMax = 10_000;
 export class DynamoDBSessionStore implements SessionStore {
   readonly #table: ItemTable;
 
-  constructor(options: { client: DynamoDBDocumentClient; tableName: string; random?: () => number }) {
-    this.#table = new ItemTable(options);
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
   }
 
   async create(namespace: string, session: SessionState): Promise<SessionWritten> {

@@ -1,0 +1,47 @@
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fromWireMap, toWireMap, type WireValue } from '../../../src/store/dynamodb/values.ts';
+
+const scalars = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e15, max: 1e15 }),
+  fc.boolean(),
+  fc.constant(null),
+);
+const name = fc.string({ minLength: 1 }).filter((text) => text !== '__proto__');
+const { values } = fc.letrec<{ values: Record<string, unknown>; value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    scalars,
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 4 }).map((members) => new Set(members)),
+    tie('values'),
+  ),
+  values: fc.dictionary(name, tie('value'), { maxKeys: 5, noNullPrototype: true }),
+}));
+
+describe('values on the wire', () => {
+  it("are those that the SDK's own marshalling makes", () => {
+    fc.assert(
+      fc.property(values, (stored) => {
+        expect(toWireMap(stored)).toEqual(marshall(stored));
+      }),
+    );
+  });
+
+  it('come back as the SDK reads them', () => {
+    fc.assert(
+      fc.property(values, (stored) => {
+        const wire = marshall(stored);
+        expect(fromWireMap(wire as Record<string, WireValue>)).toEqual(unmarshall(wire));
+      }),
+    );
+  });
+
+  it('leave out what is undefined and refuse what no store could keep', () => {
+    expect(toWireMap({ a: undefined, b: 1 })).toEqual({ b: { N: '1' } });
+    expect(() => toWireMap({ a: () => {} })).toThrow(TypeError);
+  });
+});

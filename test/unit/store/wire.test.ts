@@ -1,0 +1,153 @@
+import { createHash, createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { tableClients } from '../../../src/store/dynamodb/client.ts';
+import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
+
+interface Sent {
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+type Reply = (response: ServerResponse) => void;
+
+const ok =
+  (answer: object): Reply =>
+  (response) =>
+    response.end(JSON.stringify(answer));
+const refuse =
+  (status: number, type: string, more: object = {}): Reply =>
+  (response) => {
+    response.statusCode = status;
+    response.end(JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}`, message: type, ...more }));
+  };
+const cut: Reply = (response) => response.destroy();
+const cutShort: Reply = (response) => {
+  response.writeHead(200, { 'content-length': 100 });
+  response.write('{"Attributes":');
+  setImmediate(() => response.destroy());
+};
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/** A store that gives the answers it is told to, one after the other, and notes what it was sent. */
+async function storeThatAnswers(...replies: Reply[]) {
+  const sent: Sent[] = [];
+  const server: Server = createServer((request: IncomingMessage, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on('end', () => {
+      sent.push({ headers: request.headers as Record<string, string>, body });
+      (replies.shift() ?? ok({}))(response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret', sessionToken: 'a session token' };
+  const patience = { connectionMs: 1_000, requestMs: 300, socketsMax: 4 };
+  const { client, documents, calls } = tableClients({ endpoint, region: 'eu-west-1', credentials }, patience);
+  closing.push(() => {
+    client.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const table = new ItemTable({ client: documents, calls, tableName: 'locks' });
+  return { sent, table };
+}
+
+const key = { pk: 'a', sk: 'lock' };
+const raise = {
+  UpdateExpression: 'SET #n = :one',
+  ConditionExpression: 'attribute_exists(#n)',
+  ExpressionAttributeNames: { '#n': 'n' },
+  ExpressionAttributeValues: { ':one': 1 },
+};
+
+/** Signature Version 4 as AWS describes it, worked out anew from what arrived. */
+function signatureOf({ headers, body }: Sent, secret: string): string {
+  const authorization = headers.authorization ?? '';
+  const [, scope, names] = /Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+),/.exec(authorization) ?? [];
+  const hash = (text: string) => createHash('sha256').update(text).digest('hex');
+  const mac = (secretKey: string | Buffer, text: string) => createHmac('sha256', secretKey).update(text).digest();
+  const signed = (names ?? '').split(';').map((name) => `${name}:${(headers[name] ?? '').trim()}\n`);
+  const canonical = `POST\n/\n\n${signed.join('')}\n${names}\n${hash(body)}`;
+  const signingKey = (scope ?? '').split('/').reduce<string | Buffer>(mac, `AWS4${secret}`);
+  const toSign = `AWS4-HMAC-SHA256\n${headers['x-amz-date']}\n${scope}\n${hash(canonical)}`;
+  return mac(signingKey, toSign).toString('hex');
+}
+
+describe('a call over the wire', () => {
+  it('is signed as AWS asks for, credentials of a role included', async () => {
+    const { sent, table } = await storeThatAnswers();
+    await table.update(key, raise);
+    const [request] = sent as [Sent];
+    expect(request.headers).toMatchObject({
+      'x-amz-target': 'DynamoDB_20120810.UpdateItem',
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-security-token': 'a session token',
+    });
+    expect(request.headers.authorization).toContain('/eu-west-1/dynamodb/aws4_request');
+    for (const name of ['host', 'x-amz-date', 'x-amz-security-token', 'x-amz-target'])
+      expect(request.headers.authorization).toMatch(new RegExp(`SignedHeaders=[^,]*\\b${name}\\b`));
+    expect(request.headers.authorization).toContain(`Signature=${signatureOf(request, 'secret')}`);
+    expect(JSON.parse(request.body)).toMatchObject({ Key: { pk: { S: 'a' } }, ReturnValues: 'ALL_NEW' });
+  });
+
+  it.each([
+    ['the connection breaks', cut],
+    ['the answer is cut short', cutShort],
+    ['the store is out of order', refuse(500, 'InternalServerError')],
+    ['the store asks for less traffic', refuse(400, 'ThrottlingException')],
+    ['nothing is answered', () => {}],
+    ['an answer begins and does not end', (response: ServerResponse) => response.write('{')],
+  ])('is made again where %s, and then a refusal may be its own doing', async (_what, fault) => {
+    const Item = { n: { N: '1' } };
+    const { sent, table } = await storeThatAnswers(fault, refuse(400, 'ConditionalCheckFailedException', { Item }));
+    const written = await table.update(key, raise);
+    expect(written).toEqual({ applied: false, item: { n: 1 }, perhapsMine: true });
+    expect(sent).toHaveLength(2);
+  });
+
+  it('that is refused at once is nobody else’s doing', async () => {
+    const { table } = await storeThatAnswers(refuse(400, 'ConditionalCheckFailedException'));
+    expect(await table.update(key, raise)).toEqual({ applied: false, item: undefined, perhapsMine: false });
+  });
+
+  it('ends after three tries, and says what the store is', async () => {
+    const { sent, table } = await storeThatAnswers(cut, cut, cut);
+    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(sent).toHaveLength(3);
+    const throttled = await storeThatAnswers(...Array.from({ length: 3 }, () => refuse(400, 'ThrottlingException')));
+    await expect(throttled.table.get(key)).rejects.toMatchObject({ code: 'throttled' });
+  });
+
+  it('meets a transaction on the same item by asking again', async () => {
+    const { sent, table } = await storeThatAnswers(
+      refuse(400, 'TransactionConflictException'),
+      ok({ Attributes: { n: { N: '2' } } }),
+    );
+    expect(await table.update(key, raise)).toEqual({ applied: true, item: { n: 2 } });
+    expect(sent).toHaveLength(2);
+  });
+
+  it('is not made again where the request itself is wrong', async () => {
+    const { sent, table } = await storeThatAnswers(refuse(400, 'ValidationException'));
+    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(sent).toHaveLength(1);
+  });
+
+  it('is left to the SDK where its signature is refused', async () => {
+    const { sent, table } = await storeThatAnswers(
+      refuse(400, 'InvalidSignatureException'),
+      ok({ Item: { n: { N: '5' } } }),
+    );
+    expect(await table.get(key)).toEqual({ n: 5 });
+    expect(sent[1]?.headers['amz-sdk-invocation-id']).toBeDefined();
+  });
+});
