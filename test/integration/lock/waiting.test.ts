@@ -67,7 +67,9 @@ describe('a long poll', () => {
   });
 
   it('says when the turn may come, once the queue has moved', async () => {
-    const lock = newLock();
+    // A poll long enough that the queue moves while it lasts, however busy the machine is.
+    const patient = await startService({ pollMs: 2_000, table: service.table });
+    const lock = { ...newLock(), ...lockAt(patient.call, randomUUID()) };
     let holder = (await lock.acquire()).body.leaseId;
     const next = newLeaseId();
     const second = lock.acquire({ leaseId: next, waitMs: 10_000 });
@@ -81,6 +83,7 @@ describe('a long poll', () => {
     expect(waiting.body.position).toBe(1);
     expect(waiting.body.etaMs).toBeGreaterThan(0);
     await lock.release(holder);
+    await patient.stop();
   });
 });
 
