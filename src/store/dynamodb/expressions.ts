@@ -1,5 +1,5 @@
 import type { ConditionalUpdate } from './item-table.ts';
-import { type EndedItem, endedNames, holderNames } from './lock-item.ts';
+import { endedNames, holderNames } from './lock-item.ts';
 
 /** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
 const plainNames: Record<string, string> = {
@@ -8,6 +8,9 @@ const plainNames: Record<string, string> = {
   ),
   ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
 };
+
+/** `:none` is nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
+const plainValues: Record<string, unknown> = { ':zero': 0, ':one': 1, ':none': null, ':empty': [] };
 
 export const slotNames = (slot: string): Record<string, string> => {
   const names = holderNames(slot);
@@ -35,14 +38,13 @@ export function update(
     (add === undefined ? '' : ` ADD ${add}`) +
     (take === undefined ? '' : ` DELETE ${take}`);
   const used = new Set(`${UpdateExpression} ${when}`.match(/[#:]\w+/g));
-  const pick = <T>(all: Record<string, T>) =>
-    Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
-  return {
-    UpdateExpression,
-    ConditionExpression: when,
-    ExpressionAttributeNames: pick({ ...plainNames, ...names }),
-    ExpressionAttributeValues: pick<unknown>({ ':zero': 0, ':one': 1, ...values }),
-  };
+  const ExpressionAttributeNames: Record<string, string> = {};
+  const ExpressionAttributeValues: Record<string, unknown> = {};
+  for (const alias of used) {
+    if (alias.startsWith('#')) ExpressionAttributeNames[alias] = names[alias] ?? (plainNames[alias] as string);
+    else ExpressionAttributeValues[alias] = values[alias] ?? plainValues[alias];
+  }
+  return { UpdateExpression, ConditionExpression: when, ExpressionAttributeNames, ExpressionAttributeValues };
 }
 
 /** The tail of the queue is empty wherever the front is. */
@@ -54,6 +56,3 @@ export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}.#i`).
 export const rememberEnding = endedNames.map((name, index) =>
   index === 0 ? `#${name} = :ended` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
 );
-/** Nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
-export const none = null;
-export const endedValues = (ended: EndedItem) => ({ ':ended': ended, ':none': none });

@@ -5,17 +5,17 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { endedValues, nobodyWaits, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
+import { nobodyWaits, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { listingKeyOf } from './keys.ts';
-import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
+import { type EndedItem, exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
 import { toClaimItem } from './queue-item.ts';
 
 const touch = ['#rev = #rev + :one', '#at = :now', '#ttl = :ttl'];
 const releasedValues = (leaseId: string) => ({
   ':id': leaseId,
   ':own': new Set([leaseId]),
-  ...endedValues({ i: leaseId, w: 'released' }),
+  ':ended': { i: leaseId, w: 'released' } satisfies EndedItem,
 });
 
 /**
@@ -65,7 +65,6 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
       ':limit': command.limit,
       ':room': command.limit - command.permits,
       ':claim': toClaimItem(command),
-      ':empty': [],
       ':session': command.sessionId,
       ':ttl': ttlOf(now, retentionMs),
       ':lp': lp,

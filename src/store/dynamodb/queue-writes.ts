@@ -7,7 +7,7 @@ import type { Ended, Waiter } from '../../lock/state.ts';
 import { weightOf } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { endedValues, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
+import { notEnded, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { awaitedKeyOf, exclusiveSlot, holderNames, toEndedItem } from './lock-item.ts';
 import { frontLengthMax, type Place, struckText, struckUntil, toText, toWaiterItem } from './queue-item.ts';
@@ -52,7 +52,6 @@ export function appendWaiter(
       ':room': limit - waiter.permits,
       ':now': now,
       ':waiters': inFront ? [toWaiterItem(waiter)] : [toText(waiter)],
-      ':empty': [],
       ':weight': weightOf(waiter),
       ':longest': inFront ? frontLengthMax : lockLimits.queueLengthMax - frontLengthMax,
       ':roomBytes': lockLimits.queueBytesMax - weightOf(waiter),
@@ -105,7 +104,7 @@ export function leavePlace(place: Place, waiter: Waiter, ending: Ended | undefin
       ':struckText': struckText,
       ':weight': weightOf(waiter),
       ':now': now,
-      ...(ending === undefined ? {} : endedValues(toEndedItem(ending))),
+      ':ended': ending === undefined ? undefined : toEndedItem(ending),
     },
   );
 }

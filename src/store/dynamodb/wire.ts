@@ -26,10 +26,14 @@ interface RetryToken {
   getRetryDelay(): number;
 }
 
+interface WireSigner {
+  sign(request: WireRequest, options: { signingDate: Date }): Promise<WireRequest>;
+}
+
 interface WireConfig {
   readonly requestHandler: { handle(request: WireRequest): Promise<{ response: WireResponse }> };
   readonly systemClockOffset?: number;
-  signer(): Promise<{ sign(request: WireRequest, options: { signingDate: Date }): Promise<WireRequest> }>;
+  signer(): Promise<WireSigner>;
   retryStrategy(): Promise<{
     acquireInitialRetryToken(scope: string): Promise<RetryToken>;
     refreshRetryTokenForRetry(
@@ -38,6 +42,12 @@ interface WireConfig {
     ): Promise<RetryToken>;
     recordSuccess(token: RetryToken): void;
   }>;
+}
+
+/** What every request has, and what signs it. */
+interface Form {
+  readonly request: WireRequest;
+  readonly signer: WireSigner;
 }
 
 /** Set anew for every request, or meant for one attempt of the SDK's own. */
@@ -53,7 +63,7 @@ export class Wire {
   readonly #client: DynamoDBClient;
   readonly #config: WireConfig;
   readonly #bodyMsMax: number;
-  #form: Promise<WireRequest> | undefined;
+  #form: Promise<Form> | undefined;
 
   /** `bodyMsMax`: how long an answer that has begun may take to end. */
   constructor(client: DynamoDBClient, bodyMsMax: number) {
@@ -85,13 +95,12 @@ export class Wire {
   }
 
   async #send(operation: WireOperation, body: string): Promise<Record<string, unknown>> {
-    const form = await this.#formOfRequests();
+    const { request: form, signer } = await this.#formOfRequests();
     const headers = {
       ...form.headers,
       'x-amz-target': `DynamoDB_20120810.${operation}`,
       'content-length': String(Buffer.byteLength(body)),
     };
-    const signer = await this.#config.signer();
     const signingDate = new Date(Date.now() + (this.#config.systemClockOffset ?? 0));
     const request = await signer.sign({ ...form, headers, body }, { signingDate });
     const { response } = await this.#config.requestHandler.handle(request);
@@ -100,7 +109,7 @@ export class Wire {
     throw new WireError(response.statusCode, text);
   }
 
-  #formOfRequests(): Promise<WireRequest> {
+  #formOfRequests(): Promise<Form> {
     this.#form ??= this.#makeOutOne().catch((error: unknown) => {
       // Credentials may be there a moment later.
       this.#form = undefined;
@@ -110,7 +119,7 @@ export class Wire {
   }
 
   /** Lets the SDK make out a request, with all that it knows of endpoints, and takes it from where it would be sent. */
-  async #makeOutOne(): Promise<WireRequest> {
+  async #makeOutOne(): Promise<Form> {
     const made = Promise.withResolvers<WireRequest>();
     const requestHandler = {
       handle: (request: WireRequest) => {
@@ -124,7 +133,7 @@ export class Wire {
     await command.resolveMiddleware(this.#client.middlewareStack, config, {})(command);
     const { protocol, hostname, port, path, headers } = await made.promise;
     const lasting = Object.entries(headers).filter(([name]) => !headersOfOneRequest.test(name));
-    return {
+    const request: WireRequest = {
       protocol,
       hostname,
       ...(port === undefined ? {} : { port }),
@@ -133,6 +142,8 @@ export class Wire {
       query: {},
       headers: Object.fromEntries(lasting),
     };
+    // It asks for the credentials anew each time it signs, so those that expire are followed by others.
+    return { request, signer: await this.#config.signer() };
   }
 }
 
