@@ -1,6 +1,7 @@
 import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import type { Holder, LockState } from '../lock/state.ts';
+import { isPresent } from '../lock/validity.ts';
 import { jitteredMs } from '../store/jitter.ts';
 import type { LockKey, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
@@ -24,9 +25,12 @@ export interface Applied {
  */
 export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
   let perhapsMine = false;
+  const joined = await joinQueue(context, key, command);
+  if (joined?.written.applied === true) return announced(context, key, joined.applied(joined.written.state));
   for (let round = 0; round < roundsMax; round++) {
     const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
-    let written = await context.store.attempt(key, command, facts);
+    const refused = round === 0 ? joined?.written : undefined;
+    let written = refused ?? (await context.store.attempt(key, command, facts));
     for (let tries = 1; !written.applied && tries <= writesPerRound; tries++) {
       perhapsMine ||= written.perhapsMine;
       const before = written.state;
@@ -50,6 +54,29 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
 function announced(context: LockContext, key: LockKey, applied: Applied): Applied {
   announce(context, key, applied.state);
   return applied;
+}
+
+/**
+ * Where others are known to wait, who comes to wait too is appended, and who asks again is kept, without being refused first: a refused write is billed like
+ * any other. What is known may be out of date; these writes are refused where the turn may have come, and then the rules are asked as ever.
+ */
+async function joinQueue(context: LockContext, key: LockKey, command: LockCommand) {
+  if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
+  const known = context.room.known(key);
+  if (known === undefined || known.queue.length === 0) return undefined;
+  // Whether a session lives would have to be read, which is no less than being refused.
+  if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
+  const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
+  const decision = decide(known, command, facts);
+  if (decision.answer.kind !== 'waiting') return undefined;
+  const { waiter } = decision.answer;
+  const written = await writeAlone(context, key, command, known, decision);
+  const applied = (state: LockState): Applied => {
+    const index = state.queue.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
+    const position = 1 + state.queue.slice(0, index).filter((other) => isPresent(other, facts)).length;
+    return { answer: { kind: 'waiting', waiter, position }, state, facts };
+  };
+  return written === undefined ? undefined : { written, applied };
 }
 
 /**

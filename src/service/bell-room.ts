@@ -63,6 +63,10 @@ export class BellRoom implements WaitingRoom {
     return lobby !== undefined && rev > (lobby.known?.rev ?? 0);
   }
 
+  known(key: LockKey): LockState | undefined {
+    return this.#lobbies.get(lobbyId(key))?.known;
+  }
+
   announce(key: LockKey, state: LockState): void {
     const lobby = this.#lobbies.get(lobbyId(key));
     if (lobby !== undefined) this.#learn(lobby, state);

@@ -46,6 +46,11 @@ export class PacedRoom implements WaitingRoom {
     return false;
   }
 
+  /** Each waiter has its own latest look; between two looks nobody knows. */
+  known(): undefined {
+    return undefined;
+  }
+
   announce(): void {
     // Nobody here depends on being told.
   }

@@ -56,7 +56,7 @@ describe('requests to the store', () => {
     expect(sent.take()).toEqual({ reads: 0, writes: 1 });
   });
 
-  it('are two writes to queue and one for a hand-off, however many wait, and nothing while they wait', async () => {
+  it('are two writes for the first to queue, one for those behind it and one for a hand-off, however many wait, and nothing while they wait', async () => {
     const key = newKey();
     const first = ask();
     await acquire(context, key, first);
@@ -67,7 +67,7 @@ describe('requests to the store', () => {
       grants.push(acquire(context, key, waiter));
       while ((await context.store.read(key)).queue.length <= index);
     }
-    expect(sent.take().writes).toBe(2 * waiters.length);
+    expect(sent.take().writes).toBe(1 + waiters.length);
     let holder = first;
     for (const [index, waiter] of waiters.entries()) {
       await release(context, key, holder);
@@ -86,11 +86,9 @@ describe('requests to the store', () => {
     const crowd = Array.from({ length: 50 }, () => ask({ waitMs: 60_000 }));
     const grants = crowd.map((waiter) => acquire(context, key, waiter));
     while ((await context.store.read(key)).queue.length < crowd.length);
-    // Arrivals commute: each is refused once and appended once, and none fights another. Who meets a front that filled up in between
-    // is told so, and appended to the tail.
-    const { writes } = sent.take();
-    expect(writes).toBeGreaterThanOrEqual(2 * crowd.length);
-    expect(writes).toBeLessThanOrEqual(3 * crowd.length);
+    // Arrivals commute: each is refused once at most and appended once, and none fights another. Who meets a front that filled up in
+    // between is told so, and appended to the tail.
+    expect(sent.take().writes).toBeLessThanOrEqual(3 * crowd.length);
     await release(context, key, first);
     await Promise.all(
       grants.map(async (grant, index) => {

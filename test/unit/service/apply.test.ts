@@ -13,7 +13,7 @@ import { key } from './world.ts';
 type Writes = Partial<Pick<LockStore, 'attempt' | 'swap'>>;
 
 /** A service on a store in memory, some of whose writes go otherwise. */
-function world(writes: (memory: MemoryLockStore) => Writes = () => ({})) {
+function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), known?: LockState) {
   const time = new VirtualTime();
   const memory = new MemoryLockStore();
   const announced: LockState[] = [];
@@ -29,7 +29,7 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({})) {
     timers: time,
     random: () => 0.5,
     graceMs: 250,
-    room: { announce: (_key: unknown, state: LockState) => announced.push(state) },
+    room: { announce: (_key: unknown, state: LockState) => announced.push(state), known: () => known },
     refusals: new RefusalMemory(time),
     // Only what `apply` uses: no command here hangs on a session.
   } as unknown as LockContext;
@@ -133,5 +133,15 @@ describe('apply', () => {
     await time.advance(10_000);
     expect(await outcome).toMatchObject({ name: 'StoreError', code: 'conflict' });
     expect(swaps).toBe(30);
+  });
+
+  it('takes a lock that came free unseen, although others were known to wait', async () => {
+    const { context: elsewhere, memory } = world();
+    await apply(elsewhere, key, acquireOf(alice));
+    await apply(elsewhere, key, acquireOf(bob, { waitMs: 1_000 }));
+    const crowded = await memory.read(key);
+    const { context } = world(undefined, crowded);
+    const { answer } = await apply(context, key, acquireOf('lease-carol-000000', { waitMs: 1_000 }));
+    expect(answer).toMatchObject({ kind: 'granted' });
   });
 });

@@ -18,16 +18,16 @@ const both = {
 };
 const theirs = { leaseId: 'lease-of-theirs-00', owner: 'they', leaseMs: 60_000, waitMs: 0 };
 
+const reach = <T>({ name }: { name: string }, unreachable: string, write: () => Promise<T>): Promise<T> =>
+  name === unreachable ? Promise.reject(new StoreError('unavailable', 'The store did not answer.')) : write();
+
 /** The same store, as a host sees it that can't reach one of the locks. */
 const without = (store: LockStore, unreachable: string): LockStore => ({
   read: (key) => store.read(key),
   readMany: (keys) => store.readMany(keys),
-  attempt: (key, command, facts) =>
-    key.name === unreachable
-      ? Promise.reject(new StoreError('unavailable', 'The store did not answer.'))
-      : store.attempt(key, command, facts),
-  enqueue: (key, waiter, limit) => store.enqueue(key, waiter, limit),
-  attend: (key, index, waiter, now) => store.attend(key, index, waiter, now),
+  attempt: (key, command, facts) => reach(key, unreachable, () => store.attempt(key, command, facts)),
+  enqueue: (key, waiter, limit) => reach(key, unreachable, () => store.enqueue(key, waiter, limit)),
+  attend: (key, index, waiter, now) => reach(key, unreachable, () => store.attend(key, index, waiter, now)),
   leave: (key, index, waiter, ending, now) => store.leave(key, index, waiter, ending, now),
   swap: (key, next) => store.swap(key, next),
   swapAll: (swaps) => store.swapAll(swaps),
