@@ -1,4 +1,4 @@
-import { createLogger } from '../http/logger.ts';
+import { afterwards, createLogger } from '../http/logger.ts';
 import { readOptions, usage } from '../local/options.ts';
 import { type Running, serve } from '../local/serve.ts';
 import { StartError } from '../local/start-error.ts';
@@ -12,7 +12,7 @@ export async function serveCommand(args: readonly string[], env: NodeJS.ProcessE
       return 0;
     }
     const stopAsked = signalled();
-    const running = await serve(options, createLogger('holdfast'));
+    const running = await serve(options, afterwards(createLogger('holdfast')));
     process.stdout.write(banner(running, options));
     const failure = await Promise.race([stopAsked, running.failed]);
     await running.stop();

@@ -16,3 +16,11 @@ export function createLogger(serviceName: string): ServiceLog {
     error: (message, fields = {}) => logger.error(message, fields),
   };
 }
+
+/** Logs when what is under way has been answered: a line takes as long to write as a request to read. Not for Lambda, which stops at the answer. */
+export const afterwards = (log: ServiceLog): ServiceLog => ({
+  ...log,
+  info: (message, fields) => {
+    setImmediate(() => log.info(message, fields));
+  },
+});

@@ -1,9 +1,8 @@
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { type LockState, unusedLock } from '../lock/state.ts';
 import { lockKeyOf } from '../store/dynamodb/keys.ts';
 import { fromLockItem } from '../store/dynamodb/lock-item.ts';
+import { fromWireMap, type WireValue } from '../store/dynamodb/values.ts';
 import type { LockKey } from '../store/lock-store.ts';
 
 /** A lock before and after one write, as the stream shows it. */
@@ -31,4 +30,4 @@ export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
 }
 
 const stateOf = (image: object | undefined): LockState =>
-  image === undefined ? unusedLock : fromLockItem(unmarshall(image as Record<string, AttributeValue>));
+  image === undefined ? unusedLock : fromLockItem(fromWireMap(image as Record<string, WireValue>));

@@ -9,11 +9,11 @@ export interface Pace {
 
 /**
  * An empty GetRecords costs about 1.5 ms of CPU in this process and 0.4 ms (dynoxide) or 1.5 ms (DynamoDB Local) in the
- * engine, and each page that is handed on costs a write of its history. At 20 ms that is shared by what came together, and
+ * engine, and each page that is handed on costs a write of its history. At 40 ms that is shared by what came together, and
  * leaves the engine to those who call; at 50 ms an idle pump takes 3–4 % of a core here and 1–5 % there. A process wakes
- * its own waiters without the stream, so both delay only what another process wrote: by 10 and 25 ms on average.
+ * its own waiters without the stream, so both delay only what another process wrote: by 20 and 25 ms on average.
  */
-export const localPace: Pace = { busyMs: 20, idleMaxMs: 50 };
+export const localPace: Pace = { busyMs: 40, idleMaxMs: 50 };
 
 /** By a quarter each time, the pause takes about 12 empty looks, a quarter of a second, to go from busy to idle. */
 const idleGrowth = 1.25;

@@ -1,6 +1,6 @@
 import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
-import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { StoreError } from '../store-error.ts';
+import { fromWireMap, type WireValue } from './values.ts';
 
 /** Refusals to take traffic for a moment: the same request may pass later. */
 const throttlings = new Set([
@@ -30,7 +30,7 @@ function cancellationCodes(error: Error): ReadonlySet<string> {
 
 /** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
 export const refusedItem = ({ Item }: ConditionalCheckFailedException): Record<string, unknown> | undefined =>
-  Item === undefined ? undefined : unmarshall(Item);
+  Item === undefined ? undefined : fromWireMap(Item as Record<string, WireValue>);
 
 /** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
 export const attemptsOf = (outcome: unknown): number =>
