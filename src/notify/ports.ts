@@ -19,7 +19,10 @@ export interface EventBus {
   publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]>;
 }
 
-/** `gone` is final: nobody will ever hear. What may pass by itself is thrown, and tried again. */
+/**
+ * `gone` is final: nobody heard this, and nobody ever will. What may pass by itself is thrown, and tried again, and so is a call
+ * that was repeated on its way: the first try may have been heard.
+ */
 export type Delivered = 'sent' | 'gone';
 
 /** Step Functions tasks that wait for a token. */

@@ -85,8 +85,18 @@ describe.each(tellingAdapters)('the tellings in %s', (_name, open) => {
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
     await tellings.noteTold(key, 7);
     await tellings.noteTold(key, 7);
-    expect([await tellings.wasTold(key, 7), await tellings.wasTold(key, 8)]).toEqual([true, false]);
-    expect(await tellings.wasTold({ ...key, name: 'other' }, 7)).toBe(false);
+    expect([await tellings.read(key, 7), await tellings.read(key, 8)]).toMatchObject([{ told: true }, { told: false }]);
+    expect(await tellings.read({ ...key, name: 'other' }, 7)).toEqual({ tries: 0, told: false });
+  });
+
+  it('counts each try to tell, before and after it was noted', async () => {
+    const tellings = await open();
+    const key: LockKey = { namespace: 'contract', name: 'wallet' };
+    expect(await tellings.begin(key, 9)).toEqual({ tries: 1, told: false });
+    expect(await tellings.begin(key, 9)).toEqual({ tries: 2, told: false });
+    await tellings.noteTold(key, 9);
+    expect(await tellings.read(key, 9)).toEqual({ tries: 2, told: true });
+    expect(await tellings.begin(key, 9)).toEqual({ tries: 3, told: true });
   });
 });
 

@@ -8,8 +8,10 @@ export interface Mutant {
 
 const decide = 'src/lock/decide.ts';
 const validity = 'src/lock/validity.ts';
+const notifier = 'src/notify/notifier.ts';
+const parked = 'src/notify/parked.ts';
 
-/** Each is a mistake that somebody could make, in the rules, the use cases, the stores or the SDK. Every one must be noticed. */
+/** Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every one must be noticed. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'the grace is dropped',
@@ -220,9 +222,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a store that does not answer counts as success',
     file: 'src/service/apply.ts',
-    text: 'written = await write(context, key, command, before, decision);',
+    text: 'written = await (alone ?? context.store.swap(key, decision.next));',
     instead:
-      'written = await write(context, key, command, before, decision).catch(() => ({ applied: true as const, state: decision.next }));',
+      'written = await (alone ?? context.store.swap(key, decision.next)).catch(() => ({ applied: true as const, state: decision.next }));',
   },
   {
     name: 'a bell rings for nobody',
@@ -318,7 +320,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the one-write cases ignore the queue',
-    file: 'src/store/dynamodb/lock-writes.ts',
+    file: 'src/store/dynamodb/expressions.ts',
     text: "const nobodyWaits = 'attribute_not_exists(#q[0])';",
     instead: "const nobodyWaits = 'attribute_exists(#pk)';",
   },
@@ -342,15 +344,147 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the one-write arrival queues twice',
-    file: 'src/store/dynamodb/lock-writes.ts',
-    text: "'#lim = :limit AND attribute_not_exists(#w) AND",
+    file: 'src/store/dynamodb/queue-writes.ts',
+    text: "'#lim = :limit AND NOT contains(#w, :id) AND",
     instead: "'#lim = :limit AND",
+  },
+  {
+    name: 'the one-write hand-off leaves a tail behind an empty front',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "'(attribute_exists(#q[1]) OR attribute_not_exists(#t[0])))'",
+    instead: "'(attribute_exists(#q[0]) OR attribute_not_exists(#t[0])))'",
+  },
+  {
+    name: 'the one-write arrival overtakes the tail',
+    file: 'src/store/dynamodb/queue-writes.ts',
+    text: 'size(#q) < :longest AND attribute_not_exists(#t[0]) AND',
+    instead: 'size(#q) < :longest AND',
+  },
+  {
+    name: 'one that left a long queue gets its place back',
+    file: 'src/store/dynamodb/queue-writes.ts',
+    text: '.#k <> :struckUntil`;',
+    instead: '.#k >= :struckUntil`;',
+  },
+  {
+    name: 'the first in line leaves without a word to those behind it',
+    file: 'src/service/apply.ts',
+    text: 'return index > 0 && grownBy === -1',
+    instead: 'return grownBy === -1',
+  },
+  {
+    name: 'a refusal is foreseen for a lease that was not seen to hold',
+    file: 'src/store/dynamodb/lock-store.ts',
+    text: 'holder.leaseId === leaseId && holder.leaseMs !== null',
+    instead: 'holder.leaseMs !== null',
   },
   {
     name: 'the table is written without its revision',
     file: 'src/store/dynamodb/lock-store.ts',
     text: "ConditionExpression: '#rev = :rev',",
     instead: "ConditionExpression: '#rev >= :rev',",
+  },
+  {
+    name: 'a parked waiter is told without looking at the lock again',
+    file: parked,
+    text: 'const holder = state.holders.find((candidate) => candidate.fence === fence && candidate.leaseId === leaseId);',
+    instead: 'const holder: Holder | undefined = granted;',
+  },
+  {
+    name: 'a telling is noted before it is made',
+    file: parked,
+    text: 'if ((await tellings.begin(key, fence)).told) return;',
+    instead: 'if ((await tellings.begin(key, fence)).told) return;\n  await tellings.noteTold(key, fence);',
+  },
+  {
+    name: 'who was told is told again with each repeat',
+    file: parked,
+    text: 'if ((await tellings.begin(key, fence)).told) return;',
+    instead: 'await tellings.begin(key, fence);',
+  },
+  {
+    name: 'a task whose wait ends is left to wait',
+    file: parked,
+    text: "if (waiter.notify.type !== 'task-token') return;",
+    instead: "if (waiter.notify.type !== 'task-token' || how === 'timeout') return;",
+  },
+  {
+    name: 'a task whose grant ended untold is left to wait',
+    file: parked,
+    text: "if (notify.type !== 'task-token') return;",
+    instead: "if (notify.type !== 'websocket') return;",
+  },
+  {
+    name: 'the bus is given the lease of who is told',
+    file: parked,
+    text: 'ref: notify.ref, owner, fence, remainingMs: left };',
+    instead: 'ref: notify.ref, owner, fence, remainingMs: left, leaseId };',
+  },
+  {
+    name: 'who was answered with its grant is told of it as well',
+    file: 'src/notify/news.ts',
+    text: '({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence)',
+    instead: '({ fence }) => !fences.has(fence)',
+  },
+  {
+    name: 'events of one fence take the same place in history',
+    file: 'src/notify/news.ts',
+    text: "String(rev).padStart(16, '0')",
+    instead: "String(rev - rev).padStart(16, '0')",
+  },
+  {
+    name: 'a telling that failed is not tried again',
+    file: notifier,
+    text: '      left.push(item);\n',
+    instead: '',
+  },
+  {
+    name: 'an effect that failed counts as done when the batch comes again',
+    file: notifier,
+    text: 'done.push(...todo.filter((item) => !left.has(item)).map(deedOf));',
+    instead: 'done.push(...todo.map(deedOf));',
+  },
+  {
+    name: 'events that the bus did not take are forgotten',
+    file: notifier,
+    text: 'return [...new Set(published.filter(({ event }) => untaken.has(event)).map(({ item }) => item))];',
+    instead: 'return untaken.size < 0 ? items : [];',
+  },
+  {
+    name: 'the first waiter sets no timer',
+    file: notifier,
+    text: 'if (isCalledFor && dueAt !== null) await timers.arm(key, dueAt);',
+    instead: 'if (!isCalledFor && dueAt !== null) await timers.arm(key, dueAt);',
+  },
+  {
+    name: 'a parked waiter stays beyond its deadline',
+    file: 'src/notify/look-times.ts',
+    text: '[nextDueAt(state, facts), ...deadlines].filter(',
+    instead: '[nextDueAt(state, facts), ...deadlines.slice(deadlines.length)].filter(',
+  },
+  {
+    name: 'a timer that fires too early is the last',
+    file: 'src/notify/reaper.ts',
+    text: 'if (nextAt !== null) await timers.arm(key, nextAt, fired);',
+    instead: 'if (nextAt !== null && fired === undefined) await timers.arm(key, nextAt);',
+  },
+  {
+    name: 'a fired timer counts as one that is yet to fire',
+    file: 'src/notify/aws/timers.ts',
+    text: 'noted !== undefined && noted !== fired && noted >',
+    instead: 'noted !== undefined && noted >',
+  },
+  {
+    name: 'the sweep stops at the first lock',
+    file: 'src/notify/reaper.ts',
+    text: '        looked += 1;\n',
+    instead: '        looked += 1;\n        break;\n',
+  },
+  {
+    name: 'a timer that could not be handled is not brought again',
+    file: 'src/notify/reaper-handler.ts',
+    text: '        batchItemFailures.push({ itemIdentifier: messageId });\n',
+    instead: '',
   },
   // Faults that were really there once: the ledger in docs/guarantees.md tells how they were found.
   {
@@ -395,5 +529,36 @@ export const mutants: readonly Mutant[] = [
     file: 'src/service/paced-room.ts',
     text: 'const isNext = placeAmongPresent(state, leaseId, facts) === 1;',
     instead: 'const isNext = state.queue[0]?.leaseId === leaseId;',
+  },
+  {
+    name: 'who was told and can not be found afterwards loses its grant',
+    file: parked,
+    text: 'if (tries === 1 && (await',
+    instead: 'if (tries > 0 && (await',
+  },
+  {
+    name: 'who learned of its grant from a repeated acquire loses it',
+    file: parked,
+    text: 'if (holder === undefined || holder.expiresAt !== expiresAt) return false;',
+    instead: 'if (holder === undefined || expiresAt === undefined) return false;',
+  },
+  {
+    name: 'who renews its grant while it is given up loses it',
+    file: parked,
+    text: 'const written = await locks.store.swap(key, next);',
+    instead:
+      'let written = await locks.store.swap(key, next);\n    if (!written.applied) written = await locks.store.swap(key, { ...next, rev: written.state.rev + 1 });',
+  },
+  {
+    name: 'a task that was answered by the first of two tries counts as gone',
+    file: 'src/notify/aws/task-tokens.ts',
+    text: ' && attemptsOf(error) === 1',
+    instead: ' && attemptsOf(error) > 0',
+  },
+  {
+    name: 'a timer that has fired by another clock counts as yet to fire',
+    file: 'src/notify/aws/timers.ts',
+    text: 'noted > after(now, lockLimits.graceMs);',
+    instead: 'noted > after(now, lockLimits.graceMs - lockLimits.graceMs);',
   },
 ];

@@ -9,6 +9,8 @@ export interface Belief {
   readonly fence: number;
   readonly permits: number;
   readonly limit: number;
+  /** All that is held by the same lease: of several locks, the revocation of one may end them all. */
+  readonly together: readonly { readonly name: string; readonly fence: number }[];
   isHeld(): boolean;
 }
 
@@ -39,7 +41,8 @@ export class Beliefs {
     const beliefs = this.#held.get(name) ?? new Set();
     // What is lost once is never believed again.
     for (const belief of beliefs) if (!belief.process.isAlive || !belief.isHeld()) beliefs.delete(belief);
-    const believers = [...beliefs].filter(({ fence }) => !this.#locks.isRevoked(name, fence));
+    const isRevoked = ({ together }: Belief) => together.some((part) => this.#locks.isRevoked(part.name, part.fence));
+    const believers = [...beliefs].filter((belief) => !isRevoked(belief));
     const [first] = believers;
     if (first === undefined) return;
     const permits = believers.reduce((sum, belief) => sum + belief.permits, 0);

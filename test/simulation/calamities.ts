@@ -5,6 +5,8 @@ import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Host } from './host.ts';
 import type { Network } from './network.ts';
+import type { NotifierHost } from './notifier-host.ts';
+import type { Process } from './process.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -16,9 +18,15 @@ export interface Stage {
   readonly verdicts: Verdicts;
   readonly hosts: () => readonly Host[];
   readonly clients: () => readonly Client[];
+  readonly notifiers: () => readonly NotifierHost[];
   startHost(): void;
   startClient(): void;
+  startNotifier(): void;
+  /** The stream goes back to what it showed before. */
+  replay(): void;
 }
+
+type Victim = { readonly process: Process } | undefined;
 
 /** Misfortunes of whole processes, one after the other, for as long as the chaos lasts. */
 export class Calamities {
@@ -46,12 +54,13 @@ export class Calamities {
   /** Everything that stood still goes on, and nothing new befalls anybody. */
   end(): void {
     this.#over = true;
-    const { network, weather, hosts, clients } = this.#stage;
+    const { network, weather, hosts, clients, notifiers } = this.#stage;
     network.calm = true;
     network.cutOff.clear();
     weather.outage = false;
+    weather.outsideAway = false;
     weather.calm = true;
-    for (const { process } of [...hosts(), ...clients()]) process.resume();
+    for (const { process } of [...hosts(), ...clients(), ...notifiers()]) process.resume();
   }
 
   readonly #kinds: readonly [string, () => void][] = [
@@ -63,27 +72,31 @@ export class Calamities {
     ['a client is cut off', () => this.#cutOff(this.#anyClient())],
     ['the store is away', () => this.#takeStoreAway()],
     ['a clock jumps', () => this.#jumpClock(this.#anyHost())],
+    ['a notifier pauses', () => this.#pause(this.#anyNotifier())],
+    ['a notifier dies', () => this.#kill(this.#anyNotifier(), () => this.#stage.startNotifier())],
+    ["a notifier's clock jumps", () => this.#jumpClock(this.#anyNotifier())],
+    ['the stream is replayed', () => this.#stage.replay()],
+    ['the outside is away', () => this.#takeOutsideAway()],
     ['a wall clock is set', () => this.#anyClient()?.setWall(this.#chance.pick([0, -60_000, 5_000, 3_600_000]))],
   ];
 
-  #anyHost(): Host | undefined {
-    const running = this.#stage.hosts().filter(({ process }) => process.isAlive);
-    return running.length === 0 ? undefined : this.#chance.pick(running);
-  }
+  #anyHost = (): Host | undefined => this.#anyOf(this.#stage.hosts());
+  #anyClient = (): Client | undefined => this.#anyOf(this.#stage.clients());
+  #anyNotifier = (): NotifierHost | undefined => this.#anyOf(this.#stage.notifiers());
 
-  #anyClient(): Client | undefined {
-    const running = this.#stage.clients().filter(({ process }) => process.isAlive);
+  #anyOf<T extends { readonly process: Process }>(all: readonly T[]): T | undefined {
+    const running = all.filter(({ process }) => process.isAlive);
     return running.length === 0 ? undefined : this.#chance.pick(running);
   }
 
   /** Often past a lease, sometimes past the absence that a waiter is allowed. */
-  #pause(victim: Host | Client | undefined): void {
+  #pause(victim: Victim): void {
     if (victim === undefined) return;
     victim.process.pause();
     this.#stage.time.after(this.#chance.longTailed(2_500, 20_000), () => victim.process.resume());
   }
 
-  #kill(victim: Host | Client | undefined, restart: () => void): void {
+  #kill(victim: Victim, restart: () => void): void {
     if (victim === undefined) return;
     victim.process.kill();
     this.#stage.time.after(this.#chance.longTailed(1_000, 8_000), restart);
@@ -105,7 +118,16 @@ export class Calamities {
     });
   }
 
-  #jumpClock(host: Host | undefined): void {
+  /** Mostly for less than a record is tried, sometimes for so long that it is given up. */
+  #takeOutsideAway(): void {
+    const { weather, time } = this.#stage;
+    weather.outsideAway = true;
+    time.after(this.#chance.longTailed(2_500, 20_000), () => {
+      weather.outsideAway = false;
+    });
+  }
+
+  #jumpClock(host: Host | NotifierHost | undefined): void {
     const { conditions } = this.#stage;
     const within = conditions.clocksInBound ? lockLimits.graceMs / 2 : conditions.clockBoundMs;
     host?.clock.jumpTo(this.#chance.between(-within, within));

@@ -1,5 +1,6 @@
 import { Holdfast } from '../../src/client/holdfast.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
+import type { Transport } from '../../src/client/transport.ts';
 import type { Chance } from './chance.ts';
 import { beginning, type TrueTime } from './clock.ts';
 import type { Network } from './network.ts';
@@ -9,6 +10,8 @@ import { Process } from './process.ts';
 export class Client implements Runtime {
   readonly process: Process;
   readonly locks: Holdfast;
+  /** For what the SDK has no call for. */
+  readonly transport: Transport;
   readonly random: () => number;
   readonly #time: TrueTime;
   /** A frozen Lambda's monotonic clock stands still; that of a stopped process goes on. One of the two clocks must be honest. */
@@ -25,10 +28,11 @@ export class Client implements Runtime {
     this.#ratePpm = chance.between(-200, 200);
     // Nobody trusts a client's clock, so it may show anything.
     this.#wallAheadMs = chance.pick([0, 0, -3_600_000, 86_400_000]);
+    this.transport = network.connect(this.process);
     this.locks = new Holdfast({
       namespace: 'sim',
       owner: name,
-      transport: network.connect(this.process),
+      transport: this.transport,
       runtime: this,
     });
   }

@@ -26,6 +26,17 @@ export interface Conditions {
   readonly hosts: number;
   readonly clients: number;
   readonly chaosMs: number;
+  /**
+   * How the reaper is made to look in time: by delayed messages, as deployed, or by timers inside its process, as on one machine. None: there is neither
+   * notifier nor reaper, as where the SDK works on a table by itself, and nobody is parked; whoever waits has only itself to rely on.
+   */
+  readonly timers: 'queue' | 'process' | 'none';
+  /** Of delayed messages, also when everything else is well. */
+  readonly timersLost: number;
+  /** Calls to the event bus, to tasks, to connections and to the queue that fail, and what they were to do may have been done. */
+  readonly outsideFails: number;
+  /** Such calls that their own client repeats. */
+  readonly outsideRepeats: number;
 }
 
 export function drawConditions(chance: Chance): Conditions {
@@ -49,5 +60,9 @@ export function drawConditions(chance: Chance): Conditions {
     hosts: chance.between(1, 3),
     clients: chance.between(3, 9),
     chaosMs: chance.pick([20_000, 40_000, 60_000]),
+    timers: chance.pick(['queue', 'queue', 'queue', 'process', 'none']),
+    timersLost: severity === 0 ? 0 : chance.pick([0, 0.05, 0.3]),
+    outsideFails: 0.05 * severity,
+    outsideRepeats: 0.04 * severity,
   };
 }

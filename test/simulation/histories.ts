@@ -35,7 +35,8 @@ export class Histories {
   check(verdicts: Verdicts, skewMs: number): void {
     const report = <Input, Output>({ violated, undecided }: ReturnType<typeof checkByKey<unknown, Input, Output>>) => {
       for (const [key, verdict] of violated) verdicts.breach('linearizable', describeVerdict(key, verdict));
-      verdicts.count('histories undecided', undecided.length);
+      // What can't be told to be in order is not proved to be.
+      for (const key of undecided) verdicts.breach('linearizable', `the history of ${key} could not be decided`);
     };
     const locks = new Map([...this.#locks].map(([name, history]) => [name, relevantOf(history)]));
     report(checkByKey(mutexSpecification(skewMs), locks));

@@ -36,6 +36,8 @@ export class LockPromises {
   readonly #session: (sessionId: string) => SessionState | undefined;
   /** How far any host's clock may be ahead of the true time. */
   readonly #aheadMsMax: number;
+  /** Whether a grant may be given up because nobody was there to be told of it. */
+  readonly #mayGiveUp: (name: string, holder: Holder) => boolean;
   readonly #books = new Map<string, LockBook>();
 
   constructor(parts: {
@@ -43,7 +45,9 @@ export class LockPromises {
     now: () => number;
     session: (sessionId: string) => SessionState | undefined;
     aheadMsMax: number;
+    mayGiveUp: (name: string, holder: Holder) => boolean;
   }) {
+    this.#mayGiveUp = parts.mayGiveUp;
     this.#verdicts = parts.verdicts;
     this.#now = parts.now;
     this.#session = parts.session;
@@ -95,7 +99,8 @@ export class LockPromises {
     if (later === undefined) {
       const revoked = cause.operation === 'revokeLock' && cause.fence === holder.fence;
       const released = releasing.has(cause.operation) && cause.leaseId === holder.leaseId;
-      if (!revoked && !released && !this.#isOver(holder, after))
+      const givenUp = cause.operation === 'notify' && this.#mayGiveUp(name, holder);
+      if (!revoked && !released && !givenUp && !this.#isOver(holder, after))
         this.#breach(
           'only the holder',
           write,

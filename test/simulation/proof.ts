@@ -38,7 +38,9 @@ const lines = [
   '',
   `- ${worlds.toLocaleString('en')} worlds from seed ${first} on, ${steps.toLocaleString('en')} steps, ${minutes} minutes`,
   `- ${count('lock writes')} lock writes and ${count('record writes')} record writes, each checked against the promises`,
-  `- ${count('operations checked')} operations checked for linearizability, ${count('histories undecided')} histories undecided`,
+  `- ${count('operations checked')} operations checked for linearizability, none of their histories left undecided`,
+  `- ${count('parked waiters granted')} parked waiters granted and ${count('tellings')} tellings, ${count('tellings repeated')} of them repeats after a failure`,
+  `- ${count('events told in order')} events, each found on the bus and in the history, in order and once; ${count('timers lost')} of ${count('timers armed')} timers lost on purpose`,
   `- worlds in which holders overlapped in time: ${overlapping}, all with clocks beyond the grace`,
   `- acknowledged updates lost: ${lostWhenBare} where only the lock protected, ${lostWhenFenced} where the fence was checked`,
   `- broken promises: ${broken.length}`,
@@ -53,5 +55,5 @@ const lines = [
   '',
 ];
 await writeFile(values.report, lines.join('\n'));
-process.stdout.write(`${lines.slice(0, 9).join('\n')}\nThe whole report is in ${values.report}.\n`);
+process.stdout.write(`${lines.slice(0, 11).join('\n')}\nThe whole report is in ${values.report}.\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;

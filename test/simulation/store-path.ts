@@ -1,8 +1,13 @@
 import type { SessionState } from '../../src/session/state.ts';
-import type { LockStore } from '../../src/store/lock-store.ts';
+import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
+import type { HistoryStore } from '../../src/store/history-store.ts';
+import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import type { RecordStore } from '../../src/store/record-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { StoreError } from '../../src/store/store-error.ts';
+import type { TellingStore } from '../../src/store/telling-store.ts';
+import type { TimerNotes } from '../../src/store/timer-notes.ts';
+import type { WatcherStore } from '../../src/store/watcher-store.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { TrueTime } from './clock.ts';
@@ -13,6 +18,8 @@ import type { Table } from './store.ts';
 /** What the store is like now, for everybody. */
 export interface StoreWeather {
   outage: boolean;
+  /** Whether the event bus, tasks, connections and the queue of timers refuse every call. */
+  outsideAway: boolean;
   calm: boolean;
 }
 
@@ -27,11 +34,16 @@ interface Way {
 
 const unavailable = () => new StoreError('unavailable', 'The store did not answer.');
 
-/** One host's way to the table. */
+/** One process's way to the table. */
 export class StorePath {
   readonly locks: LockStore;
   readonly sessions: SessionStore;
   readonly records: RecordStore;
+  readonly tellings: TellingStore;
+  readonly history: HistoryStore;
+  readonly watchers: WatcherStore;
+  readonly timerNotes: TimerNotes;
+  readonly awaited: AwaitedLocks;
   readonly #way: Way;
 
   constructor(way: Way) {
@@ -43,6 +55,8 @@ export class StorePath {
       attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
       enqueue: (key, waiter, limit) => this.#write(() => locks.enqueue(key, waiter, limit), perhaps),
       attend: (key, index, waiter, now) => this.#write(() => locks.attend(key, index, waiter, now), perhaps),
+      leave: (key, index, waiter, ending, now) =>
+        this.#write(() => locks.leave(key, index, waiter, ending, now), perhaps),
       swap: (key, next) => this.#write(() => locks.swap(key, next), perhaps),
       // A transaction carries a token, so its repeat is recognised by the store itself.
       swapAll: (swaps) => this.#write(() => locks.swapAll(swaps)),
@@ -71,6 +85,51 @@ export class StorePath {
           },
         ),
     };
+    const { tellings, history, watchers, timerNotes } = way.table.side;
+    const { awaited } = way.table;
+    this.tellings = {
+      begin: (key, fence) => this.#write(() => tellings.begin(key, fence), counted),
+      read: (key, fence) => this.#read(() => tellings.read(key, fence)),
+      noteTold: (key, fence) => this.#write(() => tellings.noteTold(key, fence)),
+    };
+    this.history = {
+      append: (entries) => this.#appendSome(history, entries),
+      page: (key, page) => this.#read(() => history.page(key, page)),
+    };
+    this.watchers = {
+      add: (watcher) => this.#write(() => watchers.add(watcher)),
+      welcome: (watcher) => this.#write(() => watchers.welcome(watcher)),
+      welcomed: (namespace) => this.#read(() => watchers.welcomed(namespace)),
+      remove: (connectionId) => this.#write(() => watchers.remove(connectionId)),
+    };
+    this.timerNotes = {
+      read: (key) => this.#read(() => timerNotes.read(key)),
+      write: (key, firesAt) => this.#write(() => timerNotes.write(key, firesAt)),
+    };
+    const page = () =>
+      this.#read(async () => {
+        const keys: LockKey[] = [];
+        for await (const key of awaited.list()) keys.push(key);
+        return keys;
+      });
+    this.awaited = {
+      async *list() {
+        yield* await page();
+      },
+      forget: (key) => this.#write(() => awaited.forget(key)),
+    };
+  }
+
+  /** Many items in one request: some may be left unwritten while the others are. */
+  #appendSome(
+    history: HistoryStore,
+    entries: Parameters<HistoryStore['append']>[0],
+  ): ReturnType<HistoryStore['append']> {
+    const { chance, conditions, weather } = this.#way;
+    if (entries.length === 0) return Promise.resolve([]);
+    const refused = entries.filter(() => !weather.calm && chance.happens(conditions.storeThrottles / 4));
+    const taken = entries.filter((entry) => !refused.includes(entry));
+    return this.#write(async () => [...(await history.append(taken)), ...refused]);
   }
 
   #read<T>(work: () => Promise<T>, seen: (found: T, cause: Cause) => void = () => {}): Promise<T> {
@@ -139,6 +198,9 @@ export class StorePath {
 
 const perhaps = <T extends { readonly applied: boolean }>(second: T): T =>
   second.applied ? second : { ...second, perhapsMine: true };
+
+/** Counted twice: the answer says so. */
+const counted = <T>(second: T): T => second;
 
 const noteDead =
   (ids: readonly string[]) =>

@@ -8,6 +8,7 @@ import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/
 import type { RecordCommand } from '../../src/record/commands.ts';
 import type { RecordState } from '../../src/record/state.ts';
 import type { SessionState, SessionWait } from '../../src/session/state.ts';
+import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
 import type { LockKey, LockStore, Written } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
@@ -16,6 +17,7 @@ import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/reco
 import type { SessionKey, SessionStore, SessionWritten } from '../../src/store/session-store.ts';
 import type { EpochMs } from '../../src/time/clock.ts';
 import type { Cause } from './cause.ts';
+import { SideItems } from './side-items.ts';
 
 export interface LockWrite {
   readonly name: string;
@@ -31,24 +33,37 @@ export interface TableWatcher {
   lockCollected(name: string): void;
   sessionWritten(before: SessionState | undefined, after: SessionState): void;
   recordWritten(key: string, before: RecordState, after: RecordState): void;
+  tellingNoted(name: string, fence: number): void;
 }
+
+/** An index follows its table a moment later. */
+const indexLagMs = 500;
 
 /** The table itself: the memory stores, watched. */
 export class Table {
   readonly locks: LockStore;
   readonly sessions: SessionStore;
   readonly records: RecordStore;
+  readonly side: SideItems;
+  readonly awaited: AwaitedLocks;
   readonly states = new Map<string, LockState>();
   readonly sessionStates = new Map<string, SessionState>();
   /** Collected items come back as new ones: each incarnation of a lock is kept under a name of its own. */
   readonly #incarnations = new Map<string, number>();
   readonly #collectedSessions = new Set<string>();
+  /** Locks that somebody waits for, or did when they were last looked at, and since when. */
+  readonly #awaited = new Map<string, number>();
   readonly #watcher: TableWatcher;
+  readonly #now: () => number;
   #cause: Cause | undefined;
 
-  constructor(watcher: TableWatcher, { directWrites }: { directWrites: boolean }) {
+  constructor(watcher: TableWatcher, { directWrites, now }: { directWrites: boolean; now: () => number }) {
     this.#watcher = watcher;
-    this.locks = this.#watchedLocks(new MemoryLockStore(), directWrites);
+    this.#now = now;
+    this.side = new SideItems(now, (name, fence) => watcher.tellingNoted(name, fence));
+    const locks = new MemoryLockStore();
+    this.locks = this.#watchedLocks(locks, directWrites);
+    this.awaited = this.#awaitedLocks(locks);
     this.sessions = this.#watchedSessions(
       new MemorySessionStore(({ sessionId }) =>
         [...this.states]
@@ -83,6 +98,7 @@ export class Table {
 
   #wrote(name: string, before: LockState, after: LockState, together: readonly string[] = [name]): void {
     this.states.set(name, after);
+    if (after.queue.length > 0 && !this.#awaited.has(name)) this.#awaited.set(name, this.#now());
     this.#watcher.lockWritten({ name, before, after, cause: this.#cause as Cause, together });
   }
 
@@ -104,6 +120,8 @@ export class Table {
       },
       enqueue: (key, waiter: Waiter, limit) => write(key, (inside) => inner.enqueue(inside, waiter, limit)),
       attend: (key, index, waiter, now) => write(key, (inside) => inner.attend(inside, index, waiter, now)),
+      leave: (key, index, waiter, ending, now) =>
+        write(key, (inside) => inner.leave(inside, index, waiter, ending, now)),
       swap: (key, next) => write(key, (inside) => inner.swap(inside, next)),
       swapAll: async (swaps) => {
         const before = await inner.readMany(swaps.map(({ key }) => this.#inside(key)));
@@ -124,6 +142,22 @@ export class Table {
           locks: page.map((name) => ({ name, state: this.states.get(name) ?? unusedLock })),
           ...(names.length > limit && last !== undefined ? { after: last } : {}),
         };
+      },
+    };
+  }
+
+  #awaitedLocks(inner: MemoryLockStore): AwaitedLocks {
+    const listed = () => [...this.#awaited].filter(([, since]) => since + indexLagMs <= this.#now());
+    return {
+      async *list() {
+        for (const [name] of listed()) yield { namespace: 'sim', name };
+      },
+      forget: async (key) => {
+        const before = await inner.read(this.#inside(key));
+        if (before.queue.length > 0 || !this.#awaited.delete(key.name)) return;
+        // A write like every other: who decided on the state before it has to decide again.
+        const written = await inner.swap(this.#inside(key), { ...before, rev: before.rev + 1 });
+        if (written.applied) this.#wrote(key.name, before, written.state);
       },
     };
   }

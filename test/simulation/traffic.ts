@@ -7,6 +7,8 @@ import type { Beliefs, Resource } from './beliefs.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
 import type { TrueTime } from './clock.ts';
+import type { Outside } from './outside.ts';
+import { park } from './parking.ts';
 import type { Verdicts } from './verdicts.ts';
 
 interface Kind {
@@ -18,6 +20,10 @@ interface Kind {
 /** Few names, so that clients meet. `plain` is only ever taken by itself: its history is checked for linearizability. */
 export const plainLocks = ['plain1', 'plain2'];
 const mutexes = ['mutex1', 'mutex2', 'mutex3'];
+/** Taken by those who forget to give back, and awaited by those who are parked: only a timer ends a lease here. */
+export const parkingLocks = ['yard1', 'yard2'];
+/** For what a lease is renewed by who asks for another time than it was granted for. */
+export const renewalsMs = [1_000, 4_000];
 export const recordKeys = ['record1', 'record2'];
 
 /** An acquire ends by its wait, the patience for one request with its poll, the renewal that confirms it, and a store that drags. */
@@ -29,6 +35,8 @@ export interface TrafficParts {
   readonly verdicts: Verdicts;
   readonly beliefs: Beliefs;
   readonly resources: ReadonlyMap<string, Resource>;
+  /** Where there is nobody who would tell, nobody parks. */
+  readonly outside?: Outside;
   /** No more new work. */
   readonly isOver: () => boolean;
 }
@@ -77,6 +85,10 @@ export class Traffic {
       () => this.#lock(this.#client.locks, 'shelf1', { mode: this.#chance.happens(0.7) ? 'shared' : 'exclusive' }),
     ],
     ['semaphore', () => this.#lock(this.#client.locks, 'pool1', { limit: 3, permits: this.#chance.between(1, 3) })],
+    ['park', () => this.#park(this.#chance.pick(parkingLocks))],
+    ['park', () => this.#park(this.#chance.pick(parkingLocks))],
+    ['park', () => this.#park(this.#chance.pick([...parkingLocks, ...mutexes]))],
+    ['forget', () => this.#client.locks.acquire(this.#chance.pick(parkingLocks), { leaseMs: 2_000, autoRenew: false })],
     ['several', () => this.#several(this.#client.locks)],
     ['session', () => this.#session()],
     ['record', () => this.#record()],
@@ -114,6 +126,16 @@ export class Traffic {
     const held = await this.#within(waitMs, names.join(), scope.acquireAll(names, { waitMs, ...leaseMs }));
     const claims = names.map((name) => ({ name, ...demandOf({}), fence: held.fence(name) }));
     await this.#work(held, claims, { mustRelease: true, mayChange: scope === this.#client.locks });
+  }
+
+  /** Waits without asking, and goes to work when it is told. */
+  async #park(name: string): Promise<void> {
+    const { outside, chance, verdicts } = this.#parts;
+    if (outside === undefined) return this.#lock(this.#client.locks, name);
+    const held = await park(this.#client, name, { outside, chance, verdicts });
+    if (held === undefined) return;
+    const claim = { name, ...demandOf({}), fence: held.fence };
+    await this.#work(held, [claim], { mustRelease: true, mayChange: true });
   }
 
   async #session(): Promise<void> {
@@ -154,7 +176,7 @@ export class Traffic {
     const { beliefs, resources } = this.#parts;
     const { process } = this.#client;
     const isHeld = () => held.isHeld();
-    for (const claim of claims) beliefs.begin({ ...claim, process, isHeld });
+    for (const claim of claims) beliefs.begin({ ...claim, together: claims, process, isHeld });
     const careful = chance.happens(0.5);
     try {
       for (let steps = chance.between(1, 3); steps > 0 && isHeld(); steps--) {
@@ -166,7 +188,7 @@ export class Traffic {
           if (seen !== undefined && (!careful || isHeld())) resource?.write(fence, seen);
         }
         if (chance.happens(0.2))
-          await held.renew(mayChange && chance.happens(0.3) ? chance.pick([1_000, 4_000]) : undefined);
+          await held.renew(mayChange && chance.happens(0.3) ? chance.pick(renewalsMs) : undefined);
       }
     } finally {
       // Nothing renews what is forgotten, so it runs out by itself.

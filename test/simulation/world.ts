@@ -2,9 +2,9 @@
  * A world in which the service is tried: hosts that run its very code, clients that run its very SDK, a table, a network, and
  * misfortune, all in virtual time and all from one seed.
  *
- *     clients ── network ──► hosts ── store paths ──► table ──► stream ──► hosts
- *        │          │          │           │             │
- *     beliefs    answers    (clocks)   (failures)    promises            every arrow loses, delays, repeats
+ *     clients ── network ──► hosts ── store paths ──► table ──► stream ──► hosts, notifiers ──► clients that are parked
+ *        │          │          │           │             │                       │
+ *     beliefs    answers    (clocks)   (failures)    promises                  news        every arrow loses, delays, repeats
  */
 import { decide } from '../../src/lock/decide.ts';
 import { eventsBetween } from '../../src/lock/events.ts';
@@ -24,9 +24,10 @@ import { Histories } from './histories.ts';
 import { Host } from './host.ts';
 import { LockPromises } from './lock-promises.ts';
 import { Network } from './network.ts';
+import { Notifying } from './notifying.ts';
 import { type LockWrite, Table, type TableWatcher } from './store.ts';
 import type { StoreWeather } from './store-path.ts';
-import { Traffic } from './traffic.ts';
+import { parkingLocks, Traffic } from './traffic.ts';
 import { type Breach, Verdicts } from './verdicts.ts';
 
 export interface Report {
@@ -43,6 +44,8 @@ export interface Report {
 const healingMs = 45_000;
 /** Without faults, traffic goes on for so long, and nobody may be left waiting for what is free. */
 const calmMs = 20_000;
+/** For so long it is watched that nobody is forgotten: past the end of the longest parked wait, and the sweep that ends it. */
+const watchMs = 100_000;
 /** Then nobody starts anything new, and every wait must end. */
 const endingMs = 200_000;
 /** The slowest pace at which a waiter looks for itself, twice, and the legs of a sweep. */
@@ -55,19 +58,21 @@ export class World implements TableWatcher {
   readonly #time = new TrueTime();
   readonly #verdicts = new Verdicts(() => this.#time.now - beginning);
   readonly #table: Table;
-  readonly #weather: StoreWeather = { outage: false, calm: false };
+  readonly #weather: StoreWeather = { outage: false, outsideAway: false, calm: false };
   readonly #network: Network;
   readonly #promises: LockPromises;
   readonly #answers: AnswerPromises;
   readonly #beliefs: Beliefs;
+  readonly #notifying: Notifying;
   readonly #histories = new Histories(() => this.#time.now);
   readonly #hosts: Host[] = [];
   readonly #clients: Client[] = [];
   readonly #traffic: Traffic[] = [];
   readonly #resources = new Map(
-    ['mutex1', 'mutex2', 'mutex3', 'plain1', 'plain2'].map((name) => [name, new Resource()]),
+    ['mutex1', 'mutex2', 'mutex3', 'plain1', 'plain2', ...parkingLocks].map((name) => [name, new Resource()]),
   );
   readonly #freeSince = new Map<string, { readonly fence: number; readonly at: number }>();
+  #calmSince = Number.POSITIVE_INFINITY;
   #over = false;
 
   constructor(seed: number, conditions?: Partial<Conditions>) {
@@ -78,12 +83,14 @@ export class World implements TableWatcher {
     const now = () => this.#time.now;
     const session = (sessionId: string) => this.#table.sessionStates.get(sessionId);
     const verdicts = this.#verdicts;
-    this.#table = new Table(this, this.#conditions);
+    const { directWrites } = this.#conditions;
+    this.#table = new Table(this, { directWrites, now });
     this.#promises = new LockPromises({
       verdicts,
       now,
       session,
       aheadMsMax: clocksInBound ? lockLimits.graceMs / 2 : clockBoundMs,
+      mayGiveUp: (name, holder) => this.#notifying.news.mayGiveUp(name, holder),
     });
     this.#answers = new AnswerPromises({
       verdicts,
@@ -93,6 +100,15 @@ export class World implements TableWatcher {
       pausedMs: (name) => this.#hosts.find(({ process }) => process.name === name)?.process.pausedMs ?? 0,
     });
     this.#beliefs = new Beliefs({ verdicts, locks: this.#promises, strict: clocksInBound });
+    this.#notifying = new Notifying({
+      time: this.#time,
+      chance: this.#chance.branch(),
+      conditions: this.#conditions,
+      weather: this.#weather,
+      verdicts,
+      table: this.#table,
+      locks: this.#promises,
+    });
     this.#network = new Network({
       time: this.#time,
       chance: this.#chance.branch(),
@@ -110,12 +126,14 @@ export class World implements TableWatcher {
   async run(): Promise<Report> {
     const { hosts, clients, chaosMs, clocksInBound } = this.#conditions;
     for (let index = 0; index < hosts; index++) this.#startHost();
+    this.#notifying.begin();
     for (let index = 0; index < clients; index++) this.#startClient();
     const calamities = new Calamities(this.#stage(), this.#chance.branch());
     calamities.begin();
     await this.#pass(chaosMs);
     calamities.end();
     await this.#pass(healingMs);
+    this.#calmSince = this.#time.now;
     this.#watchForForgotten();
     // Even in the best of weather somebody dies while it waits, and those behind it must not wait for the dead.
     for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
@@ -136,6 +154,7 @@ export class World implements TableWatcher {
     this.#answers.checkEvents(name, eventsBetween(before, after));
     if (after.fence > before.fence) this.#beliefs.check(name);
     this.#showOnStream(name, after);
+    this.#notifying.lockWritten(write);
   }
 
   lockCollected(name: string): void {
@@ -144,6 +163,10 @@ export class World implements TableWatcher {
 
   sessionWritten(...change: Parameters<TableWatcher['sessionWritten']>): void {
     this.#answers.sessionWritten(...change);
+  }
+
+  tellingNoted(name: string, fence: number): void {
+    this.#notifying.news.noted(name, fence);
   }
 
   recordWritten(...[key, before, after]: Parameters<TableWatcher['recordWritten']>): void {
@@ -170,8 +193,11 @@ export class World implements TableWatcher {
       verdicts: this.#verdicts,
       hosts: () => this.#hosts,
       clients: () => this.#clients,
+      notifiers: () => this.#notifying.notifiers,
       startHost: () => this.#startHost(),
       startClient: () => this.#startClient(),
+      startNotifier: () => this.#notifying.start(),
+      replay: () => this.#notifying.replay(),
     };
   }
 
@@ -206,6 +232,7 @@ export class World implements TableWatcher {
       verdicts: this.#verdicts,
       beliefs: this.#beliefs,
       resources: this.#resources,
+      ...(this.#conditions.timers === 'none' ? {} : { outside: this.#notifying.outside }),
       isOver: () => this.#over,
     });
     this.#clients.push(client);
@@ -233,15 +260,22 @@ export class World implements TableWatcher {
       const since = this.#freeSince.get(name);
       if (!waits) this.#freeSince.delete(name);
       else if (since?.fence !== state.fence) this.#freeSince.set(name, { fence: state.fence, at: this.#time.now });
-      else if (this.#time.now - since.at > wakeMsMax)
+      else if (this.#time.now - since.at > this.#wakeMs(name, state, since.at))
         this.#verdicts.breach('one wake-up', `${name} is free and its first waiter was forgotten`, state);
     }
-    if (!this.#over) this.#time.after(100, () => this.#watchForForgotten());
+    this.#notifying.checkSoon(this.#calmSince);
+    if (this.#time.now < this.#calmSince + watchMs) this.#time.after(100, () => this.#watchForForgotten());
+  }
+
+  /** Who polls looks for itself. For who is parked a timer does, and where that was lost, the schedule. */
+  #wakeMs(name: string, { queue }: LockState, since: number): number {
+    const isParked = queue.find(({ aliveUntil }) => aliveUntil > this.#slowest(since))?.notify !== undefined;
+    return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;
   }
 
   /** By the slowest clock that a host may have. */
   #couldBeGranted(state: LockState): boolean {
-    const now = epochMs(this.#time.now - Math.max(lockLimits.graceMs, this.#conditions.clockBoundMs));
+    const now = epochMs(this.#slowest(this.#time.now));
     const ids = [...state.holders, ...state.queue].flatMap(({ sessionId }) =>
       sessionId === undefined ? [] : [sessionId],
     );
@@ -249,6 +283,10 @@ export class World implements TableWatcher {
     const facts = { now, graceMs: lockLimits.graceMs, sessions };
     // A waiter without somebody behind it is granted at worst when it asks again; it counts here only while it asks.
     return decide(state, { kind: 'sweep' }, facts).next.fence > state.fence;
+  }
+
+  #slowest(instant: number): number {
+    return instant - Math.max(lockLimits.graceMs, this.#conditions.clockBoundMs);
   }
 
   async #endWork(): Promise<void> {
@@ -259,6 +297,7 @@ export class World implements TableWatcher {
       if (process.isAlive && !done && this.#verdicts.breaches.length === 0)
         this.#verdicts.breach('bounded', `${process.name} never ended: ${doing}`);
     }
+    await this.#notifying.checkAll();
     for (const [name, resource] of this.#resources) {
       if (resource.lostWhenFenced !== 0)
         this.#verdicts.breach('fences protect', `${name}: ${resource.lostWhenFenced} acknowledged updates were lost`);
@@ -268,7 +307,9 @@ export class World implements TableWatcher {
   /** A month passes, idle items are collected, and the locks are used again: their fences go on rising. */
   async #night(): Promise<void> {
     if (this.#verdicts.breaches.length > 0) return;
+    this.#notifying.sleep();
     await this.#pass(retentionMsDefault + 86_400_000);
+    this.#notifying.wake();
     for (const [name, state] of this.#table.states) {
       const kept = state.holders.some(({ expiresAt }) => expiresAt === null) || state.queue.length > 0;
       if (!kept && this.#chance.happens(0.7)) this.#table.collectLock(name);

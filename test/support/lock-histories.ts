@@ -1,5 +1,5 @@
 /** What a mutex and a record are, said as sequential objects: the specifications that histories are checked against. */
-import type { Operation, Specification } from './linearizability.ts';
+import type { Ahead, Operation, Specification } from './linearizability.ts';
 
 export type LockInput =
   | { readonly kind: 'acquire'; readonly leaseId: string; readonly leaseMs: number }
@@ -41,7 +41,14 @@ const endedRemembered = 8;
 export const mutexSpecification = (skewMs: number): Specification<MutexState, LockInput, LockOutput> => ({
   initial: { fence: 0, ended: [], at: 0 },
   keyOf: ({ fence, holder, ended, at }) =>
-    `${at} ${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.endsFrom} ${ended.join()}`,
+    `${at} ${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.leaseMs} ${holder?.endsFrom} ${ended.join()}`,
+  groupOf: ({ input }) => input.leaseId,
+  reduce,
+  // Once every answer about its lease is explained, a lost acquire explains nothing: whoever comes next takes over by itself.
+  mayExplain: ({ holder }, { input: { kind, leaseId } }, { isAwaited }) =>
+    isAwaited(leaseId) || (kind !== 'acquire' && holder?.leaseId === leaseId),
+  rankOf: ({ fence }) => fence,
+  rankMaxOf: ({ answer }) => (answer?.output.kind === 'granted' ? answer.output.fence : Number.POSITIVE_INFINITY),
   step: (state, operation) => {
     const { input, answer, calledAt } = operation;
     if (answer !== undefined && answer.returnedAt < state.at) return [];
@@ -60,6 +67,17 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
     }
   },
 });
+
+/** An instant that everything still to come is after tells nothing, nor does the name of a lease that nothing will ask about. */
+function reduce({ fence, holder, ended, at }: MutexState, { firstReturn, mayHappen }: Ahead): MutexState {
+  const unlessPast = (instant: number) => (instant <= firstReturn ? 0 : instant);
+  const names = ended.map((leaseId) => (mayHappen(leaseId) ? leaseId : ''));
+  const reduced = { fence, at: unlessPast(at), ended: names.slice(0, names.findLastIndex((name) => name !== '') + 1) };
+  if (holder === undefined) return reduced;
+  const endsFrom = unlessPast(holder.endsFrom);
+  if (mayHappen(holder.leaseId)) return { ...reduced, holder: { ...holder, endsFrom } };
+  return { ...reduced, holder: { leaseId: '', leaseMs: 0, fence: undefined, endsFrom } };
+}
 
 interface Lease {
   readonly leaseId: string;
@@ -168,10 +186,31 @@ export interface RegisterState {
 
 export type RecordOperation = Operation<RecordInput, RecordOutput>;
 
+const readOf = (version: number): string => `read of ${version}`;
+
 /** A compare-and-swap register whose version and floor only rise. */
 export const recordSpecification: Specification<RegisterState, RecordInput, RecordOutput> = {
   initial: { version: 0, value: null, floor: null, writeId: null },
   keyOf: ({ version, value, floor, writeId }) => `${version} ${value} ${floor} ${writeId}`,
+  groupOf: ({ input, answer }) => {
+    if (input.kind !== 'get') return input.writeId;
+    return answer?.output.kind === 'found' ? readOf(answer.output.version) : '';
+  },
+  // A value that nobody will read is as good as any other, and a write is told by its id only to its repeats.
+  reduce: ({ version, value, floor, writeId }, { isAwaited, mayHappen }) => ({
+    version,
+    floor,
+    value: value === null || isAwaited(readOf(version)) ? value : '',
+    writeId: writeId !== null && mayHappen(writeId) ? writeId : null,
+  }),
+  // A write that replaces a version does so then or never.
+  mayExplain: ({ version }, { input }) =>
+    input.kind !== 'get' && (typeof input.expects !== 'number' || input.expects >= version),
+  rankOf: ({ version }) => version,
+  rankMaxOf: ({ answer }) => {
+    const output = answer?.output;
+    return output?.kind === 'found' || output?.kind === 'written' ? output.version : Number.POSITIVE_INFINITY;
+  },
   step: (state, { input, answer }) => {
     const output = answer?.output;
     if (input.kind === 'get') {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkByKey, checkLinearizable, describeVerdict } from '../support/linearizability.ts';
+import { Chance } from '../simulation/chance.ts';
+import { checkByKey, checkLinearizable, describeVerdict, type Operation } from '../support/linearizability.ts';
 import {
   type LockInput,
   type LockOperation,
@@ -237,6 +238,121 @@ describe('checkLinearizable of a record', () => {
     const deleted = record('a', { kind: 'delete', expects: 1, writeId: 'deletion' }, [2, 3], written(2));
     expect(judgeRecord(created, deleted, record('a', put('z', 'absent'), [4, 5], written(3)))).toBe('linearizable');
     expect(judgeRecord(created, deleted, record('a', put('z', 'absent'), [4, 5], written(1)))).toBe('violated');
+  });
+});
+
+/**
+ * What processes do to something that takes one operation at a time, with every second answer lost. Whether a lost one took effect is drawn
+ * too, and so is when: perhaps long after its caller has gone on to other things.
+ */
+function crowdedHistory<Input, Output>(
+  seed: number,
+  perform: (input: Input, now: number) => Output,
+  next: (process: string, turn: number, before: Output | undefined) => Input,
+): Operation<Input, Output>[] {
+  const chance = new Chance(seed);
+  type Call = Operation<Input, Output> & { readonly effectAt: number | undefined };
+  const calls = Array.from({ length: 8 }, (_, index) => `p${index}`).map((process) => ({ process, turn: 0, at: 0 }));
+  const open: Call[] = [];
+  const history: Operation<Input, Output>[] = [];
+  const settle = (until: number) => {
+    const due = open.filter(({ effectAt = Number.POSITIVE_INFINITY }) => effectAt <= until);
+    for (const call of due.sort((one, other) => (one.effectAt ?? 0) - (other.effectAt ?? 0))) {
+      open.splice(open.indexOf(call), 1);
+      const output = perform(call.input, call.effectAt ?? 0);
+      const answered = history.find((other) => other.calledAt === call.calledAt && other.process === call.process);
+      if (answered?.answer !== undefined) Object.assign(answered.answer, { output });
+    }
+  };
+  const latest = new Map<string, Operation<Input, Output>>();
+  while (history.length < 800) {
+    const caller = calls.sort((one, other) => one.at - other.at)[0] as (typeof calls)[number];
+    settle(caller.at);
+    const { process, at: calledAt } = caller;
+    const input = next(process, caller.turn++, latest.get(process)?.answer?.output);
+    const effectAt = calledAt + chance.between(0, 40);
+    const returnedAt = effectAt + chance.between(0, 40);
+    const isLost = chance.happens(0.5);
+    const lateAt = chance.happens(0.5) ? effectAt + chance.between(0, 500) : undefined;
+    const operation = { process, input, calledAt, ...(isLost ? {} : { answer: { output: {} as Output, returnedAt } }) };
+    history.push(operation);
+    open.push({ ...operation, effectAt: isLost ? lateAt : effectAt });
+    latest.set(process, operation);
+    caller.at = returnedAt + chance.between(1, 40);
+  }
+  settle(Number.POSITIVE_INFINITY);
+  return history;
+}
+
+/** A mutex whose leases never run out within a test. */
+function crowdedLock(seed: number): LockOperation[] {
+  let holder: { readonly leaseId: string; readonly fence: number } | undefined;
+  let fence = 0;
+  const ended: string[] = [];
+  const perform = ({ kind, leaseId }: LockInput): LockOutput => {
+    if (kind === 'release') {
+      if (holder?.leaseId !== leaseId) return ended.includes(leaseId) ? repeated : { kind: 'lost' };
+      holder = undefined;
+      ended.unshift(leaseId);
+      return released;
+    }
+    if (holder?.leaseId === leaseId) return granted(holder.fence);
+    if (holder !== undefined || ended.includes(leaseId)) return refused;
+    fence += 1;
+    holder = { leaseId, fence };
+    return granted(fence);
+  };
+  return crowdedHistory<LockInput, LockOutput>(seed, perform, (process, turn) => {
+    const leaseId = `${process} ${Math.floor(turn / 6)}`;
+    return turn % 6 < 3 ? { kind: 'acquire', leaseId, leaseMs: 10_000_000 } : { kind: 'release', leaseId };
+  });
+}
+
+/** A record whose writers replace the version that they saw last. */
+function crowdedRecord(seed: number): RecordOperation[] {
+  let version = 0;
+  let value: string | null = null;
+  const seen = new Map<string, number>();
+  const perform = (input: RecordInput): RecordOutput => {
+    if (input.kind === 'get') return value === null ? { kind: 'none' } : found(value, version);
+    const met = input.expects === 'absent' ? value === null : input.expects === version;
+    if (!met) return { kind: 'mismatch' };
+    version += 1;
+    value = input.kind === 'put' ? input.value : null;
+    return written(version);
+  };
+  return crowdedHistory<RecordInput, RecordOutput>(seed, perform, (process, turn, before) => {
+    if (before !== undefined && 'version' in before) seen.set(process, before.version);
+    const expects = seen.get(process) ?? ('absent' as const);
+    return turn % 2 === 0 ? get : put(`${process} ${turn}`, expects);
+  });
+}
+
+const lastOf = (history: readonly Operation<unknown, { readonly kind: string }>[], kind: string) =>
+  history.findLastIndex(({ answer }) => answer?.output.kind === kind);
+
+describe('checkLinearizable of 800 operations, half of them without an answer', () => {
+  it.each([1, 2, 3])('finds an order for a lock, in the history of seed %i', (seed) => {
+    const history = crowdedLock(seed);
+    expect(history.filter(({ answer }) => answer === undefined).length).toBeGreaterThan(300);
+    expect(checkLinearizable(mutex, history).kind).toBe('linearizable');
+    expect(checkLinearizable(mutex, relevantOf(history)).kind).toBe('linearizable');
+  });
+
+  it.each([1, 2, 3])('finds an order for a record, in the history of seed %i', (seed) => {
+    expect(checkLinearizable(recordSpecification, crowdedRecord(seed)).kind).toBe('linearizable');
+  });
+
+  it.each([1, 2, 3])('finds the one answer that can not be, in the history of seed %i', (seed) => {
+    const locks = crowdedLock(seed);
+    const grant = locks[lastOf(locks, 'granted')]?.answer?.output as { fence: number };
+    Object.assign(grant, { fence: grant.fence - 1 });
+    expect(checkLinearizable(mutex, relevantOf(locks)).kind).toBe('violated');
+
+    const records = crowdedRecord(seed);
+    const read = records[lastOf(records, 'found')]?.answer?.output as { version: number };
+    Object.assign(read, { version: read.version - 1 });
+    expect(checkLinearizable(recordSpecification, records).kind).toBe('violated');
   });
 });
 

@@ -1,4 +1,5 @@
 import { type ApiGatewayManagementApiClient, PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
+import { attemptsOf } from '../../store/dynamodb/failures.ts';
 import type { Connections, Delivered } from '../ports.ts';
 
 /** 410, and what comes of an id that never was one: nobody is there, and nobody will be. */
@@ -18,7 +19,8 @@ export class ApiGatewayConnections implements Connections {
       );
       return 'sent';
     } catch (error) {
-      if (error instanceof Error && finalErrors.has(error.name)) return 'gone';
+      // Who has heard the first try may have hung up before the second.
+      if (error instanceof Error && finalErrors.has(error.name) && attemptsOf(error) === 1) return 'gone';
       throw error;
     }
   }

@@ -17,18 +17,26 @@ export class EventBridgeBus implements EventBus {
   readonly #busName: string;
   readonly #log: NotifyLog;
   readonly #timers: Timers;
+  readonly #random: () => number;
 
-  constructor(options: { client: EventBridgeClient; busName: string; log: NotifyLog; timers?: Timers }) {
+  constructor(options: {
+    client: EventBridgeClient;
+    busName: string;
+    log: NotifyLog;
+    timers?: Timers;
+    random?: () => number;
+  }) {
     this.#client = options.client;
     this.#busName = options.busName;
     this.#log = options.log;
     this.#timers = options.timers ?? systemTimers;
+    this.#random = options.random ?? Math.random;
   }
 
   async publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]> {
     let left: readonly BusEvent[] = events;
     for (let attempt = 0; attempt < triesMax && left.length > 0; attempt++) {
-      if (attempt > 0) await pauseFor(this.#timers, jitteredMs(attempt, 50, 500, Math.random));
+      if (attempt > 0) await pauseFor(this.#timers, jitteredMs(attempt, 50, 500, this.#random));
       const untaken: BusEvent[] = [];
       for (let start = 0; start < left.length; start += entriesMax) {
         untaken.push(...(await this.#put(left.slice(start, start + entriesMax))));

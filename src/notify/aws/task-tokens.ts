@@ -1,4 +1,5 @@
 import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '@aws-sdk/client-sfn';
+import { attemptsOf } from '../../store/dynamodb/failures.ts';
 import type { Delivered, TaskTokens } from '../ports.ts';
 
 /** The task is over or never was: no retry will find it. */
@@ -25,7 +26,8 @@ async function deliver(sending: Promise<unknown>): Promise<Delivered> {
     await sending;
     return 'sent';
   } catch (error) {
-    if (error instanceof Error && finalErrors.has(error.name)) return 'gone';
+    // A task that was answered is over: a second try finds it so, though the first one was heard.
+    if (error instanceof Error && finalErrors.has(error.name) && attemptsOf(error) === 1) return 'gone';
     throw error;
   }
 }

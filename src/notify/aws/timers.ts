@@ -1,4 +1,5 @@
 import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { lockLimits } from '../../lock/limits.ts';
 import type { LockKey } from '../../store/lock-store.ts';
 import type { TimerNotes } from '../../store/timer-notes.ts';
 import { after, type Clock, type EpochMs, epochMs, systemClock } from '../../time/clock.ts';
@@ -37,7 +38,9 @@ export class SqsTimers implements LockTimers {
     // Whole seconds, rounded up: early is of no use, and a second is what a waiter may be told late.
     const delaySeconds = Math.min(delaySecondsMax, Math.max(0, Math.ceil((at - now) / 1_000)));
     const firesAt = after(now, delaySeconds * 1_000);
-    const isCovered = noted !== undefined && noted !== fired && noted > now && noted <= firesAt;
+    // What is about to fire by this clock may have fired by another, and found nobody who waits.
+    const isYetToFire = noted !== undefined && noted !== fired && noted > after(now, lockLimits.graceMs);
+    const isCovered = isYetToFire && noted <= firesAt;
     if (isCovered) return;
     const message: TimerMessage = { namespace: key.namespace, lock: key.name, firesAt };
     await this.#client.send(

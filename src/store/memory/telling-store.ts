@@ -1,17 +1,24 @@
 import type { LockKey } from '../lock-store.ts';
-import type { TellingStore } from '../telling-store.ts';
+import { type Telling, type TellingStore, untold } from '../telling-store.ts';
 
 /** Tellings in memory, for simulation and for users' own tests. */
 export class MemoryTellings implements TellingStore {
-  readonly #told = new Set<string>();
+  readonly #tellings = new Map<string, Telling>();
 
-  wasTold(key: LockKey, fence: number): Promise<boolean> {
-    return Promise.resolve(this.#told.has(idOf(key, fence)));
+  async begin(key: LockKey, fence: number): Promise<Telling> {
+    const { tries, told } = await this.read(key, fence);
+    const telling = { tries: tries + 1, told };
+    this.#tellings.set(idOf(key, fence), telling);
+    return telling;
   }
 
-  noteTold(key: LockKey, fence: number): Promise<void> {
-    this.#told.add(idOf(key, fence));
-    return Promise.resolve();
+  read(key: LockKey, fence: number): Promise<Telling> {
+    return Promise.resolve(this.#tellings.get(idOf(key, fence)) ?? untold);
+  }
+
+  async noteTold(key: LockKey, fence: number): Promise<void> {
+    const { tries } = await this.read(key, fence);
+    this.#tellings.set(idOf(key, fence), { tries, told: true });
   }
 }
 

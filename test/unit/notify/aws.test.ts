@@ -118,6 +118,13 @@ describe('task tokens on Step Functions', () => {
     expect(await tasks().succeed('token', {})).toBe('gone');
   });
 
+  it('does not call a task gone that its own second try found over', async () => {
+    const client = new SFNClient({ ...setting(), maxAttempts: 2 });
+    answer = () => (heard.length === 1 ? { status: 503, body: {} } : { status: 400, body: { __type: 'TaskTimedOut' } });
+    await expect(new StepFunctionsTasks({ client }).succeed('token', {})).rejects.toThrow();
+    expect(heard).toHaveLength(2);
+  });
+
   it.each(['ThrottlingException', 'AccessDeniedException'])('throws %s, which may pass', async (type) => {
     answer = () => ({ status: 400, body: { __type: type } });
     await expect(tasks().succeed('token', {})).rejects.toThrow();
@@ -138,6 +145,14 @@ describe('connections on API Gateway', () => {
   ])('takes %i for a connection that is %s', async (status, type, delivered) => {
     answer = () => ({ status, body: { __type: type } });
     expect(await connections().post('id', 'hello')).toBe(delivered);
+  });
+
+  it('does not call a connection gone that its own second try found closed', async () => {
+    const client = new ApiGatewayManagementApiClient({ ...setting(), maxAttempts: 2 });
+    answer = () =>
+      heard.length === 1 ? { status: 503, body: {} } : { status: 410, body: { __type: 'GoneException' } };
+    await expect(new ApiGatewayConnections({ client }).post('id', 'hello')).rejects.toThrow();
+    expect(heard).toHaveLength(2);
   });
 
   it('throws what may pass', async () => {

@@ -109,6 +109,62 @@ describe('telling a parked waiter', () => {
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([nextWaiter]);
   });
 
+  it.each([
+    ['a task, which is over once it was answered', token('heard')],
+    ['a connection that was closed after it was told', socket('heard')],
+  ])('does not give up the grant of %s when the record comes again', async (_what, way) => {
+    const world = await heldWorld(way, event('next'));
+    const { noteTold } = world.ports.tellings;
+    world.ports.tellings.noteTold = () => Promise.reject(new Error('died'));
+    await world.release(holder);
+    expect(await world.drain()).toHaveLength(1);
+    world.ports.tellings.noteTold = noteTold;
+    world.restart();
+    world.ways.task = async () => 'gone';
+    world.ways.post = async () => 'gone';
+    expect(await world.deliver(world.records())).toEqual({ batchItemFailures: [] });
+    expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
+    expect(world.toldRefs()).toEqual([]);
+  });
+
+  it('does not give up a grant that its owner has learned of from the answer to a repeat, and renewed', async () => {
+    const world = await heldWorld(token('answered'), event('next'));
+    await world.release(holder);
+    await world.clock.pass(100);
+    await world.do({ kind: 'renew', leaseId: waiter });
+    world.ways.task = async () => 'gone';
+    expect(await world.drain()).toEqual([]);
+    expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
+  });
+
+  it('does not give up a grant that its owner renews at that very moment', async () => {
+    const world = await heldWorld(token('answered'), event('next'));
+    await world.release(holder);
+    world.ways.task = async () => 'gone';
+    const { store } = world;
+    const swap = store.swap.bind(store);
+    store.swap = async (...args) => {
+      store.swap = swap;
+      await world.clock.pass(1);
+      await world.do({ kind: 'renew', leaseId: waiter });
+      return swap(...args);
+    };
+    expect(await world.drain()).toEqual([]);
+    expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
+  });
+
+  it('does not give up a grant that another notifier told of in the meantime', async () => {
+    const world = await heldWorld(token('heard by another'), event('next'));
+    world.ways.task = async () => {
+      // Whoever had the record beside this one was quicker: the task is over because it was told.
+      await world.ports.tellings.begin(lockKey, (await world.store.read(lockKey)).fence);
+      return 'gone';
+    };
+    await world.release(holder);
+    expect(await world.drain()).toEqual([]);
+    expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
+  });
+
   it('tries again what failed for a moment, and gives nothing up', async () => {
     const world = await heldWorld(token('token-1'), event('next'));
     world.ways.task = () => Promise.reject(new Error('throttled'));

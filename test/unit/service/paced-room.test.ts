@@ -91,6 +91,16 @@ describe('a paced wait', () => {
     expect(seat.done).toBe(false);
   });
 
+  it('sweeps for itself where all ahead of it are gone', async () => {
+    const lock = heldLock(1_000);
+    lock.write(acquireOf(carol, waiting));
+    lock.write({ kind: 'step-away', leaseId: bob });
+    const seat = sit(lock, carol);
+    await lock.time.advance(lockLimits.waiterAbsenceMs + 500);
+    expect((await seat.promise).holders).toMatchObject([{ leaseId: carol }]);
+    expect(lock.sweeps).toBe(1);
+  });
+
   it('ends at its time with what is known, and looks no more', async () => {
     const lock = heldLock();
     const seat = sit(lock, bob, { withinMs: 2_020 });

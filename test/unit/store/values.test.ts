@@ -10,7 +10,8 @@ const scalars = fc.oneof(
   fc.boolean(),
   fc.constant(null),
 );
-const name = fc.string({ minLength: 1 }).filter((text) => text !== '__proto__');
+/** The SDK takes an object with a property of its own called `constructor` for an instance of some class. */
+const name = fc.string({ minLength: 1 }).filter((text) => !(text in {}));
 const { values } = fc.letrec<{ values: Record<string, unknown>; value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3 },

@@ -1,0 +1,254 @@
+/**
+ * What is promised to those who do not ask: parked waiters are told of their grant, once unless something broke in between, and of nothing
+ * that isn't so; events and history have no gaps, no doubles, and the order in which things happened.
+ */
+import { eventsBetween } from '../../src/lock/events.ts';
+import type { Holder, Notify } from '../../src/lock/state.ts';
+import type { HistoryEvent } from '../../src/store/history-store.ts';
+import type { Cause } from './cause.ts';
+import type { LockPromises } from './lock-promises.ts';
+import type { LockWrite } from './store.ts';
+import { renewalsMs } from './traffic.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** Without faults: a late change, a batch before it, and a few slow calls. */
+const toldMsMax = 5_000;
+
+/** One event as it has to show up, on the bus and in the history. */
+interface Expected {
+  readonly type: string;
+  readonly fence: number;
+  readonly owner: string;
+  readonly at: number;
+  givenUp: boolean;
+}
+
+/** A parked waiter whose turn has come. */
+interface Due {
+  readonly name: string;
+  readonly holder: Holder;
+  readonly address: string;
+  readonly grantedAt: number;
+  /** The earliest end that its lease has had: a renewal may bring it closer, by a clock that is behind. */
+  endsAt: number;
+  tellings: number;
+  notedAt: number | undefined;
+  givenUp: boolean;
+}
+
+/** What one change means to others. */
+export interface Meaning {
+  readonly name: string;
+  readonly events: readonly Expected[];
+  readonly dues: readonly Due[];
+  /** Tasks that have to hear of the end of their wait, whatever it was. */
+  readonly tokens: readonly string[];
+}
+
+export interface Telling {
+  readonly lock: string;
+  readonly fence: number;
+  readonly owner?: string;
+  readonly leaseId?: string;
+  readonly remainingMs: number;
+}
+
+interface NewsParts {
+  readonly verdicts: Verdicts;
+  readonly locks: LockPromises;
+  readonly now: () => number;
+  /** How far a clock may be ahead: for whom a lease may already be over. */
+  readonly aheadMsMax: number;
+  readonly isTaskOpen: (token: string) => boolean;
+}
+
+export const addressOf = (notify: Notify): string =>
+  notify.type === 'event' ? notify.ref : notify.type === 'websocket' ? notify.connectionId : notify.token;
+
+/** Leases, sessions, task tokens and connections: all that only its owner may see. */
+const secrets = /\b[LSTC]-[a-z]+\d+-\d+\b/;
+
+export class NewsPromises {
+  readonly #parts: NewsParts;
+  readonly #dues = new Map<string, Due>();
+  readonly #untold = new Set<Due>();
+  /** Addresses at which nobody was found. */
+  readonly #gone = new Set<string>();
+  #expected = new Map<string, Expected[]>();
+  #published = new Map<string, Map<string, string>>();
+
+  constructor(parts: NewsParts) {
+    this.#parts = parts;
+  }
+
+  written({ name, before, after }: LockWrite): Meaning {
+    const events = eventsBetween(before, after)
+      .filter(({ type }) => type !== 'renewed')
+      .map(({ type, fence, owner, at }) => ({ type, fence, owner, at, givenUp: false }));
+    this.#expected.set(name, [...(this.#expected.get(name) ?? []), ...events]);
+    const dues = after.holders.flatMap((holder) => {
+      const { notify, queuedAt, fence } = holder;
+      const isNew = before.holders.every((other) => other.fence !== fence);
+      return notify === undefined || queuedAt === undefined || !isNew ? [] : [this.#due(name, holder, notify)];
+    });
+    for (const { fence, expiresAt } of after.holders) {
+      const due = this.#dues.get(`${name} ${fence}`);
+      if (due !== undefined && expiresAt !== null) due.endsAt = Math.min(due.endsAt, expiresAt);
+    }
+    const staying = new Set([...after.queue, ...after.holders].map(({ leaseId }) => leaseId));
+    const left = before.queue.filter(({ leaseId }) => !staying.has(leaseId));
+    const tokens = [...left, ...dues.map(({ holder }) => holder)].flatMap(({ notify }) =>
+      notify?.type === 'task-token' ? [notify.token] : [],
+    );
+    return { name, events, dues, tokens };
+  }
+
+  #due(name: string, holder: Holder, notify: Notify): Due {
+    const due: Due = {
+      name,
+      holder,
+      address: addressOf(notify),
+      grantedAt: this.#parts.now(),
+      endsAt: holder.expiresAt ?? Number.POSITIVE_INFINITY,
+      tellings: 0,
+      notedAt: undefined,
+      givenUp: false,
+    };
+    this.#dues.set(`${name} ${holder.fence}`, due);
+    this.#untold.add(due);
+    this.#parts.verdicts.count('parked waiters granted');
+    return due;
+  }
+
+  /** The notifier is done with a change: everybody whom it concerns has been told, or can't be. */
+  taken({ name, dues, tokens, events }: Meaning): void {
+    for (const due of dues) {
+      if (due.tellings === 0 && !this.#gone.has(due.address) && this.#stood(due))
+        this.#breach('told', `${name}: ${due.holder.leaseId} was granted ${due.holder.fence} and never told`, due);
+    }
+    const waiting = tokens.find((token) => this.#parts.isTaskOpen(token));
+    if (waiting !== undefined) this.#breach('told', `${name}: the task ${waiting} waits for ever`, dues);
+    for (const event of events) event.givenUp = false;
+  }
+
+  givenUp({ dues, events }: Meaning): void {
+    for (const event of events) event.givenUp = true;
+    for (const due of dues) {
+      due.givenUp = true;
+      this.#untold.delete(due);
+    }
+  }
+
+  /** Somebody was told of a grant, by a notifier that began its work when the cause says. */
+  told(cause: Cause, address: string, { lock, fence, owner, leaseId, remainingMs }: Telling): void {
+    const { verdicts, locks } = this.#parts;
+    verdicts.count('tellings');
+    const due = this.#dues.get(`${lock} ${fence}`);
+    const evidence = { due, told: { address, lock, fence, owner, leaseId, remainingMs } };
+    if (due === undefined || due.address !== address || (leaseId ?? due.holder.leaseId) !== due.holder.leaseId) {
+      this.#breach('told', `${address} was told of a grant of ${lock} that it never got`, evidence);
+      return;
+    }
+    const tenancy = locks.tenancyOf(lock, due.holder.leaseId);
+    if (tenancy === undefined || (tenancy.until !== undefined && tenancy.until < cause.arrivedAt))
+      this.#breach('told', `${address} was told of a grant of ${lock} that was over before`, evidence);
+    if (owner !== undefined && owner !== due.holder.owner)
+      this.#breach('told', `${address} was told of a grant of somebody else`, evidence);
+    // Who learned of its grant from an answer may have renewed it before it is told.
+    const leaseMs = Math.max(due.holder.leaseMs ?? Number.POSITIVE_INFINITY, ...renewalsMs);
+    if (remainingMs <= 0 || remainingMs > leaseMs + this.#parts.aheadMsMax)
+      this.#breach('told', `${address} was told of ${remainingMs} ms that it does not have`, evidence);
+    if (due.notedAt !== undefined && due.notedAt < cause.arrivedAt)
+      this.#breach('told once', `${address} was told again although it was noted before`, evidence);
+    due.tellings += 1;
+    if (due.tellings > 1) verdicts.count('tellings repeated');
+    this.#untold.delete(due);
+  }
+
+  /** The notifier noted that it told somebody. */
+  noted(name: string, fence: number): void {
+    const due = this.#dues.get(`${name} ${fence}`);
+    if (due === undefined || due.tellings === 0)
+      this.#breach('told', `${name}: ${fence} was noted as told, and nobody was`, due);
+    if (due !== undefined) due.notedAt ??= this.#parts.now();
+  }
+
+  foundGone(address: string): void {
+    this.#parts.verdicts.count('nobody found to be told');
+    this.#gone.add(address);
+  }
+
+  /** Who can't be told is in the way of those behind it. Who was told has it, whatever is found at its address afterwards. */
+  mayGiveUp(name: string, { fence }: Holder): boolean {
+    const due = this.#dues.get(`${name} ${fence}`);
+    return due !== undefined && due.tellings === 0 && this.#gone.has(due.address);
+  }
+
+  /** A bus has many readers. */
+  checkPublic(text: string): void {
+    if (secrets.test(text)) this.#breach('secrets', `an event names a secret: ${text}`, text);
+  }
+
+  /** Each copy of an event must be the same event. */
+  published(lock: string, id: string, text: string): void {
+    this.#parts.verdicts.count('events published');
+    const known = this.#published.get(lock) ?? new Map<string, string>();
+    this.#published.set(lock, known);
+    if ((known.get(id) ?? text) !== text)
+      this.#breach('events', `${id} is two different events`, { one: known.get(id), other: text });
+    if (known.has(id)) this.#parts.verdicts.count('events repeated');
+    known.set(id, text);
+  }
+
+  /** Without faults, nobody who has its turn goes long without being told. */
+  checkSoon(calmSince: number): void {
+    for (const due of this.#untold) {
+      const waitedMs = this.#parts.now() - Math.max(due.grantedAt, calmSince);
+      if (!this.#stood(due) || this.#gone.has(due.address)) this.#untold.delete(due);
+      else if (waitedMs > toldMsMax)
+        this.#breach('told', `${due.name}: ${due.holder.leaseId} was not told within ${toldMsMax} ms`, due);
+    }
+  }
+
+  /** When everything has been taken: the bus and the history tell the same story, which is what happened. */
+  async checkStories(historyOf: (lock: string) => Promise<readonly HistoryEvent[]>): Promise<void> {
+    for (const [lock, expected] of this.#expected) {
+      const published = [...(this.#published.get(lock) ?? [])]
+        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .map(([, text]) => JSON.parse(text) as HistoryEvent);
+      this.#compare(`the bus on ${lock}`, expected, published);
+      this.#compare(`the history of ${lock}`, expected, [...(await historyOf(lock))].reverse());
+      this.#parts.verdicts.count('events told in order', expected.length);
+    }
+    this.#expected = new Map();
+    this.#published = new Map();
+  }
+
+  /** What was given up may be missing. Nothing else may, nothing may be told twice, and nothing out of order. */
+  #compare(what: string, expected: readonly Expected[], told: readonly HistoryEvent[]): void {
+    const remaining = told.values();
+    let next = remaining.next();
+    for (const event of expected) {
+      if (!next.done && isSame(event, next.value)) next = remaining.next();
+      else if (!event.givenUp) {
+        this.#breach('events', `${what} misses ${event.type} of ${event.fence}`, { event, instead: next.value });
+        return;
+      }
+    }
+    if (!next.done) this.#breach('events', `${what} tells of what never was`, next.value);
+  }
+
+  /** By every clock, and untouched by anybody. */
+  #stood({ name, holder, endsAt }: Due): boolean {
+    const { locks, now, aheadMsMax } = this.#parts;
+    return now() + aheadMsMax < endsAt && locks.tenancyOf(name, holder.leaseId)?.until === undefined;
+  }
+
+  #breach(promise: string, what: string, evidence: unknown): void {
+    this.#parts.verdicts.breach(promise, what, evidence);
+  }
+}
+
+/** The bus writes instants as text, the history as numbers. */
+const isSame = ({ type, fence, owner, at }: Expected, told: HistoryEvent): boolean =>
+  type === told.type && fence === told.fence && owner === told.owner && at === new Date(told.at).getTime();

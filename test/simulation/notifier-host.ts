@@ -1,0 +1,145 @@
+import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQSEvent } from 'aws-lambda';
+import { ProcessTimers } from '../../src/local/timers.ts';
+import { lockLimits } from '../../src/lock/limits.ts';
+import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
+import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
+import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
+import { SqsTimers } from '../../src/notify/aws/timers.ts';
+import { createNotifier, type StreamHandler } from '../../src/notify/notifier.ts';
+import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
+import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
+import { createReaperHandler } from '../../src/notify/reaper-handler.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { PacedRoom } from '../../src/service/paced-room.ts';
+import { RefusalMemory } from '../../src/service/refusal-memory.ts';
+import { StoredSessionFacts } from '../../src/service/sessions.ts';
+import { pollMsDefault } from '../../src/service/system.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { after } from '../../src/time/clock.ts';
+import type { Timers } from '../../src/time/timers.ts';
+import { type Cause, causeOfTimer, runAs } from './cause.ts';
+import type { Chance } from './chance.ts';
+import type { DriftingClock, TrueTime } from './clock.ts';
+import type { Outside } from './outside.ts';
+import { Process } from './process.ts';
+import { StorePath } from './store-path.ts';
+
+/** As the function of the reaper is given. */
+const reaperMsMax = 30_000;
+/** As the local service has it: a look that failed is made again after this. */
+const lookAgainMs = 1_000;
+
+interface NotifierParts {
+  readonly name: string;
+  readonly time: TrueTime;
+  readonly clock: DriftingClock;
+  readonly chance: Chance;
+  readonly outside: Outside;
+  /** Timers as delayed messages, as deployed, or inside the process, as on one machine. */
+  readonly timers: 'queue' | 'process';
+  readonly path: Omit<ConstructorParameters<typeof StorePath>[0], 'process' | 'time' | 'chance'>;
+}
+
+const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** One process that notifies and reaps: the very code that is deployed, down to the calls of AWS. */
+export class NotifierHost {
+  readonly process: Process;
+  readonly clock: DriftingClock;
+  readonly #notifier: StreamHandler;
+  readonly #reaper: Reaper;
+  readonly #reap: ReturnType<typeof createReaperHandler>;
+  readonly #time: TrueTime;
+
+  constructor({ name, time, clock, chance, outside, timers: kind, path }: NotifierParts) {
+    this.process = new Process(time, name);
+    this.clock = clock;
+    this.#time = time;
+    const { process } = this;
+    const stores = new StorePath({ ...path, time, process, chance: chance.branch() });
+    const timers: Timers = {
+      after: (ms, run) => {
+        const cause = causeOfTimer(name, time.now + ms);
+        return process.after(ms, () => runAs(cause, run));
+      },
+    };
+    const random = chance.branch().next;
+    const locks = contextOf({ name, clock, timers, random, stores });
+    const client = outside.clientOf(process);
+    const own = new ProcessTimers({ clock, timers });
+    const lockTimers: LockTimers =
+      kind === 'process' ? own : new SqsTimers({ client, queueUrl: 'timers', notes: stores.timerNotes, clock });
+    own.onFire((key) => void this.#lookAt(key, own));
+    this.#notifier = createNotifier({
+      locks,
+      bus: new EventBridgeBus({ client, busName: 'events', log: silent, timers, random }),
+      tasks: new StepFunctionsTasks({ client }),
+      connections: new ApiGatewayConnections({ client }),
+      timers: lockTimers,
+      history: stores.history,
+      watchers: stores.watchers,
+      tellings: stores.tellings,
+      meter: noMeter,
+      log: silent,
+    });
+    this.#reaper = createReaper({ locks, timers: lockTimers, awaited: stores.awaited, log: silent });
+    this.#reap = createReaperHandler(this.#reaper, { clock, log: silent });
+  }
+
+  notify(records: readonly DynamoDBRecord[]): Promise<DynamoDBBatchResponse> {
+    return runAs(this.#cause('notify'), () => this.#notifier({ Records: [...records] }));
+  }
+
+  /** A timer fires. False where it has to come again. */
+  async fire(body: string): Promise<boolean> {
+    const event = { Records: [{ messageId: 'timer', body }] } as unknown as SQSEvent;
+    const { batchItemFailures } = await runAs(this.#cause('time'), () => this.#reap(event, this.#context));
+    return batchItemFailures.length === 0;
+  }
+
+  /** The schedule asks for a sweep. */
+  async sweep(): Promise<void> {
+    await runAs(this.#cause('time'), () => this.#reap({} as ScheduledEvent, this.#context)).catch(() => undefined);
+  }
+
+  async #lookAt(key: LockKey, own: ProcessTimers): Promise<void> {
+    await this.#reaper.look(key).catch(() => own.arm(key, after(this.clock.now(), lookAgainMs)));
+  }
+
+  get #context(): Context {
+    return { getRemainingTimeInMillis: () => reaperMsMax } as Context;
+  }
+
+  #cause(operation: string): Cause {
+    const { name } = this.process;
+    return { operation, client: '', host: name, arrivedAt: this.#time.now, names: [], knownDead: new Set() };
+  }
+}
+
+function contextOf(parts: {
+  name: string;
+  clock: DriftingClock;
+  timers: Timers;
+  random: () => number;
+  stores: StorePath;
+}): LockContext {
+  const { name, clock, timers, random, stores } = parts;
+  const { graceMs } = lockLimits;
+  const never = () => {
+    throw new Error(`${name} never makes an id.`);
+  };
+  return {
+    store: stores.locks,
+    clock,
+    timers,
+    random,
+    newLeaseId: never,
+    newSessionId: never,
+    graceMs,
+    pollMs: pollMsDefault,
+    room: new PacedRoom({ timers, random }),
+    refusals: new RefusalMemory(clock),
+    sessionStore: stores.sessions,
+    sessions: new StoredSessionFacts({ store: stores.sessions, graceMs }),
+  };
+}

@@ -1,0 +1,182 @@
+/**
+ * Everything between the table's stream and those who are told.
+ *
+ *     table ──► stream ──► notifiers ──► outside ──► who listens
+ *                              │            │
+ *                          (tellings)     timers ──► reapers ──► table       every arrow loses, delays, repeats
+ */
+import { lockLimits } from '../../src/lock/limits.ts';
+import type { Chance } from './chance.ts';
+import { DriftingClock, type TrueTime } from './clock.ts';
+import type { Conditions } from './conditions.ts';
+import type { LockPromises } from './lock-promises.ts';
+import { NewsPromises } from './news-promises.ts';
+import { NotifierHost } from './notifier-host.ts';
+import { Outside } from './outside.ts';
+import type { LockWrite, Table } from './store.ts';
+import type { StoreWeather } from './store-path.ts';
+import { Stream } from './stream.ts';
+import { TimerQueue } from './timer-queue.ts';
+import type { Verdicts } from './verdicts.ts';
+import { Watchers } from './watchers.ts';
+
+/** The schedule that finds what a lost timer missed: a minute as deployed, half of it here, to keep worlds short. */
+export const sweepEveryMs = 30_000;
+/** Without faults, a parked waiter leaves the queue at its end: when its timer fires, which is exact to a second and may be late. */
+const leaveMsMax = 5_000;
+const notifiersRunning = { queue: 2, process: 1, none: 0 };
+
+interface NotifyingParts {
+  readonly time: TrueTime;
+  readonly chance: Chance;
+  readonly conditions: Conditions;
+  readonly weather: StoreWeather;
+  readonly verdicts: Verdicts;
+  readonly table: Table;
+  readonly locks: LockPromises;
+}
+
+export class Notifying {
+  readonly notifiers: NotifierHost[] = [];
+  readonly outside: Outside;
+  readonly news: NewsPromises;
+  readonly watchers: Watchers;
+  readonly #parts: NotifyingParts;
+  readonly #stream: Stream;
+  readonly #queue: TimerQueue;
+  #isAwake = false;
+
+  constructor(parts: NotifyingParts) {
+    const { time, chance, conditions, weather, verdicts, locks } = parts;
+    this.#parts = parts;
+    const { clocksInBound, clockBoundMs } = conditions;
+    this.news = new NewsPromises({
+      verdicts,
+      locks,
+      now: () => time.now,
+      aheadMsMax: clocksInBound ? lockLimits.graceMs : 2 * clockBoundMs,
+      isTaskOpen: (token) => this.outside.isTaskOpen(token),
+    });
+    const around = { time, conditions, weather, verdicts };
+    this.#queue = new TimerQueue({ ...around, chance: chance.branch(), deliver: (body) => this.#fire(body) });
+    this.outside = new Outside({ ...around, chance: chance.branch(), news: () => this.news, queue: this.#queue });
+    this.#stream = new Stream({
+      ...around,
+      chance: chance.branch(),
+      watcher: this.news,
+      readers: () => this.notifiers,
+    });
+    this.watchers = new Watchers({ ...around, outside: this.outside, stream: this.#stream, table: parts.table });
+  }
+
+  begin(): void {
+    if (!this.#isThere) return;
+    for (let index = 0; index < notifiersRunning[this.#parts.conditions.timers]; index++) this.start();
+    this.watchers.connect();
+    this.wake();
+  }
+
+  /** A process that takes batches, timers and sweeps. It begins with a sweep: timers inside a process ended with the one before it. */
+  start(): void {
+    const { time, chance: all, conditions, weather, table } = this.#parts;
+    if (conditions.timers === 'none') return;
+    const chance = all.branch();
+    const { clockBoundMs } = conditions;
+    const clock = new DriftingClock(time, {
+      boundMs: Math.max(clockBoundMs, lockLimits.graceMs / 2),
+      offsetMs: chance.between(-clockBoundMs, clockBoundMs),
+      ratePpm: chance.between(-100, 100),
+    });
+    const notifier = new NotifierHost({
+      name: `notifier${this.notifiers.length + 1}`,
+      time,
+      clock,
+      chance,
+      outside: this.outside,
+      timers: conditions.timers,
+      path: { table, conditions, weather },
+    });
+    this.notifiers.push(notifier);
+    if (conditions.timers === 'process') void notifier.sweep();
+  }
+
+  /** At night nobody waits, so that a month of empty sweeps is left out. */
+  sleep(): void {
+    this.#isAwake = false;
+  }
+
+  wake(): void {
+    this.#isAwake = true;
+    this.#parts.time.after(sweepEveryMs, () => {
+      if (!this.#isAwake) return;
+      const notifier = this.#anyRunning();
+      notifier?.process.deliver(() => void notifier.sweep());
+      this.wake();
+    });
+  }
+
+  get #isThere(): boolean {
+    return this.#parts.conditions.timers !== 'none';
+  }
+
+  lockWritten(write: LockWrite): void {
+    if (!this.#isThere) return;
+    const { name, after } = write;
+    const meaning = this.news.written(write);
+    this.watchers.written(meaning.events.length);
+    this.#stream.lockWritten({ namespace: 'sim', name }, after, meaning);
+  }
+
+  replay(): void {
+    this.#stream.replay();
+  }
+
+  /** For how long nobody may be served what is free, where it takes a timer to notice: longer where that timer was lost. */
+  patienceMs(lock: string, dueAt: number, timelyMs: number): number {
+    const { clocksInBound } = this.#parts.conditions;
+    const mayBeLate = !clocksInBound || this.#queue.wasLost(lock, dueAt - sweepEveryMs - timelyMs);
+    return mayBeLate ? sweepEveryMs + timelyMs : timelyMs;
+  }
+
+  /** In calm weather: who has its turn is told, and who has no time left is let go. */
+  checkSoon(calmSince: number): void {
+    const { time, table, conditions, verdicts } = this.#parts;
+    this.news.checkSoon(calmSince);
+    for (const [name, { queue }] of table.states) {
+      for (const { notify, deadlineAt, leaseId } of queue) {
+        if (notify === undefined) continue;
+        const dueAt = Math.max(deadlineAt + conditions.clockBoundMs, calmSince);
+        if (time.now - dueAt > this.patienceMs(name, dueAt, leaveMsMax))
+          verdicts.breach('bounded', `${name}: ${leaseId} is parked beyond its deadline`, queue);
+      }
+    }
+  }
+
+  /** When all work is over. */
+  async checkAll(): Promise<void> {
+    const { verdicts, table } = this.#parts;
+    if (!this.#isThere || verdicts.breaches.length > 0) return;
+    if (this.#stream.pending > 0)
+      verdicts.breach('bounded', `${this.#stream.pending} changes were never taken from the stream`);
+    await this.news.checkStories(async (name) => {
+      const { events } = await table.side.history.page({ namespace: 'sim', name }, { limit: 100_000 });
+      return events;
+    });
+    this.watchers.check();
+  }
+
+  #anyRunning(): NotifierHost | undefined {
+    const running = this.notifiers.filter(({ process }) => process.isAlive);
+    return running.length === 0 ? undefined : this.#parts.chance.pick(running);
+  }
+
+  /** Where it dies over the timer, the queue hears nothing and brings it again. */
+  #fire(body: string): Promise<boolean> {
+    const notifier = this.#anyRunning();
+    if (notifier === undefined) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      notifier.process.onDeath(() => resolve(false));
+      notifier.process.deliver(() => void notifier.fire(body).then(resolve));
+    });
+  }
+}

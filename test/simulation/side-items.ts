@@ -1,0 +1,37 @@
+import type { HistoryStore } from '../../src/store/history-store.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+import { MemoryTellings } from '../../src/store/memory/telling-store.ts';
+import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
+import type { TellingStore } from '../../src/store/telling-store.ts';
+import type { TimerNotes } from '../../src/store/timer-notes.ts';
+import type { WatcherStore } from '../../src/store/watcher-store.ts';
+import { type EpochMs, epochMs } from '../../src/time/clock.ts';
+
+const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
+
+/** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
+export class SideItems {
+  readonly tellings: TellingStore;
+  readonly history: HistoryStore;
+  readonly watchers: WatcherStore = new MemoryWatchers();
+  readonly timerNotes: TimerNotes;
+
+  constructor(now: () => number, noted: (name: string, fence: number) => void) {
+    this.history = new MemoryHistory({ clock: { now: () => epochMs(now()) } });
+    const tellings = new MemoryTellings();
+    this.tellings = {
+      begin: (key, fence) => tellings.begin(key, fence),
+      read: (key, fence) => tellings.read(key, fence),
+      noteTold: (key, fence) => {
+        noted(key.name, fence);
+        return tellings.noteTold(key, fence);
+      },
+    };
+    const notes = new Map<string, EpochMs>();
+    this.timerNotes = {
+      read: async (key) => notes.get(idOf(key)),
+      write: async (key, firesAt) => void notes.set(idOf(key), firesAt),
+    };
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * The table's stream and what Lambda's event source mapping makes of it: every change of a lock in the order in which it was
+ * written, in batches, tried again after a failure, and now and then from an earlier point.
+ */
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { AttributeValue, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
+import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
+import { backoffMs, handlerBackoff } from '../../src/local/pump/pace.ts';
+import type { LockState } from '../../src/lock/state.ts';
+import { shardOf } from '../../src/store/dynamodb/keys.ts';
+import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
+import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { pauseFor } from '../../src/time/timers.ts';
+import type { Chance } from './chance.ts';
+import type { TrueTime } from './clock.ts';
+import type { Conditions } from './conditions.ts';
+import type { Meaning } from './news-promises.ts';
+import type { Process } from './process.ts';
+import type { StoreWeather } from './store-path.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** Changes to one lock stay in one lane; lanes do not wait for each other. */
+const lanes = 3;
+/** Small, so that a world of a thousand changes has many batches. */
+const batchMax = 20;
+/** As the stack and the local pump have it. */
+const retriesMax = 5;
+/** What a call of the notifier may take before it counts as failed. */
+const handlerMsMax = 60_000;
+
+/** One that takes batches. */
+export interface Reader {
+  readonly process: Process;
+  notify(records: readonly DynamoDBRecord[]): Promise<DynamoDBBatchResponse>;
+}
+
+/** Hears which changes the notifier is done with, and which were given up. */
+export interface StreamWatcher {
+  taken(meaning: Meaning): void;
+  givenUp(meaning: Meaning): void;
+}
+
+interface StreamParts {
+  readonly time: TrueTime;
+  readonly chance: Chance;
+  readonly conditions: Conditions;
+  readonly weather: StoreWeather;
+  readonly verdicts: Verdicts;
+  readonly watcher: StreamWatcher;
+  readonly readers: () => readonly Reader[];
+}
+
+interface Shown {
+  readonly record: DynamoDBRecord;
+  readonly meaning: Meaning | undefined;
+  readonly visibleAt: number;
+}
+
+interface Lane {
+  readonly shown: Shown[];
+  /** Everything before it has been taken. */
+  position: number;
+  /** Where reading has to go on from, once the batch in hand is over. */
+  backTo: number | undefined;
+  isRead: boolean;
+}
+
+type Image = Record<string, AttributeValue>;
+
+export class Stream {
+  readonly #parts: StreamParts;
+  readonly #lanes: readonly Lane[] = Array.from({ length: lanes }, () => ({
+    shown: [],
+    position: 0,
+    backTo: undefined,
+    isRead: false,
+  }));
+  /** The latest image of each lock: what the next change shows as the old one. */
+  readonly #images = new Map<string, Image>();
+  #sequence = 0;
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+  }
+
+  lockWritten(key: LockKey, after: LockState, meaning: Meaning): void {
+    const id = `${key.namespace}/${key.name}`;
+    const item = toLockItem(key, after, retentionMsDefault);
+    const image = marshall(item) as Image;
+    // A lock that was collected is there again as a new item.
+    const old = after.rev === 1 ? undefined : this.#images.get(id);
+    this.#images.set(id, image);
+    this.append(id, { Keys: { pk: image.pk as never, sk: image.sk as never }, NewImage: image }, old, meaning);
+  }
+
+  append(id: string, change: NonNullable<DynamoDBRecord['dynamodb']>, old?: Image, meaning?: Meaning): void {
+    const { time, chance, weather } = this.#parts;
+    this.#sequence += 1;
+    const lane = this.#lanes[shardOf(id, lanes)] as Lane;
+    // Mostly at once, now and then very late, and never before what was written earlier.
+    const lateMs = chance.longTailed(100, weather.calm ? 600 : 8_000);
+    const visibleAt = Math.max(time.now + lateMs, lane.shown.at(-1)?.visibleAt ?? 0);
+    lane.shown.push({
+      visibleAt,
+      meaning,
+      record: {
+        eventID: `event-${this.#sequence}`,
+        eventName: old === undefined ? 'INSERT' : 'MODIFY',
+        dynamodb: {
+          SequenceNumber: String(this.#sequence).padStart(21, '0'),
+          ...change,
+          ...(old === undefined ? {} : { OldImage: old }),
+        },
+      },
+    });
+    time.after(visibleAt - time.now, () => void this.#read(lane));
+  }
+
+  /** A checkpoint was lost: what was taken long ago comes once more, and all that followed it. */
+  replay(): void {
+    const lane = this.#parts.chance.pick(this.#lanes);
+    lane.backTo = Math.max(0, lane.position - this.#parts.chance.longTailed(60, 400));
+    void this.#read(lane);
+  }
+
+  /** How many changes nobody has taken yet. */
+  get pending(): number {
+    return this.#lanes.reduce((sum, { shown, position }) => sum + shown.length - position, 0);
+  }
+
+  async #read(lane: Lane): Promise<void> {
+    if (lane.isRead) return;
+    lane.isRead = true;
+    for (;;) {
+      lane.position = Math.min(lane.position, lane.backTo ?? lane.position);
+      lane.backTo = undefined;
+      const window = lane.shown.slice(lane.position, lane.position + batchMax);
+      const batch = window.filter(({ visibleAt }) => visibleAt <= this.#parts.time.now);
+      if (batch.length === 0) break;
+      await this.#deliver(lane, batch);
+    }
+    lane.isRead = false;
+  }
+
+  /** Until each was taken or given up, by the rules of the event source mapping. */
+  async #deliver(lane: Lane, batch: readonly Shown[]): Promise<void> {
+    const { time, chance, weather, watcher, verdicts } = this.#parts;
+    let pending = batch;
+    let plan = wholeBatch(pending.length);
+    const pass = (count: number, report: (meaning: Meaning) => void) => {
+      for (const { meaning } of pending.slice(0, count)) if (meaning !== undefined) report(meaning);
+      pending = pending.slice(count);
+      lane.position += count;
+    };
+    while (pending.length > 0 && lane.backTo === undefined) {
+      const verdict = await this.#attempt(pending.slice(0, plan.size).map(({ record }) => record));
+      // An outage fails any notifier: it is not held against the record.
+      const step = afterAttempt(pending.length, plan, verdict, weather.outage ? Number.POSITIVE_INFINITY : retriesMax);
+      pass(step.taken, (meaning) => watcher.taken(meaning));
+      if (step.exhausted) {
+        verdicts.count('stream: a record is given up');
+        pass(1, (meaning) => watcher.givenUp(meaning));
+      }
+      plan = step.next;
+      if (verdict.kind === 'taken') continue;
+      verdicts.count('stream: a batch comes again');
+      await pauseFor(time, backoffMs(handlerBackoff, plan.failures, chance.next));
+    }
+  }
+
+  async #attempt(records: readonly DynamoDBRecord[]): Promise<Verdict> {
+    const { time, chance, conditions, weather, verdicts } = this.#parts;
+    const reader = await this.#anyReader();
+    if (!weather.calm && chance.happens(conditions.duplicated)) {
+      // The same batch once more, beside the first or long after it, and nobody hears what becomes of it.
+      verdicts.count('stream: a batch is handed over twice');
+      time.after(chance.longTailed(500, 20_000), async () => {
+        const other = await this.#anyReader();
+        other.process.deliver(() => void other.notify(records));
+      });
+    }
+    return new Promise((resolve) => {
+      let isOver = false;
+      const ends = (verdict: Verdict) => {
+        isOver = true;
+        time.after(1 + chance.between(0, 5), () => resolve(verdict));
+      };
+      time.after(handlerMsMax, () => resolve({ kind: 'failed' }));
+      reader.process.onDeath(() => {
+        if (isOver) return;
+        verdicts.count('stream: a notifier dies over a batch');
+        ends({ kind: 'failed' });
+      });
+      reader.process.deliver(async () => {
+        const response = await reader.notify(records);
+        const lost = !weather.calm && chance.happens(conditions.answerLost);
+        const numbers = records.map(({ dynamodb }) => dynamodb?.SequenceNumber ?? '');
+        ends(lost ? { kind: 'failed' } : judge(numbers, response));
+      });
+    });
+  }
+
+  async #anyReader(): Promise<Reader> {
+    const { time, chance, readers } = this.#parts;
+    for (;;) {
+      const running = readers().filter(({ process }) => process.isAlive);
+      if (running.length > 0) return chance.pick(running);
+      await pauseFor(time, 100);
+    }
+  }
+}

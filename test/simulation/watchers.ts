@@ -1,0 +1,72 @@
+import { marshall } from '@aws-sdk/util-dynamodb';
+import { watcherSortPrefix } from '../../src/store/dynamodb/table.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import type { TrueTime } from './clock.ts';
+import type { Conditions } from './conditions.ts';
+import type { Outside } from './outside.ts';
+import { Process } from './process.ts';
+import type { Table } from './store.ts';
+import type { Stream } from './stream.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** From the first message until the notifier has noted that it was sent: what is shown from then on must not be missed. */
+const welcomedMs = 2_000;
+
+interface WatcherParts {
+  readonly time: TrueTime;
+  readonly conditions: Conditions;
+  readonly verdicts: Verdicts;
+  readonly outside: Outside;
+  readonly stream: Stream;
+  readonly table: Table;
+}
+
+/** Somebody who watches every lock by WebSocket, from the beginning to the end. */
+export class Watchers {
+  readonly #parts: WatcherParts;
+  #connectedAt: number | undefined;
+  #shown = 0;
+  #written = 0;
+
+  constructor(parts: WatcherParts) {
+    this.#parts = parts;
+  }
+
+  connect(): void {
+    const { time, outside, stream, table } = this.#parts;
+    const process = new Process(time, 'watcher1');
+    const { notify } = outside.listen(process, 'websocket', (message) => this.#hear(message as { type: string }));
+    const connectionId = notify.type === 'websocket' ? notify.connectionId : '';
+    const connectedAt = epochMs(time.now);
+    void table.side.watchers.add({ namespace: 'sim', connectionId, connectedAt, subject: { prefix: '' } });
+    const keys = { pk: 'sim/watchers', sk: `${watcherSortPrefix}${connectionId}` };
+    const image = marshall({ ...keys, at: connectedAt, prefix: '' });
+    stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });
+  }
+
+  /** So many events came of a write. */
+  written(events: number): void {
+    const isWatching = this.#connectedAt !== undefined && this.#parts.time.now > this.#connectedAt + welcomedMs;
+    if (isWatching) this.#written += events;
+  }
+
+  /** Watching is a view, which may miss something where something fails; where nothing does, it shows everything. */
+  check(): void {
+    const { verdicts, conditions } = this.#parts;
+    const isQuiet = conditions.outsideFails === 0;
+    if (isQuiet && this.#shown < this.#written)
+      verdicts.breach('watching', `${this.#written} events happened, and ${this.#shown} were shown`);
+  }
+
+  #hear(message: { readonly type: string }): void {
+    const { verdicts, time } = this.#parts;
+    if (message.type === 'connected') this.#connectedAt ??= time.now;
+    else {
+      this.#shown += 1;
+      verdicts.count('events shown to a watcher');
+    }
+    if (this.#connectedAt === undefined) verdicts.breach('watching', 'events came before the first message', message);
+    if (/\b[LST]-[a-z]+\d+-\d+\b/.test(JSON.stringify(message)))
+      verdicts.breach('secrets', 'a watcher was shown a secret', message);
+  }
+}

@@ -1,0 +1,51 @@
+import type { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
+import { readTimer, SqsTimers } from '../../../src/notify/aws/timers.ts';
+import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
+import { startOfTime } from '../../support/lock-worlds.ts';
+
+const key = { namespace: 'test', name: 'wallet' };
+const now = epochMs(startOfTime);
+let sent: number[];
+let noted: EpochMs | undefined;
+let timers: SqsTimers;
+
+beforeEach(() => {
+  sent = [];
+  noted = undefined;
+  const client = {
+    send: async ({ input }: SendMessageCommand) => void sent.push(readTimer(input.MessageBody ?? '').firesAt - now),
+  };
+  timers = new SqsTimers({
+    client: client as unknown as SQSClient,
+    queueUrl: 'timers',
+    clock: { now: () => now },
+    notes: {
+      read: async () => noted,
+      write: async (_key, firesAt) => {
+        noted = firesAt;
+      },
+    },
+  });
+});
+
+describe('arming a timer', () => {
+  it('relies on one that fires in time', async () => {
+    noted = epochMs(now + 2_000);
+    await timers.arm(key, epochMs(now + 3_000));
+    expect(sent).toEqual([]);
+  });
+
+  it('does not rely on one that may have fired already by a clock that is ahead', async () => {
+    noted = epochMs(now + lockLimits.graceMs);
+    await timers.arm(key, epochMs(now + 3_000));
+    expect(sent).toEqual([3_000]);
+  });
+
+  it('does not rely on the one that asks, however far ahead the clock was that set it', async () => {
+    noted = epochMs(now + 2_000);
+    await timers.arm(key, epochMs(now + 3_000), noted);
+    expect(sent).toEqual([3_000]);
+  });
+});
