@@ -164,13 +164,11 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
     return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
   }
   if (before.queue.some(isOf(command))) {
-    const left = remember(without(before, command), { leaseId: command.leaseId, how: 'cancelled' });
+    const left = remember(without(before, command), { leaseId: command.leaseId, how: 'released' });
     return [serve(left, facts), { kind: 'released', reason: 'cancelled' }];
   }
   const how = before.ended.find(isOf(command))?.how;
-  if (how === 'released' || how === 'cancelled' || how === 'deadlock') {
-    return [before, { kind: 'released', reason: 'already_released' }];
-  }
+  if (how === 'released' || how === 'deadlock') return [before, { kind: 'released', reason: 'already_released' }];
   return [before, lost(before, command)];
 }
 
@@ -293,7 +291,6 @@ const isOf =
 
 const lostReasons: Record<EndedHow, LostReason> = {
   released: 'released',
-  cancelled: 'released',
   expired: 'expired',
   revoked: 'revoked',
   'session-lost': 'session_lost',

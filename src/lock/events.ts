@@ -46,7 +46,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     const how = ended?.how ?? 'expired';
     events.push({
       at,
-      type: how === 'cancelled' || how === 'deadlock' ? 'released' : how,
+      type: how === 'deadlock' ? 'released' : how,
       owner: holder.owner,
       fence: holder.fence,
       heldMs: at - holder.acquiredAt,
@@ -58,7 +58,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     const how = endings.get(waiter.leaseId)?.how;
     events.push({
       at,
-      type: how === 'cancelled' || how === 'deadlock' ? 'wait-cancelled' : 'wait-timeout',
+      type: how === 'released' || how === 'deadlock' ? 'wait-cancelled' : 'wait-timeout',
       owner: waiter.owner,
       fence: next.fence,
       waitedMs: at - waiter.queuedAt,

@@ -39,8 +39,8 @@ export interface Waiter extends Claim {
   readonly aliveUntil: EpochMs;
 }
 
-/** `deadlock`: a waiter that had to give way. */
-export type EndedHow = 'released' | 'cancelled' | 'expired' | 'revoked' | 'session-lost' | 'deadlock';
+/** `released`: gave back its lease, or its place in the queue. `deadlock`: a waiter that had to give way. */
+export type EndedHow = 'released' | 'expired' | 'revoked' | 'session-lost' | 'deadlock';
 
 export interface Ended {
   readonly leaseId: string;

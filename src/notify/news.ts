@@ -72,7 +72,7 @@ function endedWaits(before: LockState, after: LockState): EndedWait[] {
   return parked
     .filter(({ leaseId }) => !staying.has(leaseId))
     .map((waiter) => {
-      const cancelled = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'cancelled');
+      const cancelled = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released');
       return { waiter, how: cancelled ? 'cancelled' : 'timeout' };
     });
 }

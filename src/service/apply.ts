@@ -101,8 +101,9 @@ function writeAlone(
     return arrives ? store.enqueue(key, answer.waiter, command.limit) : undefined;
   }
   if (is === undefined) {
-    const ending = next.ended === before.ended ? undefined : next.ended[0];
-    return index > 0 && grownBy === -1 ? store.leave(key, index, was, ending, next.changedAt) : undefined;
+    const isRemembered = next.ended !== before.ended;
+    const leavesAlone = index > 0 && grownBy === -1 && (!isRemembered || next.ended[0]?.how === 'released');
+    return leavesAlone ? store.leave(key, index, was, isRemembered, next.changedAt) : undefined;
   }
   const keepsPlace = grownBy === 0 && is.queuedAt === was.queuedAt && is.deadlineAt === was.deadlineAt;
   return keepsPlace ? store.attend(key, index, is, next.changedAt) : undefined;

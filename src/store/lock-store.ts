@@ -1,5 +1,5 @@
 import type { Facts, LockCommand } from '../lock/commands.ts';
-import type { Ended, LockState, Waiter } from '../lock/state.ts';
+import type { LockState, Waiter } from '../lock/state.ts';
 import type { EpochMs } from '../time/clock.ts';
 
 export interface LockKey {
@@ -47,11 +47,11 @@ export interface LockStore {
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written>;
 
   /**
-   * Takes the waiter at this place out of the queue, and remembers how it ended where there is something to remember. Not for the first in line:
+   * Takes the waiter at this place out of the queue, and remembers that it gave its place back, or, where it may come again, nothing. Not for the first in line:
    * its leaving may be somebody's turn, which is for `decide`. Refused where it stands elsewhere by now. It commutes with arrivals and
    * with others that leave.
    */
-  leave(key: LockKey, index: number, waiter: Waiter, ending: Ended | undefined, now: EpochMs): Promise<Written>;
+  leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written>;
 
   /** Replaces the state whose revision is `next.rev - 1`. */
   swap(key: LockKey, next: LockState): Promise<Written>;

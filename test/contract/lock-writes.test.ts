@@ -5,13 +5,13 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
+import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
-import { acquireOf, commands, startOfTime, type World, worlds } from '../support/lock-worlds.ts';
+import { acquireOf, commands, startOfTime, steps, stepWorld, type World, worlds } from '../support/lock-worlds.ts';
 
 let store: DynamoDBLockStore;
 let put: (key: LockKey, state: LockState) => Promise<unknown>;
@@ -61,6 +61,16 @@ const runs = { numRuns: 400 };
 
 /** Random leases rarely hold, so whoever holds is asked as often as all others together. */
 const asked = fc.option(commands, { nil: 'the holder releases' as const, freq: 1 });
+/** Random commands rarely make a lock that somebody waits for, so half of the worlds begin with one. */
+const awaited: fc.Arbitrary<World> = fc.array(steps, { maxLength: 3 }).map((taken) =>
+  [
+    ...['a', 'b', 'c'].map((one) => ({
+      afterMs: 1,
+      command: acquireOf(`lease-${one}-0000000000`, { waitMs: 60_000, leaseMs: 60_000 }),
+    })),
+    ...taken,
+  ].reduce<World>((world, step) => stepWorld(world, step), { state: unusedLock, now: startOfTime }),
+);
 const releaseOfHolder = ({ holders }: LockState): LockCommand => ({
   kind: 'release',
   leaseId: holders[0]?.leaseId ?? 'lease-a-0000000000',
@@ -70,25 +80,30 @@ describe('a direct write', () => {
   it('leaves the state that decide makes, and is refused only outside the common case', async () => {
     const seen = { applied: 0, refused: 0, handedOff: 0 };
     await fc.assert(
-      fc.asyncProperty(worlds, asked, fc.constantFrom(0, 1, 900, 1_100, 5_500), async (world, ask, afterMs) => {
-        const command = ask === 'the holder releases' ? releaseOfHolder(world.state) : ask;
-        const facts: Facts = { now: epochMs(world.now + afterMs), graceMs: lockLimits.graceMs };
-        const expected = decide(world.state, command, facts);
-        const key = await lockIn(world);
+      fc.asyncProperty(
+        fc.oneof(worlds, awaited),
+        asked,
+        fc.constantFrom(0, 1, 900, 1_100, 5_500),
+        async (world, ask, afterMs) => {
+          const command = ask === 'the holder releases' ? releaseOfHolder(world.state) : ask;
+          const facts: Facts = { now: epochMs(world.now + afterMs), graceMs: lockLimits.graceMs };
+          const expected = decide(world.state, command, facts);
+          const key = await lockIn(world);
 
-        const written = await store.attempt(key, command, facts);
+          const written = await store.attempt(key, command, facts);
 
-        if (written.applied) {
-          seen.applied += 1;
-          if (command.kind === 'release' && expected.next.fence > world.state.fence) seen.handedOff += 1;
-          expect(written.state).toEqual(expected.next);
-          expect(await store.read(key)).toEqual(expected.next);
-        } else {
-          seen.refused += 1;
-          expect(written.state).toEqual(world.state);
-          expect(isCommonCase(world.state, command, facts), 'a common case was refused').toBe(false);
-        }
-      }),
+          if (written.applied) {
+            seen.applied += 1;
+            if (command.kind === 'release' && expected.next.fence > world.state.fence) seen.handedOff += 1;
+            expect(written.state).toEqual(expected.next);
+            expect(await store.read(key)).toEqual(expected.next);
+          } else {
+            seen.refused += 1;
+            expect(written.state).toEqual(world.state);
+            expect(isCommonCase(world.state, command, facts), 'a common case was refused').toBe(false);
+          }
+        },
+      ),
       runs,
     );
     // A generator that never reaches the interesting cases would prove nothing.

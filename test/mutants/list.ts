@@ -369,8 +369,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the first in line leaves without a word to those behind it',
     file: 'src/service/apply.ts',
-    text: 'return index > 0 && grownBy === -1',
-    instead: 'return grownBy === -1',
+    text: 'index > 0 && grownBy === -1 &&',
+    instead: 'grownBy === -1 &&',
   },
   {
     name: 'a refusal is foreseen for a lease that was not seen to hold',

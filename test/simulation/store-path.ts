@@ -55,8 +55,8 @@ export class StorePath {
       attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
       enqueue: (key, waiter, limit) => this.#write(() => locks.enqueue(key, waiter, limit), perhaps),
       attend: (key, index, waiter, now) => this.#write(() => locks.attend(key, index, waiter, now), perhaps),
-      leave: (key, index, waiter, ending, now) =>
-        this.#write(() => locks.leave(key, index, waiter, ending, now), perhaps),
+      leave: (key, index, waiter, isRemembered, now) =>
+        this.#write(() => locks.leave(key, index, waiter, isRemembered, now), perhaps),
       swap: (key, next) => this.#write(() => locks.swap(key, next), perhaps),
       // A transaction carries a token, so its repeat is recognised by the store itself.
       swapAll: (swaps) => this.#write(() => locks.swapAll(swaps)),

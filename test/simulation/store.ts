@@ -120,8 +120,8 @@ export class Table {
       },
       enqueue: (key, waiter: Waiter, limit) => write(key, (inside) => inner.enqueue(inside, waiter, limit)),
       attend: (key, index, waiter, now) => write(key, (inside) => inner.attend(inside, index, waiter, now)),
-      leave: (key, index, waiter, ending, now) =>
-        write(key, (inside) => inner.leave(inside, index, waiter, ending, now)),
+      leave: (key, index, waiter, isRemembered, now) =>
+        write(key, (inside) => inner.leave(inside, index, waiter, isRemembered, now)),
       swap: (key, next) => write(key, (inside) => inner.swap(inside, next)),
       swapAll: async (swaps) => {
         const before = await inner.readMany(swaps.map(({ key }) => this.#inside(key)));

@@ -4,7 +4,9 @@ import { endedNames, holderNames } from './lock-item.ts';
 /** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
 const plainNames: Record<string, string> = {
   ...Object.fromEntries(
-    'pk rev fence lim used at q t qb w ttl lp ln ap as sp i k l p s g b'.split(' ').map((name) => [`#${name}`, name]),
+    'pk rev fence lim used at q t qb w ed ttl lp ln ap as sp i k l p s g b'
+      .split(' ')
+      .map((name) => [`#${name}`, name]),
   ),
   ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
 };
@@ -49,10 +51,14 @@ export function update(
 
 /** The tail of the queue is empty wherever the front is. */
 export const nobodyWaits = 'attribute_not_exists(#q[0])';
-/** A late duplicate never takes the lock again after its lease has ended. */
-export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}.#i`).join(', ')}))`;
+/**
+ * A late duplicate never takes the lock again after its lease has ended. Nor while there is a note of how it ended, though that be
+ * forgotten otherwise: the note would be taken for the next ending's.
+ */
+export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}`).join(', ')})) AND attribute_not_exists(#ed.#own)`;
+export const ownName = (leaseId: string): Record<string, string> => ({ '#own': leaseId });
 
-/** The newest ending goes to e0 and each earlier one moves up; the oldest is forgotten. */
+/** The newest ending, of a lease that was given back, goes to e0 and each earlier one moves up; the oldest is forgotten. */
 export const rememberEnding = endedNames.map((name, index) =>
-  index === 0 ? `#${name} = :ended` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
+  index === 0 ? `#${name} = :id` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
 );

@@ -4,7 +4,7 @@
  *     pk sk            its key                       rev  fence  lim  used  at     the lock itself
  *     h#S f#S a#S x#S  a holder in slot S: its claim, fence, grant time, end
  *     q t qb w         the queue (see queue-item.ts), its weight, and the leases that are, or were, in it
- *     e0 … e7          how the latest leases ended   ttl lp ln ap as sp   for TTL and the indexes
+ *     e0 … e7 ed       the latest leases that ended, and how, of those not simply given back   ttl lp ln ap as sp   for TTL and the indexes
  *
  * Who holds every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
  * knowing who that is. Who holds a part sits in a slot named by its lease, so that grants do not touch each other.
@@ -25,8 +25,8 @@ import {
 } from './queue-item.ts';
 import { awaitedShards } from './table.ts';
 
-export interface EndedItem {
-  i: string;
+/** How a lease ended that was not simply given back. */
+interface EndedItem {
   w: EndedHow;
   f?: number;
   r?: string;
@@ -64,18 +64,33 @@ function holderIn(item: LockItem, slot: string): Holder | undefined {
   };
 }
 
-export const toEndedItem = ({ leaseId, how, fence, reason }: Ended): EndedItem => ({
-  i: leaseId,
+function toEndings(ended: readonly Ended[]): LockItem {
+  const told = ended.filter(({ how }) => how !== 'released').map((entry) => [entry.leaseId, toEndedItem(entry)]);
+  return {
+    ...Object.fromEntries(ended.map(({ leaseId }, index) => [endedNames[index], leaseId])),
+    ...(told.length === 0 ? {} : { ed: Object.fromEntries(told) }),
+  };
+}
+
+const toEndedItem = ({ how, fence, reason }: Ended): EndedItem => ({
   w: how,
   ...(fence === undefined ? {} : { f: fence }),
   ...(reason === undefined ? {} : { r: reason }),
 });
 
-const fromEndedItem = (item: EndedItem): Ended => ({
-  leaseId: item.i,
-  how: item.w,
-  ...(item.f === undefined ? {} : { fence: item.f }),
-  ...(item.r === undefined ? {} : { reason: item.r }),
+function fromEndings(item: LockItem): Ended[] {
+  const told = (item.ed ?? {}) as Record<string, EndedItem>;
+  return endedNames
+    .map((name) => item[name] as string | null | undefined)
+    .filter((leaseId) => leaseId !== null && leaseId !== undefined)
+    .map((leaseId) => fromEndedItem(leaseId, told[leaseId]));
+}
+
+const fromEndedItem = (leaseId: string, { w, f, r }: EndedItem = { w: 'released' }): Ended => ({
+  leaseId,
+  how: w,
+  ...(f === undefined ? {} : { fence: f }),
+  ...(r === undefined ? {} : { reason: r }),
 });
 
 export function fromLockItem(item: LockItem | undefined): LockState {
@@ -85,17 +100,13 @@ export function fromLockItem(item: LockItem | undefined): LockState {
     .map((name) => holderIn(item, name.slice(2)))
     .filter((holder) => holder !== undefined)
     .sort((one, other) => one.fence - other.fence);
-  const ended = endedNames
-    .map((name) => item[name] as EndedItem | null | undefined)
-    .filter((entry) => entry !== null && entry !== undefined)
-    .map(fromEndedItem);
   return {
     rev: item.rev as number,
     fence: item.fence as number,
     limit: item.lim as number,
     holders,
     queue: fromQueueItem(item as unknown as QueueItem),
-    ended,
+    ended: fromEndings(item),
     changedAt: epochMs(item.at as number),
   };
 }
@@ -110,6 +121,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number, 
     used: permitsHeld(state),
     at: state.changedAt,
     ...toQueueItem(state.queue, frontLength),
+    ...toEndings(state.ended),
   };
   for (const holder of state.holders) {
     const names = holderNames(slotOf(holder, state.limit));
@@ -124,9 +136,6 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number, 
     item.w = new Set(state.queue.map(({ leaseId }) => leaseId));
     Object.assign(item, awaitedKeyOf(key, head.queuedAt));
   }
-  state.ended.forEach((ended, index) => {
-    item[endedNames[index] as string] = toEndedItem(ended);
-  });
   // A session may outlive any retention without touching the lock's item, so what it holds is never collected.
   if (!state.holders.some((holder) => holder.leaseMs === null)) item.ttl = ttlOf(state.changedAt, retentionMs);
   return item;

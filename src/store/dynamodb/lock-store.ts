@@ -1,5 +1,5 @@
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
-import type { Ended, LockState, Waiter } from '../../lock/state.ts';
+import type { LockState, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
 import {
@@ -78,8 +78,8 @@ export class DynamoDBLockStore implements LockStore {
     return this.#update(key, attendPlace(this.#placeOf(key, waiter, index), waiter, now));
   }
 
-  leave(key: LockKey, index: number, waiter: Waiter, ending: Ended | undefined, now: EpochMs): Promise<Written> {
-    return this.#update(key, leavePlace(this.#placeOf(key, waiter, index), waiter, ending, now));
+  leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
+    return this.#update(key, leavePlace(this.#placeOf(key, waiter, index), waiter, isRemembered, now));
   }
 
   async swap(key: LockKey, next: LockState): Promise<Written> {

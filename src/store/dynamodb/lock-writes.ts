@@ -5,17 +5,16 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { nobodyWaits, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
+import { nobodyWaits, notEnded, ownName, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { listingKeyOf } from './keys.ts';
-import { type EndedItem, exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
+import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
 import { toClaimItem } from './queue-item.ts';
 
 const touch = ['#rev = #rev + :one', '#at = :now', '#ttl = :ttl'];
 const releasedValues = (leaseId: string) => ({
   ':id': leaseId,
   ':own': new Set([leaseId]),
-  ':ended': { i: leaseId, w: 'released' } satisfies EndedItem,
 });
 
 /**
@@ -56,7 +55,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         `attribute_not_exists(#pk) OR (${nobodyWaits} AND ${notEnded} AND ` +
         (exclusive ? `${idle})` : `attribute_not_exists(#h) AND (${idle} OR ${partly}))`),
     },
-    slotNames(slotOf(command, command.limit)),
+    { ...slotNames(slotOf(command, command.limit)), ...ownName(command.leaseId) },
     {
       ':now': now,
       ':end': bySession ? undefined : after(now, command.leaseMs),

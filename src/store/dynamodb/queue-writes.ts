@@ -3,13 +3,13 @@
  * leaves at once doesn't fight over the revision. `decide` is their specification, as it is for the writes of a lease.
  */
 import { lockLimits } from '../../lock/limits.ts';
-import type { Ended, Waiter } from '../../lock/state.ts';
+import type { Waiter } from '../../lock/state.ts';
 import { weightOf } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { notEnded, rememberEnding, slotNames, update } from './expressions.ts';
+import { notEnded, ownName, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
-import { awaitedKeyOf, exclusiveSlot, holderNames, toEndedItem } from './lock-item.ts';
+import { awaitedKeyOf, exclusiveSlot, holderNames } from './lock-item.ts';
 import { frontLengthMax, type Place, struckText, struckUntil, toText, toWaiterItem } from './queue-item.ts';
 
 const changed = ['#rev = #rev + :one', '#at = :now'];
@@ -44,7 +44,7 @@ export function appendWaiter(
         '#lim = :limit AND NOT contains(#w, :id) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
         `${notEnded} AND ${hasRoom} AND #qb <= :roomBytes`,
     },
-    { ...slotNames(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
+    { ...slotNames(waiter.leaseId), ...ownName(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
     {
       ':id': waiter.leaseId,
       ':own': new Set([waiter.leaseId]),
@@ -81,7 +81,7 @@ export const attendPlace = (place: Place, waiter: Waiter, now: EpochMs): Conditi
  * Strikes out a waiter that isn't the first in line. Safe because the place is this very waiter's, and because another stands at the
  * head: with that one still waiting, nobody's turn has come.
  */
-export function leavePlace(place: Place, waiter: Waiter, ending: Ended | undefined, now: EpochMs): ConditionalUpdate {
+export function leavePlace(place: Place, waiter: Waiter, isRemembered: boolean, now: EpochMs): ConditionalUpdate {
   const inFront = 'front' in place;
   const path = inFront ? `#q[${place.front}]` : `#t[${place.tail}]`;
   return update(
@@ -90,7 +90,7 @@ export function leavePlace(place: Place, waiter: Waiter, ending: Ended | undefin
         inFront ? `${path}.#k = :struckUntil` : `${path} = :struckText`,
         '#qb = #qb - :weight',
         ...changed,
-        ...(ending === undefined ? [] : rememberEnding),
+        ...(isRemembered ? rememberEnding : []),
       ],
       take: '#w :own',
       when: `${inFront ? standsAt(place.front) : `${path} = :seen`} AND #q[0].#i <> :id AND #q[0].#k <> :struckUntil`,
@@ -104,7 +104,6 @@ export function leavePlace(place: Place, waiter: Waiter, ending: Ended | undefin
       ':struckText': struckText,
       ':weight': weightOf(waiter),
       ':now': now,
-      ':ended': ending === undefined ? undefined : toEndedItem(ending),
     },
   );
 }

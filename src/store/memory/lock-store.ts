@@ -43,11 +43,12 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
   }
 
-  leave(key: LockKey, index: number, waiter: Waiter, ending: Ended | undefined, now: EpochMs): Promise<Written> {
+  leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
     const state = this.#stateOf(key);
     if (state.queue[index]?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
     const queue = state.queue.toSpliced(index, 1);
-    const ended = ending === undefined ? state.ended : [ending, ...state.ended].slice(0, lockLimits.endedRemembered);
+    const ending: Ended = { leaseId: waiter.leaseId, how: 'released' };
+    const ended = isRemembered ? [ending, ...state.ended].slice(0, lockLimits.endedRemembered) : state.ended;
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue, ended }));
   }
 

@@ -28,7 +28,7 @@ const without = (store: LockStore, unreachable: string): LockStore => ({
   attempt: (key, command, facts) => reach(key, unreachable, () => store.attempt(key, command, facts)),
   enqueue: (key, waiter, limit) => reach(key, unreachable, () => store.enqueue(key, waiter, limit)),
   attend: (key, index, waiter, now) => reach(key, unreachable, () => store.attend(key, index, waiter, now)),
-  leave: (key, index, waiter, ending, now) => store.leave(key, index, waiter, ending, now),
+  leave: (key, index, waiter, isRemembered, now) => store.leave(key, index, waiter, isRemembered, now),
   swap: (key, next) => store.swap(key, next),
   swapAll: (swaps) => store.swapAll(swaps),
   list: (within, page) => store.list(within, page),
