@@ -1,51 +1,56 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Engine } from '../../src/local/engine.ts';
+import { freePort } from '../../src/local/engine/endpoint.ts';
+import { startServer } from './server-process.ts';
 
 const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-const agent = new Agent({ keepAlive: true, maxSockets: 1_000 });
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
 
 export interface BenchService {
   readonly url: string;
-  post(path: string, body: object): Promise<{ status: number; body: Record<string, unknown> }>;
+  post(path: string, body: object): Promise<Answer>;
+  get(path: string): Promise<Answer>;
+  /** What the process keeps in memory, by the operating system's count. */
+  residentBytes(): Promise<number>;
   stop(): Promise<void>;
 }
 
 /** The service as its users run it: a process of its own, on the engine that the raw calls go to. */
-export async function spawnService(engine: Engine, table: string): Promise<BenchService> {
-  const child = spawn(
-    process.execPath,
-    [main, 'serve', '--port', '0', '--memory', '--table', table, '--engine', engine.endpoint],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const [, found] = /^Holdfast is listening on (\S+)/.exec(line) ?? [];
-      if (found !== undefined) resolve(found);
-    });
-    child.once('exit', (code) => reject(new Error(`The service ended with ${code}.`)));
+export async function spawnService(engineEndpoint: string, table: string): Promise<BenchService> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const flags = ['--port', String(port), '--memory', '--table', table, '--engine', engineEndpoint];
+  const server = await startServer(process.execPath, [main, 'serve', ...flags], async () => {
+    if (!(await fetch(`${url}/v1/health`)).ok) throw new Error('It is not well yet.');
   });
+  // A waiter keeps its connection for as long as it waits, and 200 of them wait beside those who come and go.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1_000 });
   return {
     url,
-    post: (path, body) => post(`${url}${path}`, JSON.stringify(body)),
+    post: (path, body) => ask(agent, 'POST', `${url}${path}`, JSON.stringify(body)),
+    get: (path) => ask(agent, 'GET', `${url}${path}`),
+    residentBytes: async () => {
+      const status = await readFile(`/proc/${server.pid}/status`, 'utf8');
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) * 1_024;
+    },
     stop: async () => {
-      child.kill('SIGTERM');
-      await once(child, 'exit');
       agent.destroy();
+      await server.stop();
     },
   };
 }
 
-/** Node's own client: fetch alone would cost a tenth of what is measured here. */
-function post(url: string, body: string): Promise<{ status: number; body: Record<string, unknown> }> {
+/** Node's own client, bare: what is measured is the service. The SDK over HTTP has a row of its own. */
+function ask(agent: Agent, method: 'GET' | 'POST', url: string, body?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    const sent = request(url, { method: 'POST', agent, headers }, (response) => {
+    const headers =
+      body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const sent = request(url, { method, agent, headers }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => {

@@ -1,35 +1,45 @@
-/** `npm run bench [engine]`: ratios from one run. Each says what it is divided by; none is a time. */
+/**
+ * `npm run bench`: everything that is installed, in one run. Writes docs/benchmarks.json, docs/benchmarks.md and docs/benchmarks/*.svg.
+ *
+ * `--quick` looks at every cell only briefly. `--engine dynoxide` takes another engine. `--report-only` draws the report anew from the JSON file.
+ * `--out folder` writes elsewhere.
+ */
 
-import { startEngine } from '../../src/local/engine.ts';
-import { ensureTable } from '../../src/local/table.ts';
-import { createDynamoDBClient, documentClient } from '../../src/store/dynamodb/client.ts';
-import { spawnService } from './bench-service.ts';
-import { benchImport } from './import-bench.ts';
-import { benchCycle, benchHandOff, benchRequests, type Row } from './lock-bench.ts';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { StartError } from '../../src/local/start-error.ts';
+import { Field } from './field.ts';
+import { fullPlan, quickPlan } from './plan.ts';
+import { readResults, writeReport } from './report/files.ts';
+import { runAll } from './run.ts';
 
-const region = 'us-east-1';
-const choice = (process.argv[2] ?? 'auto') as 'auto' | 'dynamodb-local' | 'dynoxide';
-const engine = await startEngine({ engine: choice, memory: true, region });
-const address = { endpoint: engine.endpoint, region, credentials: engine.credentials };
-const raw = createDynamoDBClient(address);
-const client = documentClient(raw);
-const table = 'bench';
-try {
-  await ensureTable(raw, table);
-  const service = await spawnService(engine, table);
-  try {
-    console.log(`engine: ${engine.description}, node ${process.version}`);
-    const print = (rows: readonly Row[]) => {
-      for (const { what, figure } of rows) console.log(`${figure.padStart(8)}  ${what}`);
-    };
-    print(await benchCycle(service, client, table));
-    for (const waiters of [1, 10, 50, 200]) print(await benchHandOff(service, client, table, waiters));
-    print(await benchImport());
-    const counted = createDynamoDBClient(address);
-    for (const waiters of [1, 10, 50, 200]) print(await benchRequests(counted, table, waiters));
-  } finally {
-    await service.stop();
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    'report-only': { type: 'boolean', default: false },
+    engine: { type: 'string', default: 'auto' },
+    out: { type: 'string', default: fileURLToPath(new URL('../../docs/', import.meta.url)) },
+  },
+});
+
+const engines = ['auto', 'dynamodb-local', 'dynoxide'] as const;
+const engine = engines.find((name) => name === values.engine);
+if (engine === undefined) throw new StartError(`--engine expects one of ${engines.join(', ')}; got ${values.engine}.`);
+
+if (values['report-only']) {
+  await writeReport(values.out, await readResults(values.out));
+} else {
+  const field = await Field.take(engine);
+  // The servers end with this process in any case; their folders only if they are told.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void field.stop().finally(() => process.exit(1)));
   }
-} finally {
-  await engine.stop();
+  try {
+    const results = await runAll(field, values.quick ? quickPlan : fullPlan, { quick: values.quick });
+    await writeReport(values.out, results);
+  } finally {
+    await field.stop();
+  }
+  // Some of the peers' clients keep timers and connections that nobody can end.
+  process.exit();
 }

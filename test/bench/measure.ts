@@ -18,20 +18,53 @@ export async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Takes turns, so that whatever else the machine does meets all of them alike. */
+/** How long something may go on: for so many rounds, or until the time is used up, whichever comes first. */
+export interface Bounds {
+  readonly roundsMax: number;
+  readonly budgetMs: number;
+}
+
+/**
+ * Takes turns, so that whatever else the machine does meets all of them alike. Each round is complete. In a turn each is timed `inARow` times, as somebody
+ * at work would do it: once only would time how a process wakes up behind all the others.
+ */
 export async function takeTurns<Name extends string>(
-  rounds: number,
+  { roundsMax, budgetMs }: Bounds,
   contestants: Readonly<Record<Name, () => Promise<unknown>>>,
+  inARow = 1,
 ): Promise<Record<Name, Timings>> {
-  const times = Object.fromEntries(Object.keys(contestants).map((name) => [name, [] as number[]])) as Record<
-    Name,
-    number[]
-  >;
   const names = Object.keys(contestants) as Name[];
-  for (let round = 0; round < rounds; round++) {
-    for (const name of names) times[name].push(await timeOf(contestants[name]));
+  const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
+  const endsAt = performance.now() + budgetMs;
+  for (let round = 0; round < roundsMax && performance.now() < endsAt; round++) {
+    for (const name of names)
+      for (let time = 0; time < inARow; time++) times[name].push(await timeOf(contestants[name]));
   }
   return Object.fromEntries(names.map((name) => [name, summarize(times[name])])) as Record<Name, Timings>;
 }
 
-export const ratio = (one: number, other: number): string => (one / other).toFixed(2);
+/** How often a number of clients at once get something done within the time, per millisecond. */
+export async function rateOf(
+  clients: number,
+  sliceMs: number,
+  work: (client: number) => Promise<unknown>,
+): Promise<{ perMs: number; count: number }> {
+  const startedAt = performance.now();
+  let count = 0;
+  await Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      while (performance.now() - startedAt < sliceMs) {
+        await work(client);
+        count += 1;
+      }
+    }),
+  );
+  return { perMs: count / (performance.now() - startedAt), count };
+}
+
+export const median = (values: readonly number[]): number => summarize(values).p50;
+
+export const pauseMs = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });

@@ -4,15 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { bundleFunctions, nodeModule } from '../../infra/bundle.ts';
-import type { Row } from './lock-bench.ts';
-import { ratio, summarize } from './measure.ts';
+import { bundleFunctions, nodeModule } from '../../../infra/bundle.ts';
+import { median } from '../measure.ts';
+import type { ImportRow } from '../results.ts';
 
 const run = promisify(execFile);
-const rounds = 9;
 
 /** How long a cold start spends on importing the HTTP function, against importing a bundle of nothing but the bare DynamoDB client. */
-export async function benchImport(): Promise<Row[]> {
+export async function benchImport(rounds: number): Promise<ImportRow> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-import-'));
   try {
     const [bundle] = await bundleFunctions(folder, ['http']);
@@ -24,13 +23,7 @@ export async function benchImport(): Promise<Row[]> {
       theirs.push(await importMs(bare));
       ours.push(await importMs(join(folder, 'http', 'index.mjs')));
     }
-    return [
-      {
-        what: 'import of the HTTP function, against importing the bare DynamoDB client (p50)',
-        figure: ratio(summarize(ours).p50, summarize(theirs).p50),
-      },
-      { what: 'size of the HTTP function, in kB minified', figure: String(Math.round((bundle?.bytes ?? 0) / 1_000)) },
-    ];
+    return { ratio: median(ours) / median(theirs), kilobytes: Math.round((bundle?.bytes ?? 0) / 1_000) };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

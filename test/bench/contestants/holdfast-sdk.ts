@@ -1,0 +1,63 @@
+import { Holdfast } from '../../../src/client/holdfast.ts';
+import { createDirect } from '../../../src/server/direct.ts';
+import { type Contestant, dieAfter, type Terms } from '../contestant.ts';
+import type { DynamoDBAddress } from '../stores/dynamodb.ts';
+
+const waitMs = 600_000;
+const namespace = 'bench';
+
+type Own = Pick<Contestant, 'id' | 'name' | 'how' | 'requestsMin' | 'waitsQuietly'>;
+
+function throughClient(locks: Holdfast, own: Own): Contestant {
+  const lease = ({ leaseMs, renew }: Terms) => ({ leaseMs, autoRenew: renew });
+  return {
+    ...own,
+    store: 'dynamodb',
+    ours: true,
+    take: (name, terms) => locks.acquire(name, { ...lease(terms), waitMs: 0 }),
+    attempt: async (name, terms) => (await locks.tryAcquire(name, lease(terms))).ok,
+    join: (name, terms) => {
+      const leaving = new AbortController();
+      const granted = locks.acquire(name, { ...lease(terms), waitMs, signal: leaving.signal });
+      return {
+        granted,
+        leave: async () => {
+          leaving.abort();
+          // Granted in the very moment of leaving: given back. Otherwise the client gives up the place by itself.
+          await granted.then(
+            (lock) => lock.release(),
+            () => undefined,
+          );
+        },
+      };
+    },
+    takeAll: (names, terms) => locks.acquireAll([...names], { ...lease(terms), waitMs: 0 }),
+    queued: async (name) => (await locks.inspect(name)).queueDepth,
+    crash: {
+      leaseMs: 1_000,
+      holdAndDie: (name) => dieAfter(() => locks.acquire(name, { leaseMs: 1_000, autoRenew: false })),
+    },
+    stop: () => locks.close(),
+  };
+}
+
+/** The SDK over HTTP: what the client itself costs on top of the service. */
+export const holdfastSdk = (url: string): Contestant =>
+  throughClient(new Holdfast({ url, namespace }), {
+    id: 'holdfast-sdk',
+    name: 'Holdfast, SDK over HTTP',
+    how: 'The same service through the SDK, which uses fetch.',
+    requestsMin: 2,
+    waitsQuietly: true,
+  });
+
+/** Direct mode: the SDK straight on the table, without a service. */
+export const holdfastDirect = (address: DynamoDBAddress, tableName: string): Contestant =>
+  throughClient(createDirect({ ...address, tableName, namespace }), {
+    id: 'holdfast-direct',
+    name: 'Holdfast, direct',
+    how: 'The SDK straight on the table. Waiters queue in the item and look for themselves, who is next every 50 ms.',
+    // The place in the queue, the look that finds the grant, the release.
+    requestsMin: 3,
+    waitsQuietly: false,
+  });

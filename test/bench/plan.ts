@@ -1,0 +1,55 @@
+import type { Bounds } from './measure.ts';
+import type { HandOffBounds } from './workloads/hand-off.ts';
+
+/** How much of everything is measured. */
+export interface Plan {
+  readonly cycle: Bounds;
+  readonly throughput: { readonly clients: readonly number[]; readonly slices: number; readonly sliceMs: number };
+  readonly waiters: readonly number[];
+  /** Ours are timed for longer: targets hang on them. */
+  readonly ownHandOff: HandOffBounds;
+  readonly handOff: HandOffBounds;
+  readonly countedRunMs: number;
+  readonly crashSamples: number;
+  readonly renewalIntervals: number;
+  readonly multiLock: { readonly sizes: readonly number[]; readonly bounds: Bounds };
+  readonly increment: { readonly clients: readonly number[]; readonly sliceMs: number };
+  readonly memoryMs: number;
+  readonly importRounds: number;
+}
+
+const waiters = [2, 10, 50, 200];
+const multiLockSizes = [2, 10, 50];
+const incrementClients = [1, 2, 4, 8, 16, 32];
+
+/** About five minutes with all contestants there, half of them in the hand-off. */
+export const fullPlan: Plan = {
+  cycle: { roundsMax: 400, budgetMs: 20_000 },
+  throughput: { clients: [1, 4, 16, 64], slices: 2, sliceMs: 150 },
+  waiters,
+  ownHandOff: { paced: { roundsMax: 250, budgetMs: 3_500 }, runMs: 1_200 },
+  handOff: { paced: { roundsMax: 150, budgetMs: 1_200 }, runMs: 800 },
+  countedRunMs: 1_000,
+  crashSamples: 3,
+  renewalIntervals: 3,
+  multiLock: { sizes: multiLockSizes, bounds: { roundsMax: 50, budgetMs: 4_000 } },
+  increment: { clients: incrementClients, sliceMs: 500 },
+  memoryMs: 10_000,
+  importRounds: 5,
+};
+
+/** The same cells, each seen only briefly: to find out whether everything works, not for numbers. */
+export const quickPlan: Plan = {
+  cycle: { roundsMax: 5, budgetMs: 3_000 },
+  throughput: { clients: [1, 16], slices: 1, sliceMs: 100 },
+  waiters,
+  ownHandOff: { paced: { roundsMax: 20, budgetMs: 500 }, runMs: 300 },
+  handOff: { paced: { roundsMax: 10, budgetMs: 300 }, runMs: 300 },
+  countedRunMs: 300,
+  crashSamples: 1,
+  renewalIntervals: 1,
+  multiLock: { sizes: multiLockSizes, bounds: { roundsMax: 2, budgetMs: 1_000 } },
+  increment: { clients: [1, 4, 16], sliceMs: 200 },
+  memoryMs: 2_000,
+  importRounds: 1,
+};

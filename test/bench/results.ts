@@ -1,0 +1,161 @@
+/** What a run found, as it is kept in the JSON file. Times appear only as ratios: everything else is a count. */
+
+export interface Machine {
+  readonly cores: number;
+  readonly memoryGb: number;
+  readonly os: string;
+  readonly node: string;
+}
+
+export interface StoreEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly durability: string;
+}
+
+export interface ContestantEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly store: string;
+  readonly ours: boolean;
+  readonly how: string;
+  /** Of its package, where it is one. */
+  readonly version: string | null;
+}
+
+/** Who or what is missing, in a sentence. */
+export interface Absence {
+  readonly why: string;
+}
+
+/** A cycle of one client against two single writes of the same store. */
+export interface CycleRow {
+  readonly contestant: string;
+  readonly p50: number;
+  readonly p99: number;
+  readonly samples: number;
+}
+
+export interface ThroughputRow {
+  readonly contestant: string;
+  readonly clients: number;
+  /** Acquires and releases, against the single writes that as many clients get done. */
+  readonly againstWrites: number;
+  /** The same, against the single writes of one client: this is what rises with the clients. */
+  readonly againstOneWriter: number;
+  readonly cycles: number;
+}
+
+export interface HandOffRow {
+  readonly contestant: string;
+  readonly waiters: number;
+  /** From release to grant, in single writes; null where none was seen. */
+  readonly p50: number | null;
+  readonly p99: number | null;
+  /** Hand-offs timed one by one. */
+  readonly samples: number;
+  /** Times somebody was served who had not waited longest. */
+  readonly inversions: number;
+  /** Hand-offs in the time of a single write, with everybody giving back at once; null where so many could not wait. */
+  readonly rate: number | null;
+  readonly rateSamples: number;
+  /** Releases that failed meanwhile. */
+  readonly failed: number;
+}
+
+export interface HandOffRequestsRow {
+  readonly contestant: string;
+  readonly waiters: number;
+  readonly perHandOff: number;
+  /** Beyond the least that a join, a grant and a release take. */
+  readonly wasted: number;
+  /** Of DynamoDB's capacity, where it is DynamoDB. */
+  readonly writeUnits: number | null;
+  readonly readUnits: number | null;
+  readonly samples: number;
+}
+
+export interface CycleRequestsRow {
+  readonly contestant: string;
+  readonly reads: number;
+  readonly writes: number;
+  readonly readUnits: number;
+  readonly writeUnits: number;
+  /** For history and the like, which only the service writes. */
+  readonly newsReadUnits: number;
+  readonly newsWriteUnits: number;
+}
+
+export interface CrashRow {
+  readonly contestant: string;
+  /** Null where it is the connection that counts. */
+  readonly leaseMs: number | null;
+  /** From the last sign of life to the next grant, in leases; without one, in single writes. */
+  readonly after: number;
+  readonly samples: number;
+}
+
+export interface RenewalRow {
+  readonly who: string;
+  readonly perInterval: number;
+}
+
+export interface StampedeRow {
+  readonly who: string;
+  readonly requests: number;
+  /** Until the last of them had its answer, in single writes. */
+  readonly writes: number;
+}
+
+export interface MultiLockRow {
+  readonly contestant: string;
+  readonly locks: number;
+  readonly atOnce: boolean;
+  /** A cycle of all of them, in single writes. */
+  readonly writes: number;
+  readonly requests: number | null;
+  readonly samples: number;
+}
+
+export interface IncrementRow {
+  readonly clients: number;
+  readonly way: 'cas' | 'lock';
+  /** Increments in the time of a single write. */
+  readonly rate: number;
+  readonly requestsPerIncrement: number;
+  readonly samples: number;
+}
+
+export interface MemoryRow {
+  readonly cycles: number;
+  /** Resident memory at the end against the beginning, once warm. */
+  readonly growth: number;
+}
+
+export interface ImportRow {
+  /** Against importing nothing but the bare DynamoDB client. */
+  readonly ratio: number;
+  readonly kilobytes: number;
+}
+
+export interface Results {
+  readonly date: string;
+  readonly commit: string;
+  readonly quick: boolean;
+  readonly machine: Machine;
+  readonly stores: readonly StoreEntry[];
+  readonly contestants: readonly ContestantEntry[];
+  readonly absent: readonly Absence[];
+  readonly cycle: readonly CycleRow[];
+  readonly throughput: readonly ThroughputRow[];
+  readonly handOff: readonly HandOffRow[];
+  readonly handOffRequests: readonly HandOffRequestsRow[];
+  readonly cycleRequests: readonly CycleRequestsRow[];
+  readonly crash: readonly CrashRow[];
+  readonly renewals: readonly RenewalRow[];
+  readonly stampede: readonly StampedeRow[];
+  readonly multiLock: readonly MultiLockRow[];
+  readonly increment: readonly IncrementRow[];
+  readonly memory: MemoryRow | null;
+  readonly imports: ImportRow | null;
+}

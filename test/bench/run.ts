@@ -1,0 +1,123 @@
+import { arch, cpus, platform, totalmem } from 'node:os';
+import type { Contestant } from './contestant.ts';
+import type { Field } from './field.ts';
+import { peerVersion } from './peers.ts';
+import type { Plan } from './plan.ts';
+import type { Absence, ContestantEntry, HandOffRequestsRow, HandOffRow, Results } from './results.ts';
+import { run } from './server-process.ts';
+import { benchCrash } from './workloads/crash.ts';
+import { benchCycle, benchThroughput, countCycles } from './workloads/cycle.ts';
+import { benchHandOffs, countHandOffs } from './workloads/hand-off.ts';
+import { benchImport } from './workloads/import.ts';
+import { benchIncrement } from './workloads/increment.ts';
+import { benchMemory } from './workloads/memory.ts';
+import { benchMultiLocks } from './workloads/multi-lock.ts';
+import { countRenewals } from './workloads/renewals.ts';
+import { benchStampede } from './workloads/stampede.ts';
+
+/** Which package a contestant is, where it is one. */
+const packages: Readonly<Record<string, string>> = {
+  'lock-client-open': 'dynamodb-lock-client',
+  'lock-client-closed': 'dynamodb-lock-client',
+  deliveryhero: '@deliveryhero/dynamodb-lock',
+  redlock: 'redlock',
+  'redis-set': 'ioredis',
+  'etcd3-lock': 'etcd3',
+  'etcd-lock-service': '@grpc/grpc-js',
+  zookeeper: 'node-zookeeper-client',
+  postgres: 'pg',
+};
+
+function entryOf({ id, name, store, ours, how }: Contestant): ContestantEntry {
+  const packageName = packages[id];
+  const version = packageName === undefined ? null : `${packageName} ${peerVersion(packageName)}`;
+  return { id, name, store, ours, how, version };
+}
+
+async function commit(): Promise<string> {
+  try {
+    const { stdout } = await run('git', ['describe', '--always', '--dirty', '--exclude', '*']);
+    return stdout.trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+const onProgress = (what: string) => console.error(`… ${what}`);
+
+/** Runs a workload; one that fails is named in the report, and the others are not lost. */
+type Step = <Result>(what: string, work: () => Promise<Result>, without: Result) => Promise<Result>;
+
+const stepOf =
+  (absent: Absence[]): Step =>
+  async (what, work, without) => {
+    onProgress(what);
+    try {
+      return await work();
+    } catch (error) {
+      console.error(error);
+      absent.push({ why: `The workload "${what}" failed.` });
+      return without;
+    }
+  };
+
+/** Short queues together; a long one has an engine to itself, since what it leaves behind makes the engine slow. */
+const partsOf = (waiters: readonly number[]): number[][] =>
+  [waiters.filter((count) => count < 100), waiters.filter((count) => count >= 100)].filter((part) => part.length > 0);
+
+async function contended(field: Field, plan: Plan): Promise<Pick<Results, 'handOff' | 'handOffRequests'>> {
+  const boundsOf = ({ ours }: Contestant) => (ours ? plan.ownHandOff : plan.handOff);
+  const handOff: HandOffRow[] = [];
+  const requests: HandOffRequestsRow[] = [];
+  for (const part of partsOf(plan.waiters)) {
+    await field.refresh({ counting: false });
+    const timed = await benchHandOffs(field, part, boundsOf, onProgress);
+    handOff.push(...timed.rows);
+    requests.push(...timed.requests);
+  }
+  for (const part of partsOf(plan.waiters)) {
+    await field.refresh({ counting: true });
+    requests.push(...(await countHandOffs(field.counted, part, plan.countedRunMs, onProgress)));
+  }
+  return { handOff, handOffRequests: requests.toSorted((one, other) => one.waiters - other.waiters) };
+}
+
+/** Every workload in turn. Whatever is timed has the machine to itself. */
+export async function runAll(field: Field, plan: Plan, { quick }: { quick: boolean }): Promise<Results> {
+  const absent = field.absent.map((why): Absence => ({ why }));
+  const step = stepOf(absent);
+  const { throughput, multiLock, increment } = plan;
+  const uncontended = {
+    cycle: await step('cycle', () => benchCycle(field, plan.cycle), []),
+    throughput: await step('throughput', () => benchThroughput(field, throughput.clients, throughput), []),
+    memory: await step('memory', () => benchMemory(field, plan.memoryMs), null),
+    imports: await step('import', () => benchImport(plan.importRounds), null),
+  };
+  await field.refresh({ counting: true });
+  const counted = {
+    cycleRequests: await step('requests of a cycle', () => countCycles(field.counted), []),
+    crash: await step('crash', () => benchCrash(field, plan.crashSamples), []),
+    renewals: await step('renewals', () => countRenewals(field, plan.renewalIntervals), []),
+    stampede: await step('stampede', () => benchStampede(field), []),
+    multiLock: await step('several locks', () => benchMultiLocks(field, multiLock.sizes, multiLock.bounds), []),
+    increment: await step('increment', () => benchIncrement(field, increment.clients, increment.sliceMs), []),
+  };
+  const handOffs = await step('hand-offs', () => contended(field, plan), { handOff: [], handOffRequests: [] });
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    commit: await commit(),
+    quick,
+    machine: {
+      cores: cpus().length,
+      memoryGb: Math.round(totalmem() / 2 ** 30),
+      os: `${platform()} ${arch()}`,
+      node: process.version,
+    },
+    stores: field.stores.map(({ id, name, durability }) => ({ id, name, durability })),
+    contestants: field.contestants.map(entryOf),
+    absent,
+    ...uncontended,
+    ...handOffs,
+    ...counted,
+  };
+}

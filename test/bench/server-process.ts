@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, chown, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { settlesWithin, spawnGuarded } from '../../src/local/engine/guarded.ts';
+import { pauseMs } from './measure.ts';
+
+export const run = promisify(execFile);
+
+/** Why a server is not there; the report says so, and the run goes on without it. */
+export class NotInstalled extends Error {}
+
+/** A JVM or an initdb takes seconds on a busy machine; more than this means that it will not come. */
+const readyWithinMs = 30_000;
+
+/** Where a program lies: on the PATH, or in a folder that Debian keeps off it. */
+export async function findProgram(name: string, folders: readonly string[] = []): Promise<string> {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', ...folders]) {
+    const file = join(folder, name);
+    try {
+      await access(file, constants.X_OK);
+      return file;
+    } catch {
+      // It may lie in the next one.
+    }
+  }
+  throw new NotInstalled(`${name} is not installed`);
+}
+
+export interface ServerProcess {
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** A server that dies with this process, however that ends, and answers once `ready` does. */
+export async function startServer(
+  file: string,
+  args: readonly string[],
+  ready: () => Promise<unknown>,
+): Promise<ServerProcess> {
+  const guarded = await spawnGuarded({ file, args: [...args], mark: file });
+  const endsAt = performance.now() + readyWithinMs;
+  for (;;) {
+    const answered = await ready().then(
+      () => true,
+      () => false,
+    );
+    if (answered) return { pid: guarded.pid, stop: () => guarded.stop() };
+    const ended = await settlesWithin(guarded.exited, 100);
+    if (ended || performance.now() > endsAt) {
+      await guarded.stop();
+      const { lastLines } = await guarded.exited;
+      throw new Error(`${file} did not start: ${lastLines.split('\n').slice(-3).join(' ')}`);
+    }
+    await pauseMs(100);
+  }
+}
+
+/** A folder for a server's files, gone with it. On the disk, not in memory: what is synced must cost what it costs. */
+export async function temporaryFolder(owner?: {
+  uid: number;
+  gid: number;
+}): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
+  if (owner !== undefined) await chown(path, owner.uid, owner.gid);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
