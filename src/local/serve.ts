@@ -15,6 +15,7 @@ import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { LocalOptions } from './options.ts';
+import { awaitingPace } from './pump/pace.ts';
 import { fileCheckpoints, memoryCheckpoints, type Pump, startPump } from './pump.ts';
 import { StartError } from './start-error.ts';
 import { ensureTable } from './table.ts';
@@ -141,7 +142,7 @@ function startStreamPump(
       : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
     // A table of others' has a day of changes in its stream that others have told of; our own begins with the first change.
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
-    ...(isRemote ? { pace: remotePace } : {}),
+    pace: isRemote ? remotePace : awaitingPace(() => service.locks.room.isAwaited()),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
     logger: log,
   });

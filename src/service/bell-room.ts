@@ -63,6 +63,10 @@ export class BellRoom implements WaitingRoom {
     return lobby !== undefined && rev > (lobby.known?.rev ?? 0);
   }
 
+  isAwaited(): boolean {
+    return this.#lobbies.size > 0;
+  }
+
   known(key: LockKey): LockState | undefined {
     return this.#lobbies.get(lobbyId(key))?.known;
   }

@@ -46,6 +46,11 @@ export class PacedRoom implements WaitingRoom {
     return false;
   }
 
+  /** Whoever waits here looks for itself. */
+  isAwaited(): boolean {
+    return false;
+  }
+
   /** Each waiter has its own latest look; between two looks nobody knows. */
   known(): undefined {
     return undefined;

@@ -33,6 +33,8 @@ export interface WaitingRoom {
   enter(sight: LockSight): Seat;
   /** Whether this revision would be news to somebody here: it costs less than reading what changed. */
   awaits(key: LockKey, rev: number): boolean;
+  /** Whether anybody here waits for anything. */
+  isAwaited(): boolean;
   /** The latest state of a lock that somebody here waits for, where the room keeps track of it. Others may have written since. */
   known(key: LockKey): LockState | undefined;
   /** A state of a lock that this process wrote or was shown. */

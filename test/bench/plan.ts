@@ -3,7 +3,7 @@ import type { HandOffBounds } from './workloads/hand-off.ts';
 
 /** How much of everything is measured. */
 export interface Plan {
-  readonly cycle: Bounds;
+  readonly cycle: Bounds & { readonly warmUp: Bounds };
   readonly throughput: { readonly clients: readonly number[]; readonly slices: number; readonly sliceMs: number };
   readonly waiters: readonly number[];
   /** Ours are timed for longer: targets hang on them. */
@@ -24,7 +24,7 @@ const incrementClients = [1, 2, 4, 8, 16, 32];
 
 /** About five minutes with all contestants there, half of them in the hand-off. */
 export const fullPlan: Plan = {
-  cycle: { roundsMax: 400, budgetMs: 20_000 },
+  cycle: { roundsMax: 60, budgetMs: 25_000, warmUp: { roundsMax: 300, budgetMs: 2_500 } },
   throughput: { clients: [1, 4, 16, 64], slices: 2, sliceMs: 150 },
   waiters,
   ownHandOff: { paced: { roundsMax: 250, budgetMs: 3_500 }, runMs: 1_200 },
@@ -40,7 +40,7 @@ export const fullPlan: Plan = {
 
 /** The same cells, each seen only briefly: to find out whether everything works, not for numbers. */
 export const quickPlan: Plan = {
-  cycle: { roundsMax: 5, budgetMs: 3_000 },
+  cycle: { roundsMax: 5, budgetMs: 3_000, warmUp: { roundsMax: 64, budgetMs: 300 } },
   throughput: { clients: [1, 16], slices: 1, sliceMs: 100 },
   waiters,
   ownHandOff: { paced: { roundsMax: 20, budgetMs: 500 }, runMs: 300 },

@@ -22,7 +22,7 @@ async function twoWrites(store: Yardstick, name: string): Promise<void> {
 }
 
 /** One client, many locks: a cycle against two single writes next to it. */
-export async function benchCycle(field: Field, bounds: Bounds): Promise<CycleRow[]> {
+export async function benchCycle(field: Field, bounds: Bounds & { readonly warmUp: Bounds }): Promise<CycleRow[]> {
   const names = Array.from({ length: namesCount }, () => randomUUID());
   let turn = 0;
   const next = () => names[turn++ % names.length] as string;
@@ -32,8 +32,8 @@ export async function benchCycle(field: Field, bounds: Bounds): Promise<CycleRow
       [contestant.id, () => cycleOf(contestant, next())],
     ]),
   );
-  // A fifth of the time for warming up: compilers, connections and tables are cold.
-  await takeTurns({ roundsMax: namesCount, budgetMs: bounds.budgetMs / 5 }, turns);
+  // Compilers, connections and tables are cold at first; what runs has run for a while.
+  for (const turn of Object.values(turns)) await takeTurns(bounds.warmUp, { turn });
   const timings = await takeTurns(bounds, turns, cyclesInARow);
   return field.contestants.flatMap(({ id }) => {
     const [writes, own] = [timings[`${id} writes`], timings[id]];
