@@ -40,6 +40,8 @@ export interface Contestant {
   readonly name: string;
   readonly store: StoreId;
   readonly ours: boolean;
+  /** Of ours: the table that its single writes go to as well. */
+  readonly table?: string;
   /** How it was set up and how it waits, in one line for the report. */
   readonly how: string;
   /** Whether who waits leaves the store alone: then single writes can be taken between the hand-offs. */

@@ -1,5 +1,5 @@
 import type { BenchService } from './bench-service.ts';
-import type { Contestant, Store, StoreId, Yardstick } from './contestant.ts';
+import type { Contestant, Store, Yardstick } from './contestant.ts';
 import { etcd3Lock, etcdLockService } from './contestants/etcd.ts';
 import { postgresAdvisory } from './contestants/postgres.ts';
 import { redisSet, redlock } from './contestants/redis.ts';
@@ -108,8 +108,10 @@ export class Field {
   }
 
   /** The store that a contestant's figures are divided by. */
-  storeOf({ store: id, ours }: { readonly store: StoreId; readonly ours: boolean }): Yardstick {
-    if (id === 'dynamodb') return ours ? this.dynamodb : { singleWrite: this.dynamodb.plainWrite };
+  storeOf({ store: id, table }: Pick<Contestant, 'store' | 'table'>): Yardstick {
+    const { dynamodb } = this;
+    if (id === 'dynamodb')
+      return { singleWrite: table === undefined ? dynamodb.plainWrite : (key) => dynamodb.writeTo(table, key) };
     const server = this.#servers.find(({ store }) => store.id === id);
     if (server === undefined) throw new Error(`There is no ${id} in this run.`);
     return server.store;

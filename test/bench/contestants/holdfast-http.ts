@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Answer, BenchService } from '../bench-service.ts';
 import { type Contestant, dieAfter, type Holding, type Terms } from '../contestant.ts';
+import { ownTables } from '../stores/dynamodb.ts';
 
 const base = '/v1/bench';
 /** Longer than any cell: a wait that ended by itself would count as a loss. */
@@ -23,6 +24,7 @@ export function holdfastOverHttp(service: BenchService): Contestant {
     name: 'Holdfast, HTTP',
     store: 'dynamodb',
     ours: true,
+    table: ownTables.http,
     waitsQuietly: true,
     how: 'The local service in a process of its own, by bare requests. Waiters queue by long poll.',
     // The place in the queue and the release: the service remembers that the lock is held, and the grant is part of the release.

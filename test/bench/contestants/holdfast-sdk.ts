@@ -1,12 +1,12 @@
 import { Holdfast } from '../../../src/client/holdfast.ts';
 import { createDirect } from '../../../src/server/direct.ts';
 import { type Contestant, dieAfter, type Terms } from '../contestant.ts';
-import type { DynamoDBAddress } from '../stores/dynamodb.ts';
+import { type DynamoDBAddress, ownTables } from '../stores/dynamodb.ts';
 
 const waitMs = 600_000;
 const namespace = 'bench';
 
-type Own = Pick<Contestant, 'id' | 'name' | 'how' | 'requestsMin' | 'waitsQuietly'>;
+type Own = Pick<Contestant, 'table' | 'id' | 'name' | 'how' | 'requestsMin' | 'waitsQuietly'>;
 
 function throughClient(locks: Holdfast, own: Own): Contestant {
   const lease = ({ leaseMs, renew }: Terms) => ({ leaseMs, autoRenew: renew });
@@ -45,6 +45,7 @@ function throughClient(locks: Holdfast, own: Own): Contestant {
 export const holdfastSdk = (url: string): Contestant =>
   throughClient(new Holdfast({ url, namespace }), {
     id: 'holdfast-sdk',
+    table: ownTables.http,
     name: 'Holdfast, SDK over HTTP',
     how: 'The same service through the SDK, which uses fetch.',
     requestsMin: 2,
@@ -55,6 +56,7 @@ export const holdfastSdk = (url: string): Contestant =>
 export const holdfastDirect = (address: DynamoDBAddress, tableName: string): Contestant =>
   throughClient(createDirect({ ...address, tableName, namespace }), {
     id: 'holdfast-direct',
+    table: tableName,
     name: 'Holdfast, direct',
     how: 'The SDK straight on the table. Waiters queue in the item and look for themselves, who is next every 50 ms.',
     // The place in the queue, the look that finds the grant, the release.

@@ -40,7 +40,7 @@ const comparable = (results: Results) => `## What is comparable, and what is not
 
 ${storesTable(results)}
 
-- **On DynamoDB** everything can be compared directly: one engine, one machine, the same minutes. A single write is one to a table like the contestant's own: with a stream and indexes
+- **On DynamoDB** everything can be compared directly: one engine, one machine, the same minutes. A single write is one to the table of ours that is measured, or, for a peer, to one like its own: with a stream and indexes
   for Holdfast, with neither for its peers, which makes theirs cheaper. The engine is an emulator. It has no network before it, it slows down with the size of an item more than DynamoDB does, and with every change of a table that has a
   stream, so each part of the run has a new one. Counts of requests and of capacity units are what AWS would bill.
 - **Other stores** are compared in their own writes: what locking costs on top of what the store costs anyway. Their writes are not equal. One node of each was

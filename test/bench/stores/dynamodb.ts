@@ -14,6 +14,8 @@ export interface DynamoDBAddress {
 }
 
 export interface DynamoDBStore extends Store {
+  /** A single write to a table of ours: one that is written to as much as what is measured beside it. */
+  writeTo(table: string, key: string): Promise<unknown>;
   /** A single write to a table without a stream, such as the peers have. */
   plainWrite(key: string): Promise<unknown>;
   readonly address: DynamoDBAddress;
@@ -21,8 +23,8 @@ export interface DynamoDBStore extends Store {
 }
 
 /**
- * A table for each of ours: a service reads its table's stream and writes history of what it sees, and must not do so for what another does. The
- * single writes have one of the same shape, without a service.
+ * A table for each of ours: a service reads its table's stream and writes history of what it sees, and must not do so for what another does. Single
+ * writes are made to the very table of what is measured beside them: DynamoDB Local slows down with what a table's stream keeps.
  */
 export const ownTables = {
   http: 'bench-http',
@@ -82,6 +84,7 @@ export async function startDynamoDB(choice: EngineChoice): Promise<DynamoDBStore
     address,
     engine,
     singleWrite: (key) => raise(client, ownTables.raw, key),
+    writeTo: (table, key) => raise(client, table, key),
     plainWrite: (key) => raise(client, plainTable, key),
     stop: async () => {
       raw.destroy();
