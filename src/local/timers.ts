@@ -1,5 +1,5 @@
 import type { LockTimers } from '../notify/ports.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import { type Clock, type EpochMs, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 
@@ -32,7 +32,7 @@ export class ProcessTimers implements LockTimers {
   }
 
   arm(key: LockKey, at: EpochMs): Promise<void> {
-    const id = `${key.namespace}/${key.name}`;
+    const id = lockIdOf(key);
     const armed = this.#armed.get(id);
     if (this.#isStopped || (armed !== undefined && armed.at <= at)) return Promise.resolve();
     armed?.cancel();

@@ -15,6 +15,7 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 
 import { factsAbout } from '../service/context.ts';
 import { arrivalOf } from '../store/dynamodb/connection-items.ts';
 import { watcherSortPrefix } from '../store/dynamodb/table.ts';
+import { lockIdOf } from '../store/lock-store.ts';
 import type { Watcher } from '../store/watcher-store.ts';
 import { describe, eachBounded } from './bounded.ts';
 import { lockChangeOf } from './lock-change.ts';
@@ -210,4 +211,4 @@ async function showAll(ports: NotifierPorts, items: readonly Item[]): Promise<re
   return left;
 }
 
-const lockId = ({ change: { key } }: LockNews): string => `${key.namespace}/${key.name}`;
+const lockId = ({ change: { key } }: LockNews): string => lockIdOf(key);

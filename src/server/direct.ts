@@ -31,16 +31,21 @@ export interface DirectOptions extends ClientOptions {
  */
 export function createDirect(options: DirectOptions): Holdfast {
   const { tableName, region, endpoint, credentials, client, retentionMs, ...rest } = options;
-  const own = client === undefined ? tableClients({ region, endpoint, credentials }) : undefined;
+  const { close, ...access } = accessBy(client, { region, endpoint, credentials });
   const service = serviceOn({
-    client: own?.documents ?? documentClient(client as DynamoDBClient),
-    calls: own?.calls,
+    ...access,
     tableName,
     // Other processes work on the same table: each waiter looks for itself.
     alone: false,
     engine: 'dynamodb',
     retentionMs,
   });
-  const close = () => own?.client.destroy();
   return new Holdfast({ ...rest, transport: new DirectTransport(service, close) });
+}
+
+/** A client of the caller's own is used as it is, and stays the caller's to end. */
+function accessBy(theirs: DynamoDBClient | undefined, address: Parameters<typeof tableClients>[0]) {
+  if (theirs !== undefined) return { client: documentClient(theirs), close: () => {} };
+  const { client, documents, calls } = tableClients(address);
+  return { client: documents, calls, close: () => client.destroy() };
 }

@@ -1,8 +1,9 @@
 import type { Acquire } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
-import type { LockState, Notify } from '../lock/state.ts';
-import { isLive, isPresent } from '../lock/validity.ts';
+import { positionOf } from '../lock/position.ts';
+import type { Notify } from '../lock/state.ts';
+import { isLive } from '../lock/validity.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply } from './apply.ts';
@@ -118,7 +119,7 @@ async function poll(
     if (holder !== undefined && isLive(holder, facts)) return { answer: { kind: 'granted', holder }, state, facts };
     const session = command.sessionId === undefined ? undefined : facts.sessions?.get(command.sessionId);
     if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
-    const position = positionOf(state, leaseId, (candidate) => isPresent(candidate, facts));
+    const position = positionOf(state, leaseId, facts);
     if (position === undefined) {
       // Neither waiting nor holding: the rules know what became of it, or queue it anew.
       applied = await begin(context, key, command);
@@ -150,16 +151,6 @@ const sightOf = (context: LockContext, key: LockKey): LockSight => ({
   sweep: async () => (await apply(context, key, { kind: 'sweep' })).state,
   facts: (state) => factsAbout(context, key, state),
 });
-
-/** Counted among those who are there: the absent ahead of it will be dropped, not served. */
-function positionOf(
-  state: LockState,
-  leaseId: string,
-  counts: (waiter: LockState['queue'][number]) => boolean,
-): number | undefined {
-  const index = state.queue.findIndex((waiter) => waiter.leaseId === leaseId);
-  return index < 0 ? undefined : state.queue.slice(0, index).filter(counts).length + 1;
-}
 
 function etaOf(
   { answer, state, facts }: Applied,

@@ -1,7 +1,7 @@
 import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
+import { positionOf } from '../lock/position.ts';
 import type { Holder, LockState } from '../lock/state.ts';
-import { isPresent } from '../lock/validity.ts';
 import { jitteredMs } from '../store/jitter.ts';
 import type { LockKey, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
@@ -25,12 +25,10 @@ export interface Applied {
  */
 export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
   let perhapsMine = false;
-  const joined = await joinQueue(context, key, command);
-  if (joined?.written.applied === true) return announced(context, key, joined.applied(joined.written.state));
   for (let round = 0; round < roundsMax; round++) {
     const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
-    const refused = round === 0 ? joined?.written : undefined;
-    let written = refused ?? (await context.store.attempt(key, command, facts));
+    const joined = round === 0 ? await joinQueue(context, key, command, facts) : undefined;
+    let written = joined ?? (await context.store.attempt(key, command, facts));
     for (let tries = 1; !written.applied && tries <= writesPerRound; tries++) {
       perhapsMine ||= written.perhapsMine;
       const before = written.state;
@@ -44,7 +42,11 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
       if (written.applied) return announced(context, key, { answer, state: written.state, facts: known });
     }
     if (written.applied)
-      return announced(context, key, { answer: directAnswer(command, written.state), state: written.state, facts });
+      return announced(context, key, {
+        answer: directAnswer(command, written.state, facts),
+        state: written.state,
+        facts,
+      });
     perhapsMine ||= written.perhapsMine;
     await pauseFor(context.timers, jitteredMs(round, 4, 250, context.random));
   }
@@ -60,23 +62,19 @@ function announced(context: LockContext, key: LockKey, applied: Applied): Applie
  * Where others are known to wait, who comes to wait too is appended, and who asks again is kept, without being refused first: a refused write is billed like
  * any other. What is known may be out of date; these writes are refused where the turn may have come, and then the rules are asked as ever.
  */
-async function joinQueue(context: LockContext, key: LockKey, command: LockCommand) {
+function joinQueue(
+  context: LockContext,
+  key: LockKey,
+  command: LockCommand,
+  facts: Facts,
+): Promise<Written> | undefined {
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
   const known = context.room.known(key);
   if (known === undefined || known.queue.length === 0) return undefined;
   // Whether a session lives would have to be read, which is no less than being refused.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
-  const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
   const decision = decide(known, command, facts);
-  if (decision.answer.kind !== 'waiting') return undefined;
-  const { waiter } = decision.answer;
-  const written = await writeAlone(context, key, command, known, decision);
-  const applied = (state: LockState): Applied => {
-    const index = state.queue.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
-    const position = 1 + state.queue.slice(0, index).filter((other) => isPresent(other, facts)).length;
-    return { answer: { kind: 'waiting', waiter, position }, state, facts };
-  };
-  return written === undefined ? undefined : { written, applied };
+  return decision.answer.kind === 'waiting' ? writeAlone(context, key, command, known, decision) : undefined;
 }
 
 /**
@@ -109,18 +107,27 @@ function writeAlone(
   return keepsPlace ? store.attend(key, index, is, next.changedAt) : undefined;
 }
 
-/** What a command answers whose common case was written: only success can be. */
-function directAnswer(command: LockCommand, state: LockState): Answer {
+/** What a command answers whose common case was written: only success, or a place in the queue, can be. */
+function directAnswer(command: LockCommand, state: LockState, facts: Facts): Answer {
   switch (command.kind) {
-    case 'acquire':
+    case 'acquire': {
+      const waiter = state.queue.find(({ leaseId }) => leaseId === command.leaseId);
+      const position = positionOf(state, command.leaseId, facts);
+      return waiter === undefined || position === undefined
+        ? { kind: 'granted', holder: holderOf(command, state) }
+        : { kind: 'waiting', waiter, position };
+    }
     case 'renew':
-      return { kind: 'granted', holder: state.holders.find(({ leaseId }) => leaseId === command.leaseId) as Holder };
+      return { kind: 'granted', holder: holderOf(command, state) };
     case 'release':
       return { kind: 'released', reason: 'ok' };
     default:
       return { kind: 'done' };
   }
 }
+
+const holderOf = (command: { readonly leaseId: string }, { holders }: LockState): Holder =>
+  holders.find(({ leaseId }) => leaseId === command.leaseId) as Holder;
 
 /**
  * The request was sent more than once, and the state already shows its effect. Only the owner knows the lease, so this is its own

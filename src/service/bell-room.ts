@@ -1,6 +1,6 @@
 import { nextDueAt } from '../lock/due.ts';
 import type { LockState } from '../lock/state.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { LockSight, Seat, Wait, WaitingRoom } from './waiting-room.ts';
@@ -37,7 +37,7 @@ export class BellRoom implements WaitingRoom {
   }
 
   enter(sight: LockSight): Seat {
-    const id = lobbyId(sight.key);
+    const id = lockIdOf(sight.key);
     const lobby = this.#lobbies.get(id) ?? {
       sight,
       seats: 0,
@@ -59,7 +59,7 @@ export class BellRoom implements WaitingRoom {
   }
 
   awaits(key: LockKey, rev: number): boolean {
-    const lobby = this.#lobbies.get(lobbyId(key));
+    const lobby = this.#lobbies.get(lockIdOf(key));
     return lobby !== undefined && rev > (lobby.known?.rev ?? 0);
   }
 
@@ -68,11 +68,11 @@ export class BellRoom implements WaitingRoom {
   }
 
   known(key: LockKey): LockState | undefined {
-    return this.#lobbies.get(lobbyId(key))?.known;
+    return this.#lobbies.get(lockIdOf(key))?.known;
   }
 
   announce(key: LockKey, state: LockState): void {
-    const lobby = this.#lobbies.get(lobbyId(key));
+    const lobby = this.#lobbies.get(lockIdOf(key));
     if (lobby !== undefined) this.#learn(lobby, state);
   }
 
@@ -133,5 +133,3 @@ export class BellRoom implements WaitingRoom {
     if (lobby.known === state) await this.#planSweep(lobby, state, sweepPauseMs);
   }
 }
-
-const lobbyId = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;

@@ -1,7 +1,7 @@
 import type { Facts } from '../lock/commands.ts';
 import { nextDueAt } from '../lock/due.ts';
+import { positionOf } from '../lock/position.ts';
 import type { LockState } from '../lock/state.ts';
-import { isPresent } from '../lock/validity.ts';
 import type { EpochMs } from '../time/clock.ts';
 import { pauseFor, type Timers } from '../time/timers.ts';
 import type { LockSight, Seat, Wait, WaitingRoom } from './waiting-room.ts';
@@ -69,7 +69,7 @@ export class PacedRoom implements WaitingRoom {
     let facts = await sight.facts(state);
     const first: Sighting = { fence: known.fence, at: facts.now };
     for (;;) {
-      const position = placeAmongPresent(state, leaseId, facts);
+      const position = positionOf(state, leaseId, facts);
       if (position === undefined || facts.now >= until || gone?.aborted) return state;
       // A tenth of jitter either way keeps waiters that arrived together from looking together.
       const jitteredMs = paceMs(state, position, first, facts) * (0.9 + this.#random() * 0.2);
@@ -77,14 +77,8 @@ export class PacedRoom implements WaitingRoom {
       state = await sight.look();
       facts = await sight.facts(state);
       const dueAt = nextDueAt(state, facts);
-      const isNext = placeAmongPresent(state, leaseId, facts) === 1;
+      const isNext = positionOf(state, leaseId, facts) === 1;
       if (isNext && dueAt !== null && dueAt <= facts.now) state = await sight.sweep();
     }
   }
-}
-
-/** Counted among those who are there: whoever died ahead of it sweeps nothing any more, so the first behind the dead must. */
-function placeAmongPresent(state: LockState, leaseId: string, facts: Facts): number | undefined {
-  const index = state.queue.findIndex((waiter) => waiter.leaseId === leaseId);
-  return index < 0 ? undefined : state.queue.slice(0, index).filter((waiter) => isPresent(waiter, facts)).length + 1;
 }

@@ -1,7 +1,7 @@
 import type { Facts } from '../lock/commands.ts';
 import { type LockState, permitsHeld } from '../lock/state.ts';
 import { takeoverAt } from '../lock/validity.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Applied } from './apply.ts';
 
@@ -39,7 +39,7 @@ export class RefusalMemory {
     const remembered = this.#recall(tried);
     if (remembered !== undefined) return { answer: { kind: 'held' }, state: remembered, facts: facts() };
 
-    const id = `${lockId(tried.key)} ${demandId(tried)}`;
+    const id = `${lockIdOf(tried.key)} ${demandId(tried)}`;
     const first = this.#underWay.get(id);
     if (first !== undefined) {
       // Whatever came of the first one's request, it is now remembered if it means that this one is refused.
@@ -61,11 +61,11 @@ export class RefusalMemory {
 
   /** The lock has changed: what was refused before may be had now. */
   forget(key: LockKey): void {
-    this.#refused.delete(lockId(key));
+    this.#refused.delete(lockIdOf(key));
   }
 
   #recall(tried: Try): LockState | undefined {
-    const remembered = this.#refused.get(lockId(tried.key))?.get(demandId(tried));
+    const remembered = this.#refused.get(lockIdOf(tried.key))?.get(demandId(tried));
     if (remembered === undefined || remembered.until <= this.#clock.now()) return undefined;
     const { holders, queue, ended } = remembered.state;
     // A repeat of a request that took effect must find its grant, its place or its ending.
@@ -79,7 +79,7 @@ export class RefusalMemory {
     if (!full) return;
     const takeovers = state.holders.map((holder) => takeoverAt(holder, facts)).filter((instant) => instant !== null);
     const until = Math.min(this.#clock.now() + memoryMs, ...takeovers);
-    const id = lockId(tried.key);
+    const id = lockIdOf(tried.key);
     const demands = this.#refused.get(id) ?? new Map<string, Remembered>();
     demands.set(demandId(tried), { state, until });
     // Set anew, the entry becomes the youngest: the oldest is what goes when there are too many.
@@ -90,5 +90,4 @@ export class RefusalMemory {
   }
 }
 
-const lockId = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
 const demandId = ({ limit, permits }: Try): string => `${permits}/${limit}`;

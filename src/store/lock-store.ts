@@ -7,6 +7,9 @@ export interface LockKey {
   readonly name: string;
 }
 
+/** One text for a lock. A namespace has no slash, so no two locks have the same. */
+export const lockIdOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
+
 /** What became of a write. A refusal carries the state that refused it, so that nothing has to be read again. */
 export type Written =
   | { readonly applied: true; readonly state: LockState }

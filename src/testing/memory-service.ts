@@ -6,7 +6,7 @@ import { announce } from '../service/context.ts';
 import { RefusalMemory } from '../service/refusal-memory.ts';
 import { systemLockContext } from '../service/system.ts';
 import type { HistoryEntry } from '../store/history-store.ts';
-import type { LockKey, Written } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf, type Written } from '../store/lock-store.ts';
 import { MemoryHistory } from '../store/memory/history-store.ts';
 import { MemoryLockStore } from '../store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../store/memory/record-store.ts';
@@ -58,7 +58,7 @@ class ToldLockStore extends MemoryLockStore {
   }
 
   #note(key: LockKey, before: LockState, after: LockState): void {
-    this.#latest.set(`${key.namespace}/${key.name}`, { key, state: after });
+    this.#latest.set(lockIdOf(key), { key, state: after });
     this.#tell(key, before, after);
   }
 }

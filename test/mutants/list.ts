@@ -527,7 +527,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'those behind the dead wait for them',
     file: 'src/service/paced-room.ts',
-    text: 'const isNext = placeAmongPresent(state, leaseId, facts) === 1;',
+    text: 'const isNext = positionOf(state, leaseId, facts) === 1;',
     instead: 'const isNext = state.queue[0]?.leaseId === leaseId;',
   },
   {

@@ -1,19 +1,13 @@
 import type { Answer, Call } from '../../src/client/transport.ts';
 import type { Service } from '../../src/http/service.ts';
-import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
-import { BellRoom } from '../../src/service/bell-room.ts';
 import { announce } from '../../src/service/context.ts';
-import { PacedRoom } from '../../src/service/paced-room.ts';
-import { RefusalMemory } from '../../src/service/refusal-memory.ts';
-import { StoredSessionFacts } from '../../src/service/sessions.ts';
-import { pollMsDefault } from '../../src/service/system.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
-import type { Timers } from '../../src/time/timers.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { DriftingClock, TrueTime } from './clock.ts';
+import { lockContextOf, timersOf } from './lock-context.ts';
 import { Process } from './process.ts';
 import { StorePath } from './store-path.ts';
 
@@ -42,31 +36,13 @@ export class Host {
     this.#time = time;
     const { process } = this;
     const stores = new StorePath({ ...path, time, process, chance: chance.branch() });
-    const timers: Timers = {
-      after: (ms, run) => {
-        const cause = causeOfTimer(name, time.now + ms);
-        return process.after(ms, () => runAs(cause, run));
-      },
-    };
-    const { graceMs } = lockLimits;
+    const timers = timersOf(process, time);
     const random = chance.branch().next;
     let ids = 0;
+    const newId = (kind: string) => `${kind}-${name}-${String(++ids).padStart(16, '0')}`;
     this.#service = {
-      locks: {
-        store: stores.locks,
-        clock,
-        timers,
-        random,
-        newLeaseId: () => `L-${name}-${String(++ids).padStart(16, '0')}`,
-        newSessionId: () => `S-${name}-${String(++ids).padStart(16, '0')}`,
-        graceMs,
-        pollMs: pollMsDefault,
-        room: waiting === 'bell' ? new BellRoom({ clock, timers }) : new PacedRoom({ timers, random }),
-        refusals: new RefusalMemory(clock),
-        sessionStore: stores.sessions,
-        sessions: new StoredSessionFacts({ store: stores.sessions, graceMs }),
-      },
-      records: { store: stores.records, clock, newWriteId: () => `W-${name}-${String(++ids).padStart(16, '0')}` },
+      locks: lockContextOf({ clock, timers, random, stores, waiting, newId }),
+      records: { store: stores.records, clock, newWriteId: () => newId('W') },
       history: new MemoryHistory({ clock }),
       probe: () => Promise.resolve(),
       engine: 'simulated',

@@ -1,6 +1,5 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQSEvent } from 'aws-lambda';
 import { ProcessTimers } from '../../src/local/timers.ts';
-import { lockLimits } from '../../src/lock/limits.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
 import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
@@ -9,17 +8,12 @@ import { createNotifier, type StreamHandler } from '../../src/notify/notifier.ts
 import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
 import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
 import { createReaperHandler } from '../../src/notify/reaper-handler.ts';
-import type { LockContext } from '../../src/service/context.ts';
-import { PacedRoom } from '../../src/service/paced-room.ts';
-import { RefusalMemory } from '../../src/service/refusal-memory.ts';
-import { StoredSessionFacts } from '../../src/service/sessions.ts';
-import { pollMsDefault } from '../../src/service/system.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { after } from '../../src/time/clock.ts';
-import type { Timers } from '../../src/time/timers.ts';
-import { type Cause, causeOfTimer, runAs } from './cause.ts';
+import { type Cause, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { DriftingClock, TrueTime } from './clock.ts';
+import { lockContextOf, timersOf } from './lock-context.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
 import { StorePath } from './store-path.ts';
@@ -57,14 +51,12 @@ export class NotifierHost {
     this.#time = time;
     const { process } = this;
     const stores = new StorePath({ ...path, time, process, chance: chance.branch() });
-    const timers: Timers = {
-      after: (ms, run) => {
-        const cause = causeOfTimer(name, time.now + ms);
-        return process.after(ms, () => runAs(cause, run));
-      },
-    };
+    const timers = timersOf(process, time);
     const random = chance.branch().next;
-    const locks = contextOf({ name, clock, timers, random, stores });
+    const newId = () => {
+      throw new Error(`${name} never makes an id.`);
+    };
+    const locks = lockContextOf({ clock, timers, random, stores, waiting: 'paced', newId });
     const client = outside.clientOf(process);
     const own = new ProcessTimers({ clock, timers });
     const lockTimers: LockTimers =
@@ -114,32 +106,4 @@ export class NotifierHost {
     const { name } = this.process;
     return { operation, client: '', host: name, arrivedAt: this.#time.now, names: [], knownDead: new Set() };
   }
-}
-
-function contextOf(parts: {
-  name: string;
-  clock: DriftingClock;
-  timers: Timers;
-  random: () => number;
-  stores: StorePath;
-}): LockContext {
-  const { name, clock, timers, random, stores } = parts;
-  const { graceMs } = lockLimits;
-  const never = () => {
-    throw new Error(`${name} never makes an id.`);
-  };
-  return {
-    store: stores.locks,
-    clock,
-    timers,
-    random,
-    newLeaseId: never,
-    newSessionId: never,
-    graceMs,
-    pollMs: pollMsDefault,
-    room: new PacedRoom({ timers, random }),
-    refusals: new RefusalMemory(clock),
-    sessionStore: stores.sessions,
-    sessions: new StoredSessionFacts({ store: stores.sessions, graceMs }),
-  };
 }

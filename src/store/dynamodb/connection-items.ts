@@ -7,7 +7,6 @@
  * The first one's arrival in the stream is what makes the notifier send the first message: before `$connect` has been
  * answered nothing can be posted to a connection, so the handler of `$connect` itself can't.
  */
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import {
   BatchWriteCommand,
   type DynamoDBDocumentClient,
@@ -16,13 +15,13 @@ import {
   QueryCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { after, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { Watcher, WatcherStore } from '../watcher-store.ts';
 import { isConditionFailure, toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
 import { watcherSortPrefix } from './table.ts';
+import { fromWireMap, type WireValue } from './values.ts';
 
 /** API Gateway ends every connection after two hours; an hour more, and what is left over is nobody's. */
 const connectionKeptMs = 3 * 3_600_000;
@@ -127,5 +126,5 @@ function fromItem(item: Record<string, unknown>): Watcher {
 export function arrivalOf({ eventName, dynamodb }: DynamoDBRecord): Watcher | undefined {
   const isWatcher = dynamodb?.Keys?.sk?.S?.startsWith(watcherSortPrefix) ?? false;
   if (eventName !== 'INSERT' || !isWatcher || dynamodb?.NewImage === undefined) return undefined;
-  return fromItem(unmarshall(dynamodb.NewImage as Record<string, AttributeValue>));
+  return fromItem(fromWireMap(dynamodb.NewImage as Record<string, WireValue>));
 }

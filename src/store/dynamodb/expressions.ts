@@ -49,14 +49,18 @@ export function update(
   return { UpdateExpression, ConditionExpression: when, ExpressionAttributeNames, ExpressionAttributeValues };
 }
 
+/** Every write raises the revision and says when it was made. */
+export const changed = ['#rev = #rev + :one', '#at = :now'];
 /** The tail of the queue is empty wherever the front is. */
 export const nobodyWaits = 'attribute_not_exists(#q[0])';
 /**
  * A late duplicate never takes the lock again after its lease has ended. Nor while there is a note of how it ended, though that be
  * forgotten otherwise: the note would be taken for the next ending's.
  */
-export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}`).join(', ')})) AND attribute_not_exists(#ed.#own)`;
-export const ownName = (leaseId: string): Record<string, string> => ({ '#own': leaseId });
+export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}`).join(', ')})) AND attribute_not_exists(#ed.#lease)`;
+export const leaseName = (leaseId: string): Record<string, string> => ({ '#lease': leaseId });
+/** A lease as it is compared, and as it goes into and out of a set. */
+export const leaseValues = (leaseId: string) => ({ ':id': leaseId, ':own': new Set([leaseId]) });
 
 /** The newest ending, of a lease that was given back, goes to e0 and each earlier one moves up; the oldest is forgotten. */
 export const rememberEnding = endedNames.map((name, index) =>

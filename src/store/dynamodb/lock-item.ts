@@ -13,16 +13,10 @@
 import { lockLimits } from '../../lock/limits.ts';
 import { type Ended, type EndedHow, type Holder, type LockState, permitsHeld, unusedLock } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { LockKey } from '../lock-store.ts';
+import { type LockKey, lockIdOf } from '../lock-store.ts';
+import { type ClaimItem, fromClaimItem, toClaimItem } from './claim-item.ts';
 import { listingKeyOf, lockItemKey, shardOf } from './keys.ts';
-import {
-  type ClaimItem,
-  fromClaimItem,
-  fromQueueItem,
-  type QueueItem,
-  toClaimItem,
-  toQueueItem,
-} from './queue-item.ts';
+import { fromQueueItem, type QueueItem, toQueueItem } from './queue-item.ts';
 import { awaitedShards } from './table.ts';
 
 /** How a lease ended that was not simply given back. */
@@ -111,7 +105,7 @@ export function fromLockItem(item: LockItem | undefined): LockState {
   };
 }
 
-export function toLockItem(key: LockKey, state: LockState, retentionMs: number, frontLength?: number): LockItem {
+export function toLockItem(key: LockKey, state: LockState, retentionMs: number): LockItem {
   const item: LockItem = {
     ...lockItemKey(key),
     ...listingKeyOf(key),
@@ -120,7 +114,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number, 
     lim: state.limit,
     used: permitsHeld(state),
     at: state.changedAt,
-    ...toQueueItem(state.queue, frontLength),
+    ...toQueueItem(state.queue),
     ...toEndings(state.ended),
   };
   for (const holder of state.holders) {
@@ -141,8 +135,8 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number, 
   return item;
 }
 
-export const awaitedKeyOf = ({ namespace, name }: LockKey, since: EpochMs) => ({
-  ap: `awaited/${shardOf(`${namespace}/${name}`, awaitedShards)}`,
+export const awaitedKeyOf = (key: LockKey, since: EpochMs) => ({
+  ap: `awaited/${shardOf(lockIdOf(key), awaitedShards)}`,
   as: since,
 });
 

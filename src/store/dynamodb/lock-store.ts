@@ -1,7 +1,7 @@
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
 import type { LockState, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
+import { type LockKey, type LockPage, type LockStore, lockIdOf, type Written } from '../lock-store.ts';
 import {
   type ConditionalPut,
   type ConditionalUpdate,
@@ -71,7 +71,7 @@ export class DynamoDBLockStore implements LockStore {
     // Refused perhaps only because the front is full by now; then the refusal showed it.
     if (first.applied || this.#sightings.of(key) === undefined) return first;
     const second = await append('tail');
-    return second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
+    return afterRefusal(first, second);
   }
 
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
@@ -123,7 +123,7 @@ export class DynamoDBLockStore implements LockStore {
     if (holder === undefined || slotOf(holder, first.state.limit) === exclusiveSlot) return first;
     if (command.kind === 'renew') this.#rememberPart(key, command);
     const second = await this.#update(key, this.#slotWrite(command, true, facts));
-    return second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
+    return afterRefusal(first, second);
   }
 
   #slotWrite(command: Renew | Release, inPart: boolean, facts: Facts): ConditionalUpdate {
@@ -196,9 +196,12 @@ export class DynamoDBLockStore implements LockStore {
   }
 }
 
+/** What a second write came to that followed a refused one: either of the two may have been sent more than once. */
+const afterRefusal = (first: Written & { applied: false }, second: Written): Written =>
+  second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
+
 /** One lease may hold several locks, each in its own way. */
-const partId = ({ namespace, name }: LockKey, { leaseId }: { readonly leaseId: string }): string =>
-  `${namespace}/${name}/${leaseId}`;
+const partId = (key: LockKey, { leaseId }: { readonly leaseId: string }): string => `${lockIdOf(key)}/${leaseId}`;
 
 interface NameRange {
   readonly from: string;

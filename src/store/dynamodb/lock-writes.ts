@@ -5,17 +5,22 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { nobodyWaits, notEnded, ownName, rememberEnding, slotNames, update } from './expressions.ts';
+import { toClaimItem } from './claim-item.ts';
+import {
+  changed,
+  leaseName,
+  leaseValues,
+  nobodyWaits,
+  notEnded,
+  rememberEnding,
+  slotNames,
+  update,
+} from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { listingKeyOf } from './keys.ts';
 import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
-import { toClaimItem } from './queue-item.ts';
 
-const touch = ['#rev = #rev + :one', '#at = :now', '#ttl = :ttl'];
-const releasedValues = (leaseId: string) => ({
-  ':id': leaseId,
-  ':own': new Set([leaseId]),
-});
+const touch = [...changed, '#ttl = :ttl'];
 
 /**
  * Grants a lock that nobody waits for and that has room.
@@ -55,11 +60,11 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         `attribute_not_exists(#pk) OR (${nobodyWaits} AND ${notEnded} AND ` +
         (exclusive ? `${idle})` : `attribute_not_exists(#h) AND (${idle} OR ${partly}))`),
     },
-    { ...slotNames(slotOf(command, command.limit)), ...ownName(command.leaseId) },
+    { ...slotNames(slotOf(command, command.limit)), ...leaseName(command.leaseId) },
     {
       ':now': now,
       ':end': bySession ? undefined : after(now, command.leaseMs),
-      ':id': command.leaseId,
+      ...leaseValues(command.leaseId),
       ':permits': command.permits,
       ':limit': command.limit,
       ':room': command.limit - command.permits,
@@ -125,7 +130,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
       when: `#h.#i = :id AND (${nobodyWaits} OR ${headIsServed})`,
     },
     slotNames(exclusiveSlot),
-    { ...releasedValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
+    { ...leaseValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
   );
 }
 
@@ -142,6 +147,6 @@ export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: n
       when: `#h.#i = :id AND ${nobodyWaits} AND attribute_exists(#ttl)`,
     },
     slotNames(leaseId),
-    { ...releasedValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
+    { ...leaseValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
   );
 }

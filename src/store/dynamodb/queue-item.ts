@@ -3,24 +3,10 @@
  * as one short text each, because an item costs by its size and every write moves all of it. The front is never empty while the
  * tail is not. Who leaves from the middle is struck out in place, so that nobody else's place moves; a swap tidies up.
  */
-import type { Claim, Waiter } from '../../lock/state.ts';
+import type { Waiter } from '../../lock/state.ts';
 import { queueWeight, weightOf } from '../../lock/weight.ts';
-import { after, type EpochMs, epochMs } from '../../time/clock.ts';
-
-/** Names are short because every write is billed by the item's size. */
-export interface ClaimItem {
-  i: string;
-  o: string;
-  p: number;
-  l?: number;
-  s?: string;
-  d?: number;
-  r?: Claim['mode'];
-  m?: Claim['metadata'];
-  n?: Claim['notify'];
-  /** Queued at. */
-  t?: number;
-}
+import { after, epochMs } from '../../time/clock.ts';
+import { type ClaimItem, type Extras, extrasOf, fromClaimItem, fromExtras, toClaimItem } from './claim-item.ts';
 
 export interface WaiterItem extends ClaimItem {
   t: number;
@@ -44,46 +30,6 @@ export const frontLengthMax = 8;
 /** What is left in the tail, and in `k` of the front, of a waiter that was struck out. */
 export const struckText = '-';
 export const struckUntil = 0;
-
-export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): ClaimItem {
-  return {
-    i: claim.leaseId,
-    o: claim.owner,
-    p: claim.permits,
-    ...(claim.leaseMs === null ? {} : { l: claim.leaseMs }),
-    ...extrasOf(claim),
-    ...(claim.queuedAt === undefined ? {} : { t: claim.queuedAt }),
-  };
-}
-
-/** What few claims have. */
-type Extras = Pick<ClaimItem, 's' | 'd' | 'r' | 'm' | 'n'>;
-
-const extrasOf = (claim: Claim): Extras => ({
-  ...(claim.sessionId === undefined ? {} : { s: claim.sessionId }),
-  ...(claim.lockDelayMs ? { d: claim.lockDelayMs } : {}),
-  ...(claim.mode === undefined ? {} : { r: claim.mode }),
-  ...(claim.metadata === undefined ? {} : { m: claim.metadata }),
-  ...(claim.notify === undefined ? {} : { n: claim.notify }),
-});
-
-export function fromClaimItem(item: ClaimItem): Claim {
-  return {
-    leaseId: item.i,
-    owner: item.o,
-    permits: item.p,
-    leaseMs: item.l ?? null,
-    ...fromExtras(item),
-  };
-}
-
-const fromExtras = (item: Extras): Partial<Claim> => ({
-  ...(item.s === undefined ? {} : { sessionId: item.s }),
-  ...(item.d === undefined ? {} : { lockDelayMs: item.d }),
-  ...(item.r === undefined ? {} : { mode: item.r }),
-  ...(item.m === undefined ? {} : { metadata: item.m }),
-  ...(item.n === undefined ? {} : { notify: item.n }),
-});
 
 export const toWaiterItem = (waiter: Waiter): WaiterItem => ({
   ...toClaimItem(waiter),
@@ -134,10 +80,10 @@ function fromText(text: string): Waiter {
   };
 }
 
-export function toQueueItem(queue: readonly Waiter[], frontLength = frontLengthMax): QueueItem & { qb: number } {
-  const tail = queue.slice(frontLength).map(toText);
+export function toQueueItem(queue: readonly Waiter[]): QueueItem & { qb: number } {
+  const tail = queue.slice(frontLengthMax).map(toText);
   return {
-    q: queue.slice(0, frontLength).map(toWaiterItem),
+    q: queue.slice(0, frontLengthMax).map(toWaiterItem),
     ...(tail.length === 0 ? {} : { t: tail }),
     qb: queueWeight(queue),
   };

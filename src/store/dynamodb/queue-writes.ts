@@ -7,12 +7,10 @@ import type { Waiter } from '../../lock/state.ts';
 import { weightOf } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { notEnded, ownName, rememberEnding, slotNames, update } from './expressions.ts';
+import { changed, leaseName, leaseValues, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 import { awaitedKeyOf, exclusiveSlot, holderNames } from './lock-item.ts';
 import { frontLengthMax, type Place, struckText, struckUntil, toText, toWaiterItem } from './queue-item.ts';
-
-const changed = ['#rev = #rev + :one', '#at = :now'];
 
 /**
  * Appends a waiter to a lock that still can't be had. Safe because it holds only under the same limit, behind others or where
@@ -44,10 +42,9 @@ export function appendWaiter(
         '#lim = :limit AND NOT contains(#w, :id) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
         `${notEnded} AND ${hasRoom} AND #qb <= :roomBytes`,
     },
-    { ...slotNames(waiter.leaseId), ...ownName(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
+    { ...slotNames(waiter.leaseId), ...leaseName(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
     {
-      ':id': waiter.leaseId,
-      ':own': new Set([waiter.leaseId]),
+      ...leaseValues(waiter.leaseId),
       ':limit': limit,
       ':room': limit - waiter.permits,
       ':now': now,
@@ -97,8 +94,7 @@ export function leavePlace(place: Place, waiter: Waiter, isRemembered: boolean, 
     },
     {},
     {
-      ':id': waiter.leaseId,
-      ':own': new Set([waiter.leaseId]),
+      ...leaseValues(waiter.leaseId),
       ':seen': inFront ? undefined : place.text,
       ':struckUntil': struckUntil,
       ':struckText': struckText,

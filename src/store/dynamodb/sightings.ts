@@ -1,5 +1,5 @@
 import type { LockState } from '../../lock/state.ts';
-import type { LockKey } from '../lock-store.ts';
+import { type LockKey, lockIdOf } from '../lock-store.ts';
 import { fromLockItem, type LockItem } from './lock-item.ts';
 import { isPlain, type QueueItem } from './queue-item.ts';
 
@@ -21,10 +21,10 @@ export class Sightings {
   /** Takes note of an item that came back from the store, and tells its state. */
   see(key: LockKey, item: LockItem | undefined): LockState {
     const state = fromLockItem(item);
-    const id = idOf(key);
+    const id = lockIdOf(key);
     const earlier = this.#byLock.get(id);
     // Responses overtake each other.
-    if (earlier !== undefined && state.rev < earlier.state.rev) return state;
+    if (earlier !== undefined && item !== undefined && isBefore(state, earlier.state)) return state;
     this.#byLock.delete(id);
     const queue = item as QueueItem | undefined;
     if (queue === undefined || isPlain(queue)) return state;
@@ -35,12 +35,14 @@ export class Sightings {
   }
 
   of(key: LockKey): Sighting | undefined {
-    return this.#byLock.get(idOf(key));
+    return this.#byLock.get(lockIdOf(key));
   }
 
   forget(key: LockKey): void {
-    this.#byLock.delete(idOf(key));
+    this.#byLock.delete(lockIdOf(key));
   }
 }
 
-const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
+/** By the fence first: revisions begin anew where an idle item was collected, fences never do. */
+const isBefore = (one: LockState, other: LockState): boolean =>
+  one.fence < other.fence || (one.fence === other.fence && one.rev < other.rev);

@@ -2,7 +2,7 @@ import { lockLimits } from '../../lock/limits.ts';
 import { type Ended, type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
 import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import type { LockKey, LockPage, LockStore, Written } from '../lock-store.ts';
+import { type LockKey, type LockPage, type LockStore, lockIdOf, type Written } from '../lock-store.ts';
 
 /**
  * Locks in memory, for simulation and for users' own tests. It has no shortcuts: every command is refused at first, so that
@@ -82,11 +82,11 @@ export class MemoryLockStore implements LockStore {
   }
 
   #stateOf(key: LockKey): LockState {
-    return this.#locks.get(idOf(key)) ?? unusedLock;
+    return this.#locks.get(lockIdOf(key)) ?? unusedLock;
   }
 
   #apply(key: LockKey, state: LockState): Written {
-    this.#locks.set(idOf(key), state);
+    this.#locks.set(lockIdOf(key), state);
     return { applied: true, state };
   }
 
@@ -94,5 +94,3 @@ export class MemoryLockStore implements LockStore {
     return { applied: false, state: this.#stateOf(key), perhapsMine: false };
   }
 }
-
-const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
