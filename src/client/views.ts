@@ -22,6 +22,8 @@ export interface WaiterView {
   readonly position: number;
   readonly waitingMs: number;
   readonly permits: number;
+  /** A public short form, where it waits under a session. */
+  readonly sessionId?: string;
 }
 
 /** A lock as {@link Holdfast.inspect} shows it. A lock that was never used is free with fence 0. */
@@ -41,8 +43,10 @@ export interface LockSummary {
   readonly state: 'free' | 'held';
   readonly fence: number;
   readonly limit: number;
-  readonly holders: readonly HolderView[];
+  readonly holders: readonly HolderDetail[];
   readonly queueDepth: number;
+  /** For how long the next waiter has waited; 0 where nobody waits. */
+  readonly longestWaitMs: number;
 }
 
 /** Whether a fence holds now. It may be stale when it arrives: what the lock protects must check the fence itself. */

@@ -6,6 +6,7 @@ import {
   detailHolders,
   endsAt,
   limitInForce,
+  longestWaitMs,
   presentWaiters,
   remainingMs,
   retryAfterMs,
@@ -67,7 +68,7 @@ export async function revokeLock(context: LockContext, request: Request): Promis
 export async function inspectLock(context: LockContext, request: Request): Promise<Reply> {
   const key = lockKey(request);
   const { state, facts } = await inspect(context, key);
-  const queue = viewQueue(state, facts);
+  const queue = viewQueue(state, facts, publicSessionId);
   return ok({
     lock: key.name,
     state: stateName(state, facts),
@@ -100,8 +101,9 @@ export async function listLocks(context: LockContext, request: Request): Promise
       state: stateName(state, facts),
       fence: state.fence,
       limit: limitInForce(state, facts),
-      holders: viewHolders(state, facts),
+      holders: detailHolders(state, facts, publicSessionId),
       queueDepth: presentWaiters(state, facts).length,
+      longestWaitMs: longestWaitMs(state, facts),
     })),
     ...(listed.after === undefined ? {} : { cursor: writeCursor(listed.after) }),
   });

@@ -42,20 +42,28 @@ export const revoked = z.object({ revoked: z.literal(true) });
 
 const lockState = z.enum(['free', 'held']);
 
+const holderDetail = holderView.extend({
+  permits: z.int(),
+  acquiredAt: instant,
+  sessionId: z.string().optional().describe('A public short form.'),
+  metadata: metadata.optional(),
+});
+
 export const inspected = z.object({
   lock: z.string(),
   state: lockState,
   fence,
   limit: z.int(),
-  holders: z.array(
-    holderView.extend({
+  holders: z.array(holderDetail),
+  queue: z.array(
+    z.object({
+      owner: z.string(),
+      position: z.int(),
+      waitingMs: ms,
       permits: z.int(),
-      acquiredAt: instant,
-      sessionId: z.string().optional(),
-      metadata: metadata.optional(),
+      sessionId: z.string().optional().describe('A public short form.'),
     }),
   ),
-  queue: z.array(z.object({ owner: z.string(), position: z.int(), waitingMs: ms, permits: z.int() })),
   queueDepth: z.int(),
 });
 
@@ -68,8 +76,9 @@ export const listed = z.object({
       state: lockState,
       fence,
       limit: z.int(),
-      holders: z.array(holderView),
+      holders: z.array(holderDetail),
       queueDepth: z.int(),
+      longestWaitMs: ms.describe('For how long the next waiter has waited; 0 where nobody waits.'),
     }),
   ),
   cursor: z.string().optional(),

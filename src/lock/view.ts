@@ -2,7 +2,7 @@
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { shownLimit, shownPermits } from './permits.ts';
-import type { Holder, LockState } from './state.ts';
+import type { Holder, LockState, Waiter } from './state.ts';
 import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
 
 export interface HolderView {
@@ -23,6 +23,7 @@ export interface WaiterView {
   readonly position: number;
   readonly waitingMs: number;
   readonly permits: number;
+  readonly sessionId?: string;
 }
 
 /** When a holder's lease ends as far as is known: its own end, or that of its session; null where that is not known. */
@@ -66,13 +67,26 @@ export const detailHolders = (
     ...(holder.metadata === undefined ? {} : { metadata: holder.metadata }),
   }));
 
-export const viewQueue = (state: LockState, facts: Facts): WaiterView[] =>
+export const viewQueue = (
+  state: LockState,
+  facts: Facts,
+  publicSessionId: (sessionId: string) => string,
+): WaiterView[] =>
   presentWaiters(state, facts).map((waiter, index) => ({
     owner: waiter.owner,
     position: index + 1,
-    waitingMs: Math.max(0, facts.now - waiter.queuedAt),
+    waitingMs: waitingMs(waiter, facts),
     permits: shownPermits(waiter.permits),
+    ...(waiter.sessionId === undefined ? {} : { sessionId: publicSessionId(waiter.sessionId) }),
   }));
+
+const waitingMs = ({ queuedAt }: Waiter, { now }: Facts): number => Math.max(0, now - queuedAt);
+
+/** The queue is in order, so whoever is next has waited longest. 0 where nobody waits. */
+export function longestWaitMs(state: LockState, facts: Facts): number {
+  const [next] = presentWaiters(state, facts);
+  return next === undefined ? 0 : waitingMs(next, facts);
+}
 
 export const limitInForce = (state: LockState, facts: Facts): number =>
   shownLimit(state.limit, standingHolders(state, facts));

@@ -4,6 +4,7 @@ import { demandOf, everyPermit, shownLimit, shownPermits } from '../../../src/lo
 import {
   detailHolders,
   limitInForce,
+  longestWaitMs,
   presentWaiters,
   retryAfterMs,
   standingHolders,
@@ -32,7 +33,7 @@ describe('a view of a lock', () => {
     const shown = JSON.stringify([
       viewHolders(state, facts),
       detailHolders(state, facts, shortForm),
-      viewQueue(state, facts),
+      viewQueue(state, facts, shortForm),
     ]);
     expect(shown).toContain('somebody');
     for (const secret of [alice, bob, 'session-secret', 'token-secret']) expect(shown).not.toContain(secret);
@@ -75,8 +76,26 @@ describe('a view of a lock', () => {
     );
     expect(lock.queue).toHaveLength(2);
     lock.pass(200);
-    expect(viewQueue(lock.state, lock.facts)).toEqual([{ owner: 'carol', position: 1, waitingMs: 200, permits: 1 }]);
+    expect(viewQueue(lock.state, lock.facts, shortForm)).toEqual([
+      { owner: 'carol', position: 1, waitingMs: 200, permits: 1 },
+    ]);
     expect(presentWaiters(lock.state, lock.facts)).toHaveLength(1);
+  });
+
+  it('shows under which session somebody waits, in a short form', () => {
+    const lock = new LockStory().openSession('session-1', 60_000);
+    lock.after(acquireOf(alice), acquireOf(bob, { ...waiting, leaseMs: null, sessionId: 'session-1' }));
+    expect(viewQueue(lock.state, lock.facts, shortForm)).toMatchObject([{ sessionId: 'short form of 9 characters' }]);
+  });
+
+  it('tells for how long the next one has waited, of those who are there', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    expect(longestWaitMs(lock.state, lock.facts)).toBe(0);
+    lock.after(acquireOf(bob, { ...waiting, attendMs: 2_000 })).pass(1_000);
+    lock.after(acquireOf(carol, waiting)).pass(500);
+    expect(longestWaitMs(lock.state, lock.facts)).toBe(1_500);
+    lock.pass(1_000);
+    expect(longestWaitMs(lock.state, lock.facts)).toBe(1_500);
   });
 });
 
