@@ -49,7 +49,7 @@ function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
     // Waiting requests are meant to be slow, so the median says more about the service than the tail does.
     graph('Answered within (ms)', [api.metricLatency({ ...p99, statistic: 'p50' }), api.metricLatency(p99)], third),
     graph(
-      'Requests at once, and turned away',
+      'Concurrent requests, and throttled ones',
       [
         http.function.metric('ConcurrentExecutions', worst),
         http.function.metricThrottles(sum),
@@ -60,7 +60,7 @@ function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
   ];
 }
 
-/** What the service measures of itself, one line for each namespace: which there are is only known when somebody looks. */
+/** What the service measures about itself. One line for each namespace: the search finds them when the dashboard is opened. */
 const measured = (name: MeasureName, statistic: string): MathExpression =>
   new MathExpression({
     expression: `SEARCH('{${metricsNamespace},namespace,service} MetricName="${name}"', '${statistic}', 300)`,
@@ -76,9 +76,9 @@ function lockWidgets(): GraphWidget[] {
       [measured('WaitTime', 'p50'), measured('WaitTime', 'p99'), measured('HoldTime', 'p50')],
       half,
     ),
-    // A release hands over in its own write, so this shows what waiters lose to leases that ran out.
+    // A release hands over in its own write, so this shows the time that waiters lose to leases that ran out.
     graph(
-      'Nobody’s before the next holder had it (ms)',
+      'Held by nobody before the next holder (ms)',
       [measured('HandOffLatency', 'p50'), measured('HandOffLatency', 'p99')],
       half,
     ),
@@ -88,7 +88,7 @@ function lockWidgets(): GraphWidget[] {
   ];
 }
 
-/** Read from the request log when somebody looks: a metric for each lock would cost by the month, looked at or not. */
+/** Read from the request log when the dashboard is opened. A metric for each lock would cost by the month, used or not. */
 function busiestLocks({ http: { logGroup } }: Monitored): LogQueryWidget {
   return new LogQueryWidget({
     title: 'Locks refused most',
@@ -109,7 +109,7 @@ function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
   const { notifier } = notifications;
   const { reaper } = expiry;
   return [
-    graph('News late by (ms)', [notifier.function.metric('IteratorAge', worst)], third),
+    graph('Notifier late by (ms)', [notifier.function.metric('IteratorAge', worst)], third),
     graph(
       'Notifier and reaper',
       [
@@ -121,11 +121,14 @@ function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
       third,
     ),
     graph(
-      'Given up, and timers under way',
+      'Dead letters, and timers armed',
       [
-        notifications.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'News given up' }),
-        expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'Timers given up' }),
-        expiry.timers.metricApproximateNumberOfMessagesDelayed({ ...worst, label: 'Timers under way' }),
+        notifications.deadLetters.metricApproximateNumberOfMessagesVisible({
+          ...worst,
+          label: 'Notifier dead letters',
+        }),
+        expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'Timer dead letters' }),
+        expiry.timers.metricApproximateNumberOfMessagesDelayed({ ...worst, label: 'Timers armed' }),
       ],
       third,
     ),

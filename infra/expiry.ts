@@ -13,7 +13,7 @@ export interface ExpiryProps {
 
 const timeout = Duration.seconds(30);
 
-/** Makes expiry prompt where nobody polls: timers for the end that is known, and a sweep each minute for timers that were lost. */
+/** Makes expiry prompt where nobody polls: a timer for each known end, and a sweep each minute in case a timer was lost. */
 export class Expiry extends Construct {
   readonly reaper: ServiceFunction;
   readonly timers: Queue;
@@ -25,9 +25,9 @@ export class Expiry extends Construct {
     this.deadLetters = createDeadLetters(this, 'DeadLetters');
     this.timers = new Queue(this, 'Timers', {
       ...guarded,
-      // Six times the function's own limit, as Lambda asks for: a message must not come back while it is still being handled.
+      // Six times the function's timeout, as Lambda asks for: SQS must not deliver a message again while it is being handled.
       visibilityTimeout: Duration.seconds(6 * timeout.toSeconds()),
-      // A delay is at most 15 minutes, and the sweep has found the lock long before an hour is over.
+      // A delay is at most 15 minutes. The sweep finds the lock long before an hour is over.
       retentionPeriod: Duration.hours(1),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: 3 },
     });
@@ -48,12 +48,12 @@ export class Expiry extends Construct {
     this.schedule = new Rule(this, 'EachMinute', {
       description: 'Sweeps locks whose timer was lost',
       schedule: Schedule.rate(Duration.minutes(1)),
-      // The next minute does what this one missed.
+      // The next minute's sweep does what this one missed.
       targets: [new FunctionTarget(this.reaper.function, { retryAttempts: 0, maxEventAge: Duration.minutes(1) })],
     });
   }
 
-  /** Lets a function set timers. */
+  /** Lets a function arm timers. */
   armFrom(setter: ServiceFunction): void {
     setter.allow(['sqs:SendMessage'], [this.timers.queueArn]);
     if (setter !== this.reaper) setter.function.addEnvironment('HOLDFAST_TIMER_QUEUE_URL', this.timers.queueUrl);

@@ -171,7 +171,7 @@ export class LockService extends Construct {
     const expiry = new Expiry(this, 'Expiry', { function: this.#functionProps('reaper') });
     const websocket = new ServiceFunction(this, 'Websocket', {
       ...this.#functionProps('websocket'),
-      description: 'Opens and closes watching connections',
+      description: 'Opens and closes WebSocket connections',
       timeout: Duration.seconds(10),
     });
     const watchApi = new WatchApi(this, 'Watch', { handler: websocket.function, throttle });

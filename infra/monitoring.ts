@@ -17,7 +17,7 @@ import type { LockHttpApi } from './http-api.ts';
 import type { Notifications } from './notifications.ts';
 import type { ServiceFunction } from './service-function.ts';
 
-/** Everything that can be watched. */
+/** Everything that is monitored. */
 export interface Monitored {
   readonly table: TableV2;
   readonly httpApi: LockHttpApi;
@@ -49,7 +49,7 @@ const minute = Duration.minutes(1);
 const fiveMinutes = Duration.minutes(5);
 const sumOverFiveMinutes = { period: fiveMinutes, statistic: 'Sum' } as const;
 
-/** One alarm for each thing that a person has to do something about. */
+/** One alarm for each condition that needs a person. */
 export class Monitoring extends Construct {
   readonly alarms: readonly Alarm[];
   readonly dashboard: Dashboard;
@@ -84,7 +84,7 @@ export class Monitoring extends Construct {
         atLeast: 1,
       }),
       this.#alarm('WebsocketFailing', {
-        meaning: 'Watchers can not connect, or connections are not forgotten.',
+        meaning: 'Watchers can not connect, or closed connections are not removed.',
         runbook: 'function-failing',
         metric: websocket.function.metricErrors(sumOverFiveMinutes),
         atLeast: 5,
@@ -106,12 +106,12 @@ export class Monitoring extends Construct {
         meaning: 'Batches of the stream fail and are tried again.',
         runbook: 'function-failing',
         metric: notifications.notifier.function.metricErrors(sumOverFiveMinutes),
-        // A batch is tried five times before its records are given up.
+        // Lambda tries a batch five times before its records go to the dead-letter queue.
         atLeast: 5,
       }),
-      this.#alarm('NewsGivenUp', {
-        meaning: 'Changes were given up: somebody was not told, or the history has a gap.',
-        runbook: 'news-given-up',
+      this.#alarm('NotifierDeadLetters', {
+        meaning: 'The notifier gave up some changes: a waiter was not notified, or the history has a gap.',
+        runbook: 'notifier-dead-letters',
         metric: notifications.deadLetters.metricApproximateNumberOfMessagesVisible({
           period: minute,
           statistic: 'Maximum',
@@ -122,12 +122,12 @@ export class Monitoring extends Construct {
         meaning: 'Expired leases are not ended promptly where nobody polls.',
         runbook: 'function-failing',
         metric: expiry.reaper.function.metricErrors(sumOverFiveMinutes),
-        // One minute's failure is made good by the next.
+        // The next minute's sweep repairs the failure of one minute.
         atLeast: 3,
       }),
-      this.#alarm('TimersGivenUp', {
-        meaning: 'Timers were given up. The sweep of each minute finds their locks, a little later.',
-        runbook: 'timers-given-up',
+      this.#alarm('TimerDeadLetters', {
+        meaning: 'Some timers could not be handled. The sweep of each minute finds their locks, up to a minute later.',
+        runbook: 'timer-dead-letters',
         metric: expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ period: minute, statistic: 'Maximum' }),
         atLeast: 1,
       }),

@@ -5,7 +5,7 @@ import { EventSourceMapping, FilterCriteria, StartingPosition } from 'aws-cdk-li
 import { SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import { streamFilter } from '../src/store/dynamodb/table.ts';
+import { streamFilter } from '../src/notify/stream-filter.ts';
 import { createDeadLetters } from './queues.ts';
 import { ServiceFunction, type ServiceFunctionProps } from './service-function.ts';
 
@@ -15,7 +15,7 @@ export interface NotificationsProps {
   readonly function: Omit<ServiceFunctionProps, 'description' | 'timeout'>;
 }
 
-/** From the table's stream to whoever wants to know. */
+/** From the table's stream to waiters, watchers, the history and the event bus. */
 export class Notifications extends Construct {
   readonly eventBus: IEventBus;
   readonly notifier: ServiceFunction;
@@ -28,11 +28,11 @@ export class Notifications extends Construct {
     Validations.of(this.deadLetters).acknowledge({
       id: 'AwsSolutions-SQS3',
       reason:
-        'It is a dead-letter queue itself: of a stream, which names it as a destination and not as a redrive policy.',
+        'It is itself the dead-letter queue of a stream, which names it as a destination and not in a redrive policy.',
     });
     this.notifier = new ServiceFunction(this, 'Notifier', {
       ...functionProps,
-      description: 'Tells of changes to locks, from the stream',
+      description: 'Notifies of changes to locks, from the stream',
       timeout: Duration.seconds(60),
       environment: { ...functionProps.environment, HOLDFAST_BUS: this.eventBus.eventBusName },
     });
@@ -49,16 +49,16 @@ export class Notifications extends Construct {
     const mapping = new EventSourceMapping(this, 'Stream', {
       target: this.notifier.function,
       eventSourceArn: tableStreamArn,
-      // From the start of what the stream still has: what is written while the mapping comes up would be missed otherwise.
+      // From the oldest record of the stream. Otherwise what is written while the mapping is being created would be missed.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: 100,
       // Changes to one lock stay in order; different locks of a shard need not wait for each other.
       parallelizationFactor: 4,
       reportBatchItemFailures: true,
       bisectBatchOnError: true,
-      // A record that fails so often will go on failing, and the shard waits behind it meanwhile.
+      // A record that fails this often goes on failing, and the records behind it wait meanwhile.
       retryAttempts: 5,
-      // After an hour the news is of no use to a waiter; what it was stays in the dead-letter queue.
+      // After an hour a notification is of no use to a waiter. The dead-letter queue keeps where the record is.
       maxRecordAge: Duration.hours(1),
       onFailure: new SqsDlq(this.deadLetters),
       filters: [FilterCriteria.filter(streamFilter)],

@@ -36,8 +36,8 @@ export interface DomainProps {
 
 export interface LockServiceProps {
   /**
-   * Only the table: for processes that use the server library on it directly. Nothing then tells parked waiters or
-   * makes expiry prompt.
+   * Only the table: for processes that use the server library on it directly. Then parked waiters are not notified, and
+   * expiry is not prompt.
    * @default false
    */
   readonly tableOnly?: boolean;
@@ -79,12 +79,12 @@ export interface LockServiceProps {
   readonly eventBus?: IEventBus;
 
   /**
-   * State machines whose task tokens may be answered when a parked waiter is granted.
-   * @default every one in this account and Region: a task token is unguessable, and whoever parks with it was given it
+   * State machines whose task tokens may be used when a parked waiter is granted the lock.
+   * @default every one in this account and Region: a task token can't be guessed, so a caller that sends one was given it
    */
   readonly stateMachines?: readonly IStateMachine[];
 
-  /** Where alarms are sent. @default they only change colour */
+  /** Where alarms are sent. @default nowhere: an alarm only changes its state */
   readonly alarmTopic?: ITopic;
 
   /** Alarms and the dashboard. @default true */
@@ -95,7 +95,7 @@ export interface LockServiceProps {
 
   /**
    * Memory of the HTTP function, which sets its share of a processor too.
-   * @default 512 MB: less slows TLS and cold starts, more is paid for while a waiter is kept waiting
+   * @default 512 MB: less slows TLS and cold starts; more is paid for during every long poll
    */
   readonly memorySizeMb?: number;
 

@@ -23,10 +23,10 @@ export interface ServiceFunctionProps {
   readonly reservedConcurrency?: number | undefined;
 }
 
-/** CloudWatch's name for what the service counts about itself. */
+/** The CloudWatch namespace of the service's own metrics. */
 export const metricsNamespace = 'Holdfast';
 
-/** A function with a role and a log group of its own, so that no permission is shared and none is wider than its log. */
+/** A function with a role and a log group of its own, so that functions share no permission. */
 export class ServiceFunction extends Construct {
   readonly function: LambdaFunction;
   readonly role: Role;
@@ -38,7 +38,7 @@ export class ServiceFunction extends Construct {
     this.memorySizeMb = props.memorySizeMb;
     this.logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,
-      // Logs tell about a service that runs; once the stack is gone on purpose they would only be in the way of the next one.
+      // Logs describe a running service. Once its stack is deleted on purpose, they would only block the next one of that name.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.role = new Role(this, 'Role', {
@@ -59,7 +59,7 @@ export class ServiceFunction extends Construct {
       logGroup: this.logGroup,
       loggingFormat: LoggingFormat.JSON,
       applicationLogLevelV2: ApplicationLogLevel.INFO,
-      // Lambda's own start and report lines are as long as ours and say what metrics say already.
+      // Lambda's own start and report lines are as long as ours and repeat what metrics show.
       systemLogLevelV2: SystemLogLevel.WARN,
       environment: {
         POWERTOOLS_SERVICE_NAME: `holdfast-${id.toLowerCase()}`,

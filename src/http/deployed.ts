@@ -20,13 +20,16 @@ const integerVariable = (env: Environment, name: string): number | undefined => 
   return Number(value);
 };
 
-/** The service as it runs in a Lambda function: many processes, so each waiter looks for itself. */
-export function deployedService(env: Environment): Service {
+/** A function's table, with the one client that everything in the function shares. */
+export function deployedTable(env: Environment) {
   const { documents, calls } = tableClients({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
+  return { client: documents, calls, tableName: requireVariable(env, 'HOLDFAST_TABLE') };
+}
+
+/** The service as it runs in a Lambda function: many processes, so each waiter looks for itself. */
+export function deployedService(env: Environment, table = deployedTable(env)): Service {
   return serviceOn({
-    client: documents,
-    calls,
-    tableName: requireVariable(env, 'HOLDFAST_TABLE'),
+    ...table,
     alone: false,
     engine: 'dynamodb',
     pollMs: integerVariable(env, 'HOLDFAST_POLL_MS'),

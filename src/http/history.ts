@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { historyView } from '../notify/news.ts';
+import { historyView } from '../notify/change-events.ts';
 import type { HistoryStore } from '../store/history-store.ts';
 import type { Reply, Request } from './request.ts';
 import { cursorText, integerText } from './schemas.ts';

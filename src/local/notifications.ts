@@ -1,9 +1,10 @@
 /** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { describe } from '../notify/bounded.ts';
-import { createNotifier, type StreamHandler } from '../notify/notifier.ts';
+import { createNotifier } from '../notify/notifier.ts';
 import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
 import { createReaper } from '../notify/reaper.ts';
+import type { StreamHandler } from '../notify/stream-handler.ts';
 import type { LockContext } from '../service/context.ts';
 import { DynamoDBAwaitedLocks } from '../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';

@@ -1,6 +1,6 @@
 import type { Timers } from '../time/timers.ts';
 
-/** Does the work for every item, at most so many at a time, in order of their turn. What is thrown is thrown at the end. */
+/** Does the work for every item, at most so many at a time, in order. Where some fail, the others are done all the same, and the first error is thrown at the end. */
 export async function eachBounded<T>(
   items: readonly T[],
   atOnceMax: number,
@@ -16,17 +16,10 @@ export async function eachBounded<T>(
   if (errors.length > 0) throw errors[0];
 }
 
-export class LateError extends Error {
-  constructor(limitMs: number) {
-    super(`No answer within ${limitMs} ms.`);
-    this.name = 'LateError';
-  }
-}
-
-/** The work's outcome, or a LateError. Late work goes on unwatched. */
+/** The work's outcome, or an error where it takes longer than the limit. The work itself goes on, unwatched. */
 export function within<T>(timers: Timers, limitMs: number, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = timers.after(limitMs, () => reject(new LateError(limitMs)));
+    const cancel = timers.after(limitMs, () => reject(new Error(`No answer within ${limitMs} ms.`)));
     work.then(resolve, reject).finally(cancel);
   });
 }

@@ -12,7 +12,7 @@ export interface LockChange {
   readonly after: LockState;
 }
 
-/** The lock that a stream record is about; undefined where it is about something else. */
+/** The lock that a stream record is about; undefined if it is about something else. */
 export function changedLock({ dynamodb }: DynamoDBRecord): LockKey | undefined {
   const { pk, sk } = dynamodb?.Keys ?? {};
   return pk?.S === undefined || sk?.S === undefined ? undefined : lockKeyOf({ pk: pk.S, sk: sk.S });
@@ -21,7 +21,7 @@ export function changedLock({ dynamodb }: DynamoDBRecord): LockKey | undefined {
 /** The revision that a lock's record shows, without reading the rest of it. */
 export const revisionOf = ({ dynamodb }: DynamoDBRecord): number => Number(dynamodb?.NewImage?.rev?.N ?? 0);
 
-/** What a stream record says about a lock; undefined where it is about something else. */
+/** What a stream record says about a lock; undefined if it is about something else. */
 export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = changedLock(record);
   if (key === undefined) return undefined;

@@ -4,21 +4,21 @@ import type { LockState } from '../lock/state.ts';
 import { mayBeTaken } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 
-/** A look that could not help isn't repeated at once: time passes, nothing spins. */
+/** A look that changed nothing isn't repeated at once, so that the reaper never spins. */
 const lookPauseMs = 200;
 
-/** When a lock has to be looked at though nobody asks: a lease may be taken over, or a parked waiter's time is up. */
+/** When the reaper has to look at a lock although nobody asks: a lease may be taken over, or a parked waiter's time is up. */
 export function lookDueAt(state: LockState, facts: Facts): EpochMs | null {
   if (state.queue.length === 0) return null;
-  // A waiter that polls minds its own deadline; one that is parked is told of its end.
+  // A polling waiter ends its own wait. A parked waiter is notified of the end.
   const deadlines = state.queue.filter(({ notify }) => notify !== undefined).map(({ deadlineAt }) => deadlineAt);
   const instants = [nextDueAt(state, facts), ...deadlines].filter((instant) => instant !== null);
   return instants.length === 0 ? null : epochMs(Math.min(...instants));
 }
 
 /**
- * Whether a change calls for a timer. Not where the state before already needed one at or before that time: its timer fires,
- * finds nothing due and moves on. So neither a renewal nor a hand-over to an equally long lease adds any.
+ * Whether a change calls for a timer. If the state before needed one at or before that time, no: that timer fires, finds nothing due
+ * and arms the next. So neither a renewal nor a hand-off to an equally long lease adds timers.
  */
 export function callsForTimer(before: LockState, next: LockState, facts: Facts): boolean {
   const dueAt = lookDueAt(next, facts);
@@ -27,9 +27,9 @@ export function callsForTimer(before: LockState, next: LockState, facts: Facts):
   return coveredAt === null || dueAt < coveredAt;
 }
 
-/** When to look again after a sweep, which has done all that could be done now. */
+/** When to look again after a sweep, which has done all that can be done now. */
 export function lookAgainAt(state: LockState, facts: Facts): EpochMs | null {
-  // Who could be taken over and was not is of no use to the head of the queue, which wants more than that.
+  // Skip expired holders: their permits don't suffice for the first waiter.
   const holders = state.holders.filter((holder) => !mayBeTaken(holder, facts));
   const dueAt = lookDueAt({ ...state, holders }, facts);
   return dueAt === null ? null : epochMs(Math.max(dueAt, after(facts.now, lookPauseMs)));

@@ -1,4 +1,4 @@
-import type { LockNews } from './news.ts';
+import type { ChangeEvents } from './change-events.ts';
 
 export type MeasureName =
   | 'Grants'
@@ -10,7 +10,7 @@ export type MeasureName =
   | 'Refusals'
   | 'StaleFences';
 
-/** One number of a metric, by the namespace of the lock. */
+/** One value of a metric, by the namespace of the lock. */
 export interface Measure {
   readonly namespace: string;
   readonly name: MeasureName;
@@ -19,7 +19,7 @@ export interface Measure {
 }
 
 /** What one change adds to the metrics. */
-export function measuresOf({ change, entries }: LockNews): Measure[] {
+export function measuresOf({ change, entries }: ChangeEvents): Measure[] {
   const { namespace } = change.key;
   const count = (name: MeasureName, value = 1): Measure => ({ namespace, name, unit: 'Count', value });
   const time = (name: MeasureName, value: number): Measure => ({ namespace, name, unit: 'Milliseconds', value });
@@ -35,10 +35,10 @@ export function measuresOf({ change, entries }: LockNews): Measure[] {
 }
 
 /**
- * For how long the lock was nobody's before its next holder had it: nothing where a release hands it over in the same
- * write, and else the time since the end of the lease that ran out.
+ * How long nobody held the lock before its next holder got it. Zero after a release, which hands over in the same write. Otherwise
+ * the time since the lease ran out.
  */
-function handOffs({ before, after }: LockNews['change']): number[] {
+function handOffs({ before, after }: ChangeEvents['change']): number[] {
   const staying = new Set(after.holders.map(({ leaseId }) => leaseId));
   const ends = before.holders.filter(({ leaseId }) => !staying.has(leaseId)).map(({ expiresAt }) => expiresAt);
   const fences = new Set(before.holders.map(({ fence }) => fence));

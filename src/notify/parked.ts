@@ -1,4 +1,4 @@
-/** Telling parked waiters of their grant, or of the end of their wait. */
+/** Deliveries to parked waiters: their grant, or the end of their wait. */
 import type { Facts } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import type { Holder } from '../lock/state.ts';
@@ -8,7 +8,7 @@ import { announce, factsAbout } from '../service/context.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { within } from './bounded.ts';
-import { type EndedWait, namesOf, type Told } from './news.ts';
+import { type EndedWait, namesOf, type Parked } from './change-events.ts';
 import type { Delivered, NotifierPorts } from './ports.ts';
 
 export const grantedToWaiter = 'granted-to-waiter';
@@ -20,52 +20,53 @@ export const taskErrors = {
   lost: 'Holdfast.LeaseLost',
 } as const;
 
-/** AWS answers in tens of milliseconds; what takes this long is tried again with the record. */
+/** AWS answers in tens of milliseconds. A call that takes this long is tried again with its record. */
 const deliveryMsMax = 5_000;
-/** Others may write to the lock between a read and a swap; so often in a row only where it is busy, and then its lease may as well run out. */
+/** Others may write to the lock between a read and a swap. Five times in a row only happens on a busy lock; then the lease runs out by itself. */
 const releaseTriesMax = 5;
 
 /**
- * Tells a waiter that its turn has come. A change may be shown late and more than once, so the lock is read again: only
- * who still has that very grant, and was not told, is told. Who can't be told any more is in the way of all behind it, so its
- * grant is given up at once.
+ * Delivers a grant to its waiter. The stream may show a change late and more than once, so the lock is read again: the grant is
+ * delivered only if the waiter still has it and was not notified before. A waiter that can't be reached any more would block all
+ * behind it, so its grant is given up at once.
  */
-export async function tellGrant(ports: NotifierPorts, key: LockKey, granted: Told<Holder>): Promise<void> {
+export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { locks, tellings, log } = ports;
   const { fence, leaseId, notify } = granted;
   const state = await locks.store.read(key);
   const facts = await factsAbout(locks, key, state);
   const holder = state.holders.find((candidate) => candidate.fence === fence && candidate.leaseId === leaseId);
-  if (holder === undefined || !isLive(holder, facts)) return tellLoss(ports, granted);
+  if (holder === undefined || !isLive(holder, facts)) return deliverLoss(ports, granted);
   if ((await tellings.begin(key, fence)).told) return;
 
   const names = { ...namesOf(key), fence, by: notify.type };
   const delivered = await within(locks.timers, deliveryMsMax, deliver(ports, key, { ...holder, notify }, facts));
   if (delivered === 'gone') return giveUp(ports, key, granted);
   await tellings.noteTold(key, fence);
-  log.info('A waiter was told of its grant.', {
+  log.info('A grant was delivered to its waiter.', {
     ...names,
     afterMs: Math.max(0, locks.clock.now() - holder.acquiredAt),
   });
 }
 
 /**
- * Nobody is there to be told. But a task that was told is over too, and who knows of its grant may have closed its connection: where an
- * earlier try, or one beside this, may have been heard, or the lease was renewed by who learned of it from a repeated acquire, the
- * lock may be in use, and its lease is left to run out. The tries are read after nobody was found: nobody is told later.
+ * Nobody is there to take the delivery. That does not mean that nobody knows of the grant: a task that took it is over too, and a
+ * client that knows may have closed its connection. So the lease is left to run out if an earlier or a parallel try may have arrived,
+ * or if the lease was renewed, which shows that its owner learned of it from a repeated acquire. The tries are read after the
+ * delivery failed: no try that begins later can arrive.
  */
-async function giveUp(ports: NotifierPorts, key: LockKey, granted: Told<Holder>): Promise<void> {
+async function giveUp(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { tellings, log } = ports;
   const { fence, notify } = granted;
   const names = { ...namesOf(key), fence, by: notify.type };
   const { tries } = await tellings.read(key, fence);
   if (tries === 1 && (await releaseUntouched(ports, key, granted)))
-    log.warn('A waiter could not be told of its grant, which is given up for the next one.', names);
-  else log.warn('A waiter can not be found any more, but may know of its grant.', names);
+    log.warn('A waiter can not be reached. Its grant was given up for the next waiter.', names);
+  else log.warn('A waiter can not be reached, but may know of its grant. Its lease runs out by itself.', names);
 }
 
-/** Releases a lease as it was granted. Only a swap will do: who renews it in between knows of it, and must not lose it. */
-async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted: Told<Holder>): Promise<boolean> {
+/** Releases a lease as it was granted. It has to be a swap: an owner that renews in between knows of the lease and must not lose it. */
+async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<boolean> {
   const { leaseId, fence, expiresAt } = granted;
   for (let tries = 0; tries < releaseTriesMax; tries++) {
     const state = await locks.store.read(key);
@@ -80,7 +81,7 @@ async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted:
   return false;
 }
 
-async function deliver(ports: NotifierPorts, key: LockKey, holder: Told<Holder>, facts: Facts): Promise<Delivered> {
+async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder>, facts: Facts): Promise<Delivered> {
   const { notify, leaseId, fence, owner } = holder;
   const left = remainingMs(holder, facts);
   switch (notify.type) {
@@ -114,14 +115,14 @@ function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string,
   };
 }
 
-/** The grant ended before its waiter could be told. A task would wait for ever; the other ways have nobody who does. */
-async function tellLoss({ tasks }: NotifierPorts, { notify }: Told<Holder>): Promise<void> {
+/** The grant ended before it could be delivered. A task would wait for ever, so it is failed. Nobody waits on the other ways. */
+async function deliverLoss({ tasks }: NotifierPorts, { notify }: Parked<Holder>): Promise<void> {
   if (notify.type !== 'task-token') return;
-  await tasks.fail(notify.token, taskErrors.lost, 'The lock was granted, but the lease ended before it could be told.');
+  await tasks.fail(notify.token, taskErrors.lost, 'The lock was granted, but the lease ended before the delivery.');
 }
 
-/** A task that waits for a token has to be ended; where it is gone already, nothing is left to do. */
-export async function tellEndedWait({ tasks, locks }: NotifierPorts, { waiter, how }: EndedWait): Promise<void> {
+/** A task that waits for a token has to be ended. If the task is gone already, nothing is left to do. */
+export async function deliverEndedWait({ tasks, locks }: NotifierPorts, { waiter, how }: EndedWait): Promise<void> {
   if (waiter.notify.type !== 'task-token') return;
   const cause =
     how === 'cancelled' ? 'The place in the queue was given up.' : 'The lock was not granted within waitMs.';

@@ -1,4 +1,4 @@
-/** What the notifier and the reaper reach the outside by. Each has an adapter for AWS and one for a single machine. */
+/** How the notifier and the reaper reach the outside. Each port has an adapter for AWS and one for a single machine. */
 import type { LockContext } from '../service/context.ts';
 import type { HistoryStore } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
@@ -15,13 +15,13 @@ export interface BusEvent {
 }
 
 export interface EventBus {
-  /** Comes back with those that were not taken, after tries of its own. */
+  /** Returns the events that were not taken, after retries of its own. */
   publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]>;
 }
 
 /**
- * `gone` is final: nobody heard this, and nobody ever will. What may pass by itself is thrown, and tried again, and so is a call
- * that was repeated on its way: the first try may have been heard.
+ * `gone` is final: the message did not arrive, and never will. A failure that may pass is thrown, and the delivery is tried again. So
+ * is a failure of a call that its client repeated: the first try may have arrived.
  */
 export type Delivered = 'sent' | 'gone';
 
@@ -39,13 +39,13 @@ export interface Connections {
 /** Makes the reaper look at locks in time. */
 export interface LockTimers {
   /**
-   * Sees to it that the lock is looked at by that instant. Where a timer fires at or before it nothing is added, since who looks
-   * arms the next one. `fired` names the timer that has just fired, which no longer counts.
+   * Makes sure that the reaper looks at the lock by that instant. If a timer fires at or before it, nothing is added: each look arms
+   * the next timer. `fired` names the timer that has just fired, which no longer counts.
    */
   arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void>;
 }
 
-/** Takes measures of what happened; they are written when a batch is done. */
+/** Collects measures. They are written when a batch is done. */
 export interface Meter {
   record(measures: readonly Measure[]): void;
   flush(): void;

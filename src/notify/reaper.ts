@@ -17,15 +17,15 @@ export interface ReaperPorts {
 export interface Swept {
   readonly looked: number;
   readonly failed: number;
-  /** False where time ran out before the index did. */
+  /** False if time ran out before every lock was looked at. */
   readonly complete: boolean;
 }
 
 /** Makes expiry prompt when nobody is polling. */
 export interface Reaper {
-  /** Grants what time alone has made due, and sees to the next look while somebody waits. `fired`: the timer that asks. */
+  /** Grants what has become due by time alone, and arms a timer for the next look while somebody waits. `fired`: the timer that asks. */
   look(key: LockKey, fired?: EpochMs): Promise<void>;
-  /** Looks at every lock that somebody waits for: what a lost timer missed. */
+  /** Looks at every lock that somebody waits for, in case its timer was lost. */
   sweepAwaited(until: EpochMs): Promise<Swept>;
 }
 
@@ -43,7 +43,7 @@ export function createReaper(ports: ReaperPorts): Reaper {
   }
 
   async function lookListed(key: LockKey): Promise<void> {
-    // Releases leave the index alone, so that they stay one cheap write; who is no longer awaited is taken out here.
+    // A release leaves the index alone, so that it stays one cheap write. A lock that nobody awaits any more is taken out here.
     if (!(await look(key))) await awaited.forget(key);
   }
 

@@ -1,23 +1,23 @@
-/** Showing events to those who watch by WebSocket. */
+/** Showing events to watchers by WebSocket. */
 import { isWatching, type Watcher } from '../store/watcher-store.ts';
 import type { EpochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { describe, eachBounded, within } from './bounded.ts';
-import { historyView, type LockNews } from './news.ts';
+import { type ChangeEvents, historyView } from './change-events.ts';
 import type { NotifierPorts } from './ports.ts';
 
 /** The management API answers in tens of milliseconds, however slowly the client reads; later than this it won't. */
 const postMsMax = 1_000;
 /** Fifty at a time is what one container's sockets serve well; 1,000 watchers then take about half a second. */
 const postsAtOnceMax = 50;
-/** A batch of the stream waits no longer for its watchers: hand-overs are behind it. What is left unposted is lost to them. */
+/** A batch of the stream waits no longer for its watchers. They miss what is not posted by then. */
 const pushMsMax = 5_000;
-/** The first message is tried until `$connect` has been answered: nearly two seconds in all, and then it won't be. */
+/** The first message is tried until `$connect` has been answered: for nearly two seconds, after which it never will be. */
 const welcomePausesMs = [10, 20, 50, 100, 200, 500, 1_000];
 
 export const connectedMessage = (connectionId: string): string => JSON.stringify({ type: 'connected', connectionId });
 
-/** The first message. The stream may be quicker than the answer to `$connect`, and then the connection is not there yet. */
+/** Sends the first message. The stream may be faster than the answer to `$connect`: then the connection does not exist yet. */
 export async function welcome({ connections, watchers, locks }: NotifierPorts, watcher: Watcher): Promise<void> {
   const { connectionId } = watcher;
   for (const pauseMs of [0, ...welcomePausesMs]) {
@@ -34,19 +34,20 @@ export async function welcome({ connections, watchers, locks }: NotifierPorts, w
   await watchers.remove(connectionId);
 }
 
-interface Stack {
+/** What one watcher is to be shown. */
+interface Messages {
   readonly watcher: Watcher;
   readonly texts: readonly string[];
 }
 
 /**
- * Shows what happened to those who watch it. Each watcher's messages go in order; watchers do not wait for each other.
- * Who is gone is removed. Who does not take a message in time misses the rest of the batch, not the others.
+ * Shows changes to the watchers of those locks. Each watcher's messages go in order; watchers do not wait for each other. A watcher
+ * that is gone is removed. If a watcher does not take a message in time, it alone misses the rest of the batch.
  */
-export async function push(ports: NotifierPorts, news: readonly LockNews[]): Promise<void> {
-  const stacks: Stack[] = [];
-  for (const [namespace, told] of Map.groupBy(news, ({ change }) => change.key.namespace)) {
-    const entries = told.flatMap((one) => one.entries);
+export async function push(ports: NotifierPorts, changes: readonly ChangeEvents[]): Promise<void> {
+  const all: Messages[] = [];
+  for (const [namespace, own] of Map.groupBy(changes, ({ change }) => change.key.namespace)) {
+    const entries = own.flatMap((one) => one.entries);
     if (entries.length === 0) continue;
     const messages = entries.map(({ key, event }) => ({
       lock: key.name,
@@ -54,25 +55,25 @@ export async function push(ports: NotifierPorts, news: readonly LockNews[]): Pro
     }));
     for (const watcher of await ports.watchers.welcomed(namespace)) {
       const texts = messages.filter(({ lock }) => isWatching(watcher, lock)).map(({ text }) => text);
-      if (texts.length > 0) stacks.push({ watcher, texts });
+      if (texts.length > 0) all.push({ watcher, texts });
     }
   }
   const { clock } = ports.locks;
   const until = (clock.now() + pushMsMax) as EpochMs;
-  await eachBounded(stacks, postsAtOnceMax, (stack) => pushTo(ports, stack, until));
+  await eachBounded(all, postsAtOnceMax, (messages) => pushTo(ports, messages, until));
 }
 
-async function pushTo(ports: NotifierPorts, { watcher, texts }: Stack, until: EpochMs): Promise<void> {
+async function pushTo(ports: NotifierPorts, { watcher, texts }: Messages, until: EpochMs): Promise<void> {
   const { connections, watchers, locks, log } = ports;
   const { namespace, connectionId } = watcher;
   try {
     for (const text of texts) {
-      if (locks.clock.now() >= until) throw new Error('The time for watchers was up.');
+      if (locks.clock.now() >= until) throw new Error(`Watchers got ${pushMsMax} ms, which are over.`);
       const posted = await within(locks.timers, postMsMax, connections.post(connectionId, text));
       if (posted === 'gone') return await watchers.remove(connectionId);
     }
   } catch (error) {
-    // Watching is a view, not a delivery: what it missed a watcher finds in the history.
+    // Watching is a view, not a delivery: a watcher finds what it missed in the history.
     log.warn('A watcher missed events.', { namespace, error: describe(error) });
   }
 }

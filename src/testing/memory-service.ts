@@ -1,6 +1,6 @@
 import type { Service } from '../http/service.ts';
 import { type LockState, unusedLock, type Waiter } from '../lock/state.ts';
-import { newsOf } from '../notify/news.ts';
+import { eventsOfChange } from '../notify/change-events.ts';
 import { BellRoom } from '../service/bell-room.ts';
 import { announce } from '../service/context.ts';
 import { RefusalMemory } from '../service/refusal-memory.ts';
@@ -77,7 +77,7 @@ export function memoryService(
 ): MemoryService {
   const history = new MemoryHistory({ clock: time });
   const store = new ToldLockStore((key, before, after) => {
-    const { entries } = newsOf({ key, before, after });
+    const { entries } = eventsOfChange({ key, before, after });
     void history.append(entries);
     for (const entry of entries) onNews(entry);
   });

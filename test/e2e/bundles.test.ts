@@ -21,7 +21,7 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import { toLambdaRecord } from '../../src/local/pump/event.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { concernsNotifier } from '../../src/notify/notifier.ts';
+import { passesStreamFilter } from '../../src/notify/stream-filter.ts';
 import { GuardedAws } from '../infra/guarded-aws.ts';
 import { LambdaProcess } from '../infra/lambda-process.ts';
 import { createStack, freshFolder, resourcesOf, spell, statementsOf, templateOf } from '../infra/synthesized.ts';
@@ -192,7 +192,7 @@ async function streamRecords(): Promise<DynamoDBRecord[]> {
     }
   }
   client.destroy();
-  return records.filter(concernsNotifier);
+  return records.filter(passesStreamFilter);
 }
 
 const notify = async () => functions.notifier.lambda.invoke<DynamoDBBatchResponse>({ Records: await streamRecords() });

@@ -1,7 +1,7 @@
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
 import { describe, expect, it } from 'vitest';
-import { streamFilter } from '../../src/store/dynamodb/table.ts';
+import { streamFilter } from '../../src/notify/stream-filter.ts';
 import { createStack, resourcesOf, spell, statementsOf, templateOf } from './synthesized.ts';
 
 const deployed = templateOf(createStack());

@@ -10,6 +10,7 @@ const decide = 'src/lock/decide.ts';
 const validity = 'src/lock/validity.ts';
 const notifier = 'src/notify/notifier.ts';
 const parked = 'src/notify/parked.ts';
+const streamHandler = 'src/notify/stream-handler.ts';
 
 /** Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every one must be noticed. */
 export const mutants: readonly Mutant[] = [
@@ -397,7 +398,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'if ((await tellings.begin(key, fence)).told) return;\n  await tellings.noteTold(key, fence);',
   },
   {
-    name: 'who was told is told again with each repeat',
+    name: 'a delivered grant is delivered again with each repeat',
     file: parked,
     text: 'if ((await tellings.begin(key, fence)).told) return;',
     instead: 'await tellings.begin(key, fence);',
@@ -409,40 +410,40 @@ export const mutants: readonly Mutant[] = [
     instead: "if (waiter.notify.type !== 'task-token' || how === 'timeout') return;",
   },
   {
-    name: 'a task whose grant ended untold is left to wait',
+    name: 'a task whose grant ended before its delivery is left to wait',
     file: parked,
     text: "if (notify.type !== 'task-token') return;",
     instead: "if (notify.type !== 'websocket') return;",
   },
   {
-    name: 'the bus is given the lease of who is told',
+    name: 'the bus is given the lease of a waiter',
     file: parked,
     text: 'ref: notify.ref, owner, fence, remainingMs: left };',
     instead: 'ref: notify.ref, owner, fence, remainingMs: left, leaseId };',
   },
   {
-    name: 'who was answered with its grant is told of it as well',
-    file: 'src/notify/news.ts',
+    name: 'a grant that was answered is delivered as well',
+    file: 'src/notify/change-events.ts',
     text: '({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence)',
     instead: '({ fence }) => !fences.has(fence)',
   },
   {
     name: 'events of one fence take the same place in history',
-    file: 'src/notify/news.ts',
+    file: 'src/notify/change-events.ts',
     text: "String(rev).padStart(16, '0')",
     instead: "String(rev - rev).padStart(16, '0')",
   },
   {
-    name: 'a telling that failed is not tried again',
-    file: notifier,
+    name: 'a delivery that failed is not tried again',
+    file: streamHandler,
     text: '      left.push(item);\n',
     instead: '',
   },
   {
     name: 'an effect that failed counts as done when the batch comes again',
-    file: notifier,
-    text: 'done.push(...todo.filter((item) => !left.has(item)).map(deedOf));',
-    instead: 'done.push(...todo.map(deedOf));',
+    file: streamHandler,
+    text: 'done.push(...todo.filter((item) => !left.has(item)).map(idOf));',
+    instead: 'done.push(...todo.map(idOf));',
   },
   {
     name: 'events that the bus did not take are forgotten',
@@ -482,7 +483,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a timer that could not be handled is not brought again',
-    file: 'src/notify/reaper-handler.ts',
+    file: 'src/notify/aws/reaper-handler.ts',
     text: '        batchItemFailures.push({ itemIdentifier: messageId });\n',
     instead: '',
   },

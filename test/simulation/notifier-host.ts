@@ -2,12 +2,13 @@ import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQ
 import { ProcessTimers } from '../../src/local/timers.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
 import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
+import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
-import { createNotifier, type StreamHandler } from '../../src/notify/notifier.ts';
+import { createNotifier } from '../../src/notify/notifier.ts';
 import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
 import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
-import { createReaperHandler } from '../../src/notify/reaper-handler.ts';
+import type { StreamHandler } from '../../src/notify/stream-handler.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { after } from '../../src/time/clock.ts';
 import { type Cause, runAs } from './cause.ts';

@@ -109,6 +109,7 @@ const rooms: Record<string, Room> = {
       'src/store/dynamodb/table.ts',
       'src/lock/limits.ts',
       'src/notify/measures.ts',
+      'src/notify/stream-filter.ts',
     ],
     packages: ['aws-cdk-lib', 'constructs', 'cdk-nag', 'esbuild'],
   },
@@ -134,10 +135,7 @@ const importsOf = (file: string): Import[] =>
   }));
 
 const roomNames = Object.keys(rooms).sort((one, other) => other.length - one.length);
-/** A file that speaks the language of another room: this one reads SQS messages, so it belongs to the AWS edge. */
-const guests: Record<string, string> = { 'src/notify/reaper-handler.ts': 'src/notify/aws' };
-const roomOf = (file: string): string | undefined =>
-  guests[file] ?? roomNames.find((name) => file.startsWith(`${name}/`));
+const roomOf = (file: string): string | undefined => roomNames.find((name) => file.startsWith(`${name}/`));
 
 const sources = files.filter((file) => /^(src|functions|infra)\/.*\.ts$/.test(file));
 const imports = sources.flatMap(importsOf);

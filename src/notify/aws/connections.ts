@@ -2,7 +2,7 @@ import { type ApiGatewayManagementApiClient, PostToConnectionCommand } from '@aw
 import { attemptsOf } from '../../store/dynamodb/failures.ts';
 import type { Connections, Delivered } from '../ports.ts';
 
-/** 410, and what comes of an id that never was one: nobody is there, and nobody will be. */
+/** 410, and the answers to an id that never was a connection: nobody is there, and nobody will be. */
 const finalErrors = new Set(['GoneException', 'BadRequestException', 'ValidationException']);
 
 export class ApiGatewayConnections implements Connections {
@@ -19,7 +19,7 @@ export class ApiGatewayConnections implements Connections {
       );
       return 'sent';
     } catch (error) {
-      // Who has heard the first try may have hung up before the second.
+      // A client may have received the first try and closed its connection before the second.
       if (error instanceof Error && finalErrors.has(error.name) && attemptsOf(error) === 1) return 'gone';
       throw error;
     }

@@ -4,12 +4,12 @@ import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { describe } from '../bounded.ts';
 import type { BusEvent, EventBus, NotifyLog } from '../ports.ts';
 
-/** By this source a rule picks the events of this service. */
+/** Rules select the events of this service by this source. */
 export const eventSource = 'holdfast';
 
-/** What PutEvents takes at once. Our entries weigh about a kilobyte, far below its 256 KiB. */
+/** What PutEvents takes at once. Our entries have about a kilobyte, far below its 256 KiB. */
 const entriesMax = 10;
-/** Throttling passes within a second; what is still not taken comes again with its record. */
+/** Throttling passes within a second. What is still not taken is tried again with its record. */
 const triesMax = 4;
 
 export class EventBridgeBus implements EventBus {
@@ -46,7 +46,7 @@ export class EventBridgeBus implements EventBus {
     return left;
   }
 
-  /** Comes back with those that were refused: a request may succeed for some of its entries only. */
+  /** Returns the events that were refused: a request may succeed for some of its entries only. */
   async #put(batch: readonly BusEvent[]): Promise<readonly BusEvent[]> {
     try {
       const { Entries } = await this.#client.send(

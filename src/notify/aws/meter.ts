@@ -4,7 +4,7 @@ import type { Meter } from '../ports.ts';
 
 export const metricsNamespace = 'Holdfast';
 
-/** Metrics as log lines in CloudWatch's embedded format: no call, no wait, one line for each namespace and batch. */
+/** Metrics as log lines in CloudWatch's embedded format: no call and no wait. One line for each namespace and batch. */
 export class EmbeddedMeter implements Meter {
   readonly #metrics: Metrics;
   #measures: Measure[] = [];

@@ -1,4 +1,4 @@
-/** The notifier's ports on AWS, from what the stack tells its functions. */
+/** The ports of the notifier and the reaper on AWS, from the environment that the stack gives their functions. */
 import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { SFNClient } from '@aws-sdk/client-sfn';

@@ -1,6 +1,6 @@
-/** Calls of a notifier end in bounded time: a stream that hangs on one service would hold up every hand-over behind it. */
+/** Every call of a notifier ends in bounded time. A call that hangs would hold up every record behind it in the stream. */
 export const boundedRequests = {
-  // Two tries of at most two seconds; what fails then comes again with its record.
+  // Two tries of at most two seconds. What fails then is tried again with its record.
   maxAttempts: 2,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
 };

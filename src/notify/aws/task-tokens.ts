@@ -2,7 +2,7 @@ import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '
 import { attemptsOf } from '../../store/dynamodb/failures.ts';
 import type { Delivered, TaskTokens } from '../ports.ts';
 
-/** The task is over or never was: no retry will find it. */
+/** The task is over or never existed: no retry will find it. */
 const finalErrors = new Set(['TaskDoesNotExist', 'TaskTimedOut', 'InvalidToken']);
 
 export class StepFunctionsTasks implements TaskTokens {
@@ -26,7 +26,7 @@ async function deliver(sending: Promise<unknown>): Promise<Delivered> {
     await sending;
     return 'sent';
   } catch (error) {
-    // A task that was answered is over: a second try finds it so, though the first one was heard.
+    // A task that got its answer is over. So a second try finds it gone although the first one arrived.
     if (error instanceof Error && finalErrors.has(error.name) && attemptsOf(error) === 1) return 'gone';
     throw error;
   }

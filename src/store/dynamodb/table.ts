@@ -24,12 +24,6 @@ export const tableShape = {
 /** Sort keys of the items that watchers are kept in. */
 export const watcherSortPrefix = 'watcher/';
 
-/**
- * Which stream records concern the notifier: locks, and watchers that arrive. It writes history and notes of its own to the same table,
- * and without this filter of the event source mapping it would be woken by its own writes, for ever.
- */
-export const streamFilter = { dynamodb: { Keys: { sk: { S: ['lock', { prefix: watcherSortPrefix }] } } } };
-
 export const defaultTableName = 'holdfast';
 
 /** Spreads the listing of one namespace over partitions: a partition takes 1,000 writes a second, so 8 take 8,000 new locks. */

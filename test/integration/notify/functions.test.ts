@@ -7,7 +7,7 @@ import type { Context, SQSEvent } from 'aws-lambda';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { memoryCheckpoints, type Pump, startPump } from '../../../src/local/pump.ts';
-import type { ReaperEvent } from '../../../src/notify/reaper-handler.ts';
+import type { ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/system.ts';

@@ -1,7 +1,7 @@
 import type { Context, SQSEvent } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { createReaperHandler, type ReaperEvent } from '../../../src/notify/reaper-handler.ts';
+import { createReaperHandler, type ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { createWorld, lockKey } from './world.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What a change of a lock means to others: derived here and nowhere else, from the old and the new image alone, so
- * that a change which is shown twice means the same twice.
+ * What a change of a lock means to others. It is derived here and nowhere else, from the old and the new image alone: a change that
+ * the stream shows twice means the same both times.
  */
 import { eventsBetween, type LockEvent } from '../lock/events.ts';
 import type { Holder, LockState, Notify, Waiter } from '../lock/state.ts';
@@ -10,42 +10,43 @@ import { epochMs, toIso } from '../time/clock.ts';
 import type { LockChange } from './lock-change.ts';
 import type { BusEvent } from './ports.ts';
 
-export type Told<T> = T & { readonly notify: Notify };
+/** A claim whose owner asked to be notified. */
+export type Parked<T> = T & { readonly notify: Notify };
 
 /** A parked waiter that left the queue without a grant. */
 export interface EndedWait {
-  readonly waiter: Told<Waiter>;
+  readonly waiter: Parked<Waiter>;
   readonly how: 'cancelled' | 'timeout';
 }
 
-export interface LockNews {
+export interface ChangeEvents {
   readonly change: LockChange;
-  /** What goes into the history, onto the bus and to watchers. */
+  /** For the history, the bus and watchers. */
   readonly entries: readonly HistoryEntry[];
-  /** Parked waiters whose turn has come. */
-  readonly grants: readonly Told<Holder>[];
+  /** Parked waiters that were granted the lock. */
+  readonly grants: readonly Parked<Holder>[];
   readonly endedWaits: readonly EndedWait[];
 }
 
-export function newsOf(change: LockChange): LockNews {
+export function eventsOfChange(change: LockChange): ChangeEvents {
   const { key, before, after } = change;
   const entries = eventsBetween(before, after)
-    .filter(isOfInterest)
+    .filter(isShown)
     .map((event, index) => ({ key, place: placeOf(after, index), event: shown(event) }));
-  return { change, entries, grants: grantsToTell(before, after), endedWaits: endedWaits(before, after) };
+  return { change, entries, grants: grantsFromQueue(before, after), endedWaits: endedWaits(before, after) };
 }
 
-type Interesting = LockEvent & { readonly type: HistoryType };
-const isOfInterest = (event: LockEvent): event is Interesting => event.type !== 'renewed';
+type ShownEvent = LockEvent & { readonly type: HistoryType };
+const isShown = (event: LockEvent): event is ShownEvent => event.type !== 'renewed';
 
-/** A fence never falls and each write raises the revision, so these sort as things happened, whatever the clocks said. */
+/** Fences never fall and each write raises the revision. So places sort as things happened, whatever the clocks said. */
 const placeOf = ({ fence, rev }: LockState, index: number): string =>
   `${String(fence).padStart(16, '0')}.${String(rev).padStart(16, '0')}.${String(index).padStart(4, '0')}`;
 
-/** Two hosts wrote the two ends of a span; their clocks may differ by more than it lasted. */
+/** Two hosts may have written the two ends of a span. Their clocks may differ by more than the span. */
 const span = (ms: number): number => Math.max(0, ms);
 
-function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: Interesting): HistoryEvent {
+function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: ShownEvent): HistoryEvent {
   return {
     at,
     type,
@@ -57,11 +58,11 @@ function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: Interesting
   };
 }
 
-const isParked = <T extends Holder | Waiter>(claim: T): claim is Told<T> => claim.notify !== undefined;
+const isParked = <T extends Holder | Waiter>(claim: T): claim is Parked<T> => claim.notify !== undefined;
 
-function grantsToTell(before: LockState, after: LockState): Told<Holder>[] {
+function grantsFromQueue(before: LockState, after: LockState): Parked<Holder>[] {
   const fences = new Set(before.holders.map(({ fence }) => fence));
-  // Who got the lock at once was answered directly; only who came from the queue has to be told.
+  // A holder that got the lock at once was answered directly. Only those from the queue are notified.
   return after.holders.filter(isParked).filter(({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence));
 }
 
@@ -80,7 +81,7 @@ function endedWaits(before: LockState, after: LockState): EndedWait[] {
 /** An event in the shape in which history and watchers show it: instants are ISO 8601. */
 export const historyView = ({ at, ...event }: HistoryEvent) => ({ at: toIso(epochMs(at)), ...event });
 
-/** The same event for the bus, which carries all namespaces and may deliver twice: hence the names, and an id to know it by. */
+/** The same event for the bus. A bus carries all namespaces and may deliver twice: hence the names, and an id that is always the same. */
 export const busEventOf = ({ key, place, event }: HistoryEntry): BusEvent => ({
   detailType: event.type,
   time: epochMs(event.at),

@@ -1,19 +1,18 @@
 import type { Context, ScheduledEvent, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import type { Clock } from '../time/clock.ts';
-import { after } from '../time/clock.ts';
-import { readTimer } from './aws/timers.ts';
-import { describe, eachBounded } from './bounded.ts';
-import type { NotifyLog } from './ports.ts';
-import type { Reaper } from './reaper.ts';
+import { after, type Clock } from '../../time/clock.ts';
+import { describe, eachBounded } from '../bounded.ts';
+import type { NotifyLog } from '../ports.ts';
+import type { Reaper } from '../reaper.ts';
+import { readTimer } from './timers.ts';
 
-/** Left over when a sweep stops, for what is under way and for the answer. */
+/** Left when a sweep stops: enough for the looks under way and for the answer. */
 const endMarginMs = 5_000;
 /** An SQS batch has ten messages by default. */
 const timersAtOnceMax = 10;
 
 export type ReaperEvent = SQSEvent | ScheduledEvent;
 
-/** The reaper as a function: timers come as messages, and the minute schedule as an event. */
+/** The reaper as a Lambda function: timers come as SQS messages, the minute schedule as an event. */
 export function createReaperHandler(reaper: Reaper, { clock, log }: { clock: Clock; log: NotifyLog }) {
   return async (event: ReaperEvent, context: Context): Promise<SQSBatchResponse> => {
     if (!('Records' in event)) {
@@ -28,7 +27,7 @@ export function createReaperHandler(reaper: Reaper, { clock, log }: { clock: Clo
         const { key, firesAt } = readTimer(body);
         await reaper.look(key, firesAt);
       } catch (error) {
-        log.warn('A timer failed and comes again.', { messageId, error: describe(error) });
+        log.warn('A timer failed. SQS delivers it again.', { messageId, error: describe(error) });
         batchItemFailures.push({ itemIdentifier: messageId });
       }
     });

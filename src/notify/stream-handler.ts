@@ -1,0 +1,114 @@
+/**
+ * Stream records in, effects out. Records may come repeated, late, and in any order across locks. Each effect takes the whole batch
+ * and returns the records that it could not do. Only those are reported to Lambda, which delivers the rest of the batch again. What
+ * was done is then not done again by the same process.
+ */
+import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
+import { arrivalOf } from '../store/dynamodb/connection-items.ts';
+import type { Watcher } from '../store/watcher-store.ts';
+import { describe, eachBounded } from './bounded.ts';
+import { type ChangeEvents, eventsOfChange } from './change-events.ts';
+import { lockChangeOf } from './lock-change.ts';
+import type { NotifyLog } from './ports.ts';
+
+/** One record and what it is about: a change of a lock, or a watcher that connected. */
+export interface StreamItem {
+  readonly recordId: string;
+  readonly sequenceNumber: string;
+  readonly events?: ChangeEvents;
+  readonly arrival?: Watcher;
+}
+
+export interface Effect {
+  readonly name: string;
+  /** Returns the items that it could not do. Where it throws, it could do none. */
+  run(items: readonly StreamItem[]): Promise<readonly StreamItem[]>;
+}
+
+export type StreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
+
+/** Calls to the store and to AWS under way at once in one effect: a batch of 100 is done in a few rounds. */
+export const atOnceMax = 20;
+/** Done effects that are remembered: a few batches' worth, which is how far back Lambda repeats. */
+const doneMax = 10_000;
+
+export function createStreamHandler(effects: readonly Effect[], log: NotifyLog): StreamHandler {
+  const doneEarlier = new Set<string>();
+  return async ({ Records }) => {
+    const failed = new Set<string>();
+    const read = Records.flatMap((record) => readRecord(record, log, failed));
+    // A repeat within the batch would run beside the first, and neither would see what the other did.
+    const items = [...new Map(read.map((item) => [item.recordId, item])).values()];
+    const done: string[] = [];
+    await Promise.all(
+      effects.map(async (effect) => {
+        const idOf = ({ recordId }: StreamItem) => `${effect.name} ${recordId}`;
+        const todo = items.filter((item) => !doneEarlier.has(idOf(item)));
+        const left = new Set(await run(effect, todo, log));
+        for (const { sequenceNumber } of left) failed.add(sequenceNumber);
+        done.push(...todo.filter((item) => !left.has(item)).map(idOf));
+      }),
+    );
+    // After a failure Lambda delivers the whole rest of the batch again. Without one it repeats nothing.
+    if (failed.size > 0) remember(doneEarlier, done);
+    return { batchItemFailures: [...failed].map((itemIdentifier) => ({ itemIdentifier })) };
+  };
+}
+
+function remember(doneEarlier: Set<string>, done: readonly string[]): void {
+  for (const id of done) doneEarlier.add(id);
+  for (const oldest of doneEarlier) {
+    if (doneEarlier.size <= doneMax) return;
+    doneEarlier.delete(oldest);
+  }
+}
+
+async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog): Promise<readonly StreamItem[]> {
+  if (todo.length === 0) return [];
+  try {
+    const left = await effect.run(todo);
+    if (left.length > 0) log.warn('An effect failed for some records.', { effect: effect.name, records: left.length });
+    return left;
+  } catch (error) {
+    log.error('An effect failed for the whole batch.', { effect: effect.name, error: describe(error) });
+    return todo;
+  }
+}
+
+/** A record that can't be read is reported by itself. Retries don't help it; the dead-letter queue keeps it. */
+function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>): StreamItem[] {
+  const sequenceNumber = record.dynamodb?.SequenceNumber ?? '';
+  const recordId = record.eventID ?? sequenceNumber;
+  try {
+    const arrival = arrivalOf(record);
+    if (arrival !== undefined) return [{ recordId, sequenceNumber, arrival }];
+    // The removal of an idle item by TTL is no event: whatever ended, ended long ago.
+    const change = record.eventName === 'REMOVE' ? undefined : lockChangeOf(record);
+    return change === undefined ? [] : [{ recordId, sequenceNumber, events: eventsOfChange(change) }];
+  } catch (error) {
+    // Images hold lease ids: the log names the record and nothing that is in it.
+    log.error('A stream record could not be read.', { sequenceNumber, error: describe(error) });
+    failed.add(sequenceNumber);
+    return [];
+  }
+}
+
+/** Does the work for each item. The failure of one does not concern the others. */
+export async function eachItem(
+  log: NotifyLog,
+  effect: string,
+  items: readonly StreamItem[],
+  work: (item: StreamItem) => Promise<void>,
+): Promise<StreamItem[]> {
+  const left: StreamItem[] = [];
+  await eachBounded(items, atOnceMax, async (item) => {
+    try {
+      await work(item);
+    } catch (error) {
+      const { sequenceNumber } = item;
+      log.warn('A record failed and is tried again.', { effect, sequenceNumber, error: describe(error) });
+      left.push(item);
+    }
+  });
+  return left;
+}
