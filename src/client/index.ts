@@ -42,7 +42,15 @@ export type { AcquireAllOptions, AcquireOptions, LeaseOptions, LockEntry, TryOpt
 export type { LockScope, Tried } from './lock-scope.ts';
 export type { NamedAcquireOptions, NamedLock, NamedTryOptions } from './named-lock.ts';
 export type { ClientEvent } from './observer.ts';
-export type { Expected, RecordHandle, RecordView, RecordWritten, UpdateOptions, WriteOptions } from './record.ts';
+export type {
+  Expected,
+  PutOptions,
+  RecordHandle,
+  RecordView,
+  RecordWritten,
+  UpdateOptions,
+  WriteOptions,
+} from './record.ts';
 export type { Runtime } from './runtime.ts';
 export type { Session, SessionOptions } from './session.ts';
 export type { Answer, Call, Transport, WatchHandlers } from './transport.ts';

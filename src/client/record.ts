@@ -1,4 +1,4 @@
-import { type Core, checkName } from './core.ts';
+import { type Core, checkName, given } from './core.ts';
 import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
 import { backoffMs, pause } from './runtime.ts';
 import type { Call } from './transport.ts';
@@ -11,6 +11,10 @@ export interface RecordView<T> {
   /** The fence floor: writes with a lower one are refused. Null before the first fenced write. */
   readonly fence: number | null;
   readonly updatedAt: string;
+  /** When the record ends. Absent where it has no end. */
+  readonly expiresAt?: string;
+  /** What is left until then, by the service's clock when it answered. */
+  readonly remainingMs?: number;
 }
 
 /** What a write left behind. */
@@ -25,7 +29,15 @@ export interface WriteOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface UpdateOptions extends WriteOptions {
+export interface PutOptions extends WriteOptions {
+  /**
+   * After so long there is no record any more, 1,000 to 31,536,000,000: it reads as absent and is collected. Version and fence floor go
+   * on from there. Each write names its own; without one the record has no end.
+   */
+  readonly expiresInMs?: number | undefined;
+}
+
+export interface UpdateOptions extends PutOptions {
   /** Tries before giving up, 10 by default: with jitter, ten writers at once all get through. */
   readonly triesMax?: number | undefined;
 }
@@ -80,12 +92,10 @@ export class RecordHandle<T = unknown> {
    * await locks.record('config').put({ retries: 3 }, 'absent');
    * ```
    */
-  async put(value: T, expected: Expected, options: WriteOptions = {}): Promise<RecordWritten> {
+  async put(value: T, expected: Expected, options: PutOptions = {}): Promise<RecordWritten> {
     const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
-    const { body } = await this.#call(
-      { operation: 'putRecord', method: 'PUT', headers, body: { value } },
-      options.signal,
-    );
+    const sent = { value, ...given({ expiresInMs: options.expiresInMs }) };
+    const { body } = await this.#call({ operation: 'putRecord', method: 'PUT', headers, body: sent }, options.signal);
     return body as RecordWritten;
   }
 

@@ -4,9 +4,19 @@ import type { Expectation } from '../record/commands.ts';
 import { recordLimits } from '../record/limits.ts';
 import { integerText } from './schemas.ts';
 
-/** Only published: the value is cut out of the body's text, since parsing would change it. */
+/** The value is only published here: it is cut out of the body's text, since parsing would change it. */
 export const putRecordBody = z
-  .strictObject({ value: z.unknown() })
+  .strictObject({
+    value: z.unknown(),
+    expiresInMs: z
+      .int()
+      .min(recordLimits.expiresInMsMin)
+      .max(recordLimits.expiresInMsMax)
+      .optional()
+      .describe(
+        'After so long there is no record any more: it reads as absent and is collected. Version and floor go on.',
+      ),
+  })
   .describe(
     `The value is any JSON of at most ${recordLimits.valueBytesMax} bytes, and is kept as the text that it came as.`,
   );
@@ -78,7 +88,14 @@ const fence = z
   .nullable()
   .describe('The floor: the highest fence that was accepted. Null before the first.');
 
-export const recordWritten = z.object({ key: z.string(), version, fence, updatedAt: z.iso.datetime() });
+export const recordWritten = z.object({
+  key: z.string(),
+  version,
+  fence,
+  updatedAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime().optional().describe('When the record ends. Absent where it has no end.'),
+  remainingMs: z.int().min(0).optional().describe("What is left until then, by the service's clock."),
+});
 
 export const recordShown = recordWritten.extend({
   value: z.unknown().describe('The JSON text that was put, as it was put.'),

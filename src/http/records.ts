@@ -3,12 +3,12 @@ import type * as z from 'zod';
 import type { Expectation, RecordAnswer } from '../record/commands.ts';
 import { membersOf } from '../record/json-text.ts';
 import { recordLimits } from '../record/limits.ts';
-import type { RecordState } from '../record/state.ts';
-import { type RecordContext, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
+import { type RecordState, valueInForce } from '../record/state.ts';
+import { type RecordAt, type RecordContext, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
 import type { RecordKey } from '../store/record-store.ts';
 import { toIso } from '../time/clock.ts';
 import { Problem } from './problems.ts';
-import { deleteRecordHeaders, getRecordHeaders, putRecordHeaders } from './record-schemas.ts';
+import { deleteRecordHeaders, getRecordHeaders, putRecordBody, putRecordHeaders } from './record-schemas.ts';
 import { parseJson, type Reply, type Request } from './request.ts';
 import { validate } from './validation.ts';
 
@@ -19,16 +19,18 @@ const etagOf = ({ version }: RecordState): string => `"${version}"`;
 export async function getRecord(context: RecordContext, request: Request): Promise<Reply> {
   const key = recordKey(request);
   const known = headersOf(request, getRecordHeaders)['If-None-Match'];
-  const state = await readRecord(context, key);
-  if (state.value === null) throw new Problem('not-found', `There is no record ${key.key}.`);
+  const found = await readRecord(context, key);
+  const { state } = found;
+  const value = valueInForce(state, found.now);
+  if (value === null) throw new Problem('not-found', `There is no record ${key.key}.`);
   const headers = { etag: etagOf(state) };
   if (known === '*' || known?.includes(String(state.version))) return { status: 304, body: undefined, headers };
-  return { status: 200, body: undefined, text: recordText(key, state, state.value), headers };
+  return { status: 200, body: undefined, text: recordText(key, found, value), headers };
 }
 
 export async function putRecord(context: RecordContext, request: Request): Promise<Reply> {
   const key = recordKey(request);
-  const value = valueTextOf(request);
+  const put = putBodyOf(request);
   const headers = headersOf(request, putRecordHeaders);
   const expects = headers['If-Match'] ?? headers['If-None-Match'];
   if (expects === undefined) {
@@ -37,9 +39,9 @@ export async function putRecord(context: RecordContext, request: Request): Promi
       'A write says what it replaces: If-Match with a version or *, or If-None-Match: * where there is no record yet.',
     );
   }
-  const outcome = await writeRecord(context, key, { kind: 'put', value, expects, ...writeOptions(headers) });
-  const { state, how } = written(key, outcome, headers['Fence-Token']);
-  return { status: how === 'created' ? 201 : 200, body: writtenBody(key, state), headers: { etag: etagOf(state) } };
+  const outcome = await writeRecord(context, key, { kind: 'put', ...put, expects, ...writeOptions(headers) });
+  const { at, how } = written(key, outcome, headers['Fence-Token']);
+  return { status: how === 'created' ? 201 : 200, body: writtenBody(key, at), headers: { etag: etagOf(at.state) } };
 }
 
 export async function deleteRecord(context: RecordContext, request: Request): Promise<Reply> {
@@ -50,7 +52,7 @@ export async function deleteRecord(context: RecordContext, request: Request): Pr
     throw new Problem('precondition-required', 'A deletion says what it deletes: If-Match with a version or *.');
   }
   const outcome = await writeRecord(context, key, { kind: 'delete', expects, ...writeOptions(headers) });
-  return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).state) };
+  return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).at) };
 }
 
 /** The headers that a schema names, checked. Others are none of this operation's business. */
@@ -68,25 +70,33 @@ const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?
   ...(headers['Write-Id'] === undefined ? {} : { writeId: headers['Write-Id'] }),
 });
 
-/** The text of `value` in `{"value":…}`, exactly as it came. */
-function valueTextOf(request: Request): string {
+/** The fields beside the value. The value itself is cut out of the text. */
+const besideValue = putRecordBody.omit({ value: true });
+
+/** The text of `value` in `{"value":…}`, exactly as it came, and what stands beside it. */
+function putBodyOf(request: Request): { value: string; expiresInMs?: number } {
   const body = request.bodyText(recordLimits.valueBytesMax + recordLimits.wrappingBytesMax);
   const parsed = body === '' ? {} : parseJson(body);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidBody('body', 'must be an object with the field value');
   }
   const members = body === '' ? [] : membersOf(body);
-  const unknown = members.find(({ name }) => name !== 'value');
-  if (unknown !== undefined) throw invalidBody(unknown.name.slice(0, 60), 'is not a known field');
-  const [member, second] = members;
+  const names = new Set<string>();
+  for (const { name } of members) {
+    if (!Object.hasOwn(putRecordBody.shape, name)) throw invalidBody(name.slice(0, 60), 'is not a known field');
+    // Readers of JSON differ in which of two equal names they take.
+    if (names.has(name)) throw invalidBody(name, 'must be given once');
+    names.add(name);
+  }
+  const member = members.find(({ name }) => name === 'value');
   if (member === undefined) throw invalidBody('value', 'is required: any JSON, null included');
-  // Readers of JSON differ in which of two equal names they take.
-  if (second !== undefined) throw invalidBody('value', 'must be given once');
+  const { value: _, ...rest } = parsed as { value: unknown };
+  const { expiresInMs } = validate(besideValue, rest, 'body');
   const bytes = Buffer.byteLength(member.text);
   if (bytes > recordLimits.valueBytesMax) {
     throw new Problem('too-large', `The value has ${bytes} bytes; ${recordLimits.valueBytesMax} are allowed.`);
   }
-  return member.text;
+  return { value: member.text, ...(expiresInMs === undefined ? {} : { expiresInMs }) };
 }
 
 const invalidBody = (field: string, message: string): Problem =>
@@ -96,10 +106,10 @@ type Written = Extract<RecordAnswer, { kind: 'written' }>;
 
 function written(
   key: RecordKey,
-  { answer, state }: RecordOutcome,
+  { answer, ...at }: RecordOutcome,
   fence: number | undefined,
-): Written & { state: RecordState } {
-  if (answer.kind === 'written') return { ...answer, state };
+): Written & { at: RecordAt } {
+  if (answer.kind === 'written') return { ...answer, at };
   throw toRefusal(key, answer, fence);
 }
 
@@ -126,15 +136,15 @@ function toRefusal({ key }: RecordKey, answer: Exclude<RecordAnswer, Written>, f
   }
 }
 
-const writtenBody = ({ key }: RecordKey, { version, floor, updatedAt }: RecordState) => ({
-  key,
-  version,
-  fence: floor,
-  updatedAt: toIso(updatedAt),
-});
+/** Where it has an end, both the instant and what is left: a reader's own clock decides nothing. */
+function writtenBody({ key }: RecordKey, { state, now }: RecordAt) {
+  const { version, floor, updatedAt, expiresAt } = state;
+  const end = expiresAt === null ? {} : { expiresAt: toIso(expiresAt), remainingMs: Math.max(0, expiresAt - now) };
+  return { key, version, fence: floor, updatedAt: toIso(updatedAt), ...end };
+}
 
 /** Put together as text, because the value is text that must leave as it came. */
-function recordText(key: RecordKey, state: RecordState, value: string): string {
-  const { key: name, ...rest } = writtenBody(key, state);
+function recordText(key: RecordKey, found: RecordAt, value: string): string {
+  const { key: name, ...rest } = writtenBody(key, found);
   return `{"key":${JSON.stringify(name)},"value":${value},${JSON.stringify(rest).slice(1)}`;
 }

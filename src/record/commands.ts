@@ -18,6 +18,8 @@ export interface Put extends Write {
   readonly expects: Expectation;
   /** JSON text. */
   readonly value: string;
+  /** How long the record is there. Absent: until it is replaced or deleted. */
+  readonly expiresInMs?: number;
 }
 
 export interface Delete extends Write {

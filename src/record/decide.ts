@@ -4,13 +4,15 @@
  *     absent ── create ──► present ── delete ──► tombstone ── create ──► present …
  *                          │     ▲
  *                          └─────┘ replace         version: +1 at each arrow; floor: only upwards
+ *
+ * A record that has reached its end is a tombstone without a write: it keeps the version and the floor that it had.
  */
-import type { EpochMs } from '../time/clock.ts';
+import { after, type EpochMs } from '../time/clock.ts';
 import type { Expectation, RecordAnswer, RecordCommand, RecordDecision } from './commands.ts';
-import { type RecordState, versionInForce, type WrittenHow } from './state.ts';
+import { hasExpired, type RecordState, valueInForce, versionInForce, type WrittenHow } from './state.ts';
 
 export function decide(before: RecordState, command: RecordCommand, now: EpochMs): RecordDecision {
-  const refusal = answerWithoutWriting(before, command);
+  const refusal = answerWithoutWriting(before, command, now);
   if (refusal !== undefined) return { next: before, answer: refusal };
   return {
     next: stateAfter(command, before.version + 1, now),
@@ -18,17 +20,18 @@ export function decide(before: RecordState, command: RecordCommand, now: EpochMs
   };
 }
 
-function answerWithoutWriting(before: RecordState, command: RecordCommand): RecordAnswer | undefined {
+function answerWithoutWriting(before: RecordState, command: RecordCommand, now: EpochMs): RecordAnswer | undefined {
   const { floor, lastWrite } = before;
   // Safe to repeat: a write that is still in force is not done twice, and gets the answer that it got before.
   if (lastWrite?.id === command.writeId) {
-    return isRepetition(before, command) ? { kind: 'written', how: lastWrite.how } : { kind: 'write-id-reused' };
+    return isRepetition(before, command, now) ? { kind: 'written', how: lastWrite.how } : { kind: 'write-id-reused' };
   }
   // The fence is judged before the version. Who lost the lock finds both stale, and a 412 would send it to read and write
   // again, over and over; a stale fence tells it the truth, which is to stop.
   if (floor !== null && command.fence === undefined) return { kind: 'fence-required' };
   if (floor !== null && command.fence !== undefined && command.fence < floor) return { kind: 'stale-fence', floor };
-  return isMet(command.expects, before) ? undefined : { kind: 'version-mismatch', version: versionInForce(before) };
+  if (isMet(command.expects, before, now)) return undefined;
+  return { kind: 'version-mismatch', version: versionInForce(before, now) };
 }
 
 /**
@@ -42,6 +45,7 @@ export function stateAfter(command: RecordCommand, version: number, now: EpochMs
     floor: command.fence ?? null,
     lastWrite: { id: command.writeId, how: howWritten(command) },
     updatedAt: now,
+    expiresAt: command.kind === 'put' && command.expiresInMs !== undefined ? after(now, command.expiresInMs) : null,
   };
 }
 
@@ -50,10 +54,11 @@ export function howWritten({ kind, expects }: RecordCommand): WrittenHow {
   return expects.kind === 'absent' ? 'created' : 'replaced';
 }
 
-function isMet(expects: Expectation, { value, version }: RecordState): boolean {
+function isMet(expects: Expectation, state: RecordState, now: EpochMs): boolean {
+  const value = valueInForce(state, now);
   switch (expects.kind) {
     case 'version':
-      return value !== null && version === expects.version;
+      return value !== null && state.version === expects.version;
     case 'present':
       return value !== null;
     case 'absent':
@@ -62,11 +67,14 @@ function isMet(expects: Expectation, { value, version }: RecordState): boolean {
 }
 
 /** Whether a command would have left this very state. An id alone is no proof: a caller may use one twice by mistake. */
-function isRepetition(state: RecordState, command: RecordCommand): boolean {
+function isRepetition(state: RecordState, command: RecordCommand, now: EpochMs): boolean {
   const { expects } = command;
-  const { value, floor, lastWrite } = stateAfter(command, state.version, state.updatedAt);
+  const { value, floor, lastWrite, expiresAt } = stateAfter(command, state.version, state.updatedAt);
+  // After its end a value may have been collected. What it was can't be told then, and nobody reads it any more.
+  const isCollected = state.value === null && hasExpired(state, now);
   return (
-    state.value === value &&
+    (state.value === value || isCollected) &&
+    state.expiresAt === expiresAt &&
     state.floor === floor &&
     state.lastWrite?.how === lastWrite?.how &&
     (expects.kind !== 'version' || expects.version === state.version - 1)

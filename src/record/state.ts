@@ -14,6 +14,8 @@ export interface RecordState {
   readonly lastWrite: { readonly id: string; readonly how: WrittenHow } | null;
   /** When this version was written, by the writer's clock. It tells people, and decides nothing. */
   readonly updatedAt: EpochMs;
+  /** From then on there is no record, though its version and its floor go on. Null: it has no end. */
+  readonly expiresAt: EpochMs | null;
 }
 
 export const unwrittenRecord: RecordState = {
@@ -22,7 +24,15 @@ export const unwrittenRecord: RecordState = {
   floor: null,
   lastWrite: null,
   updatedAt: epochMs(0),
+  expiresAt: null,
 };
 
+export const hasExpired = ({ expiresAt }: RecordState, now: EpochMs): boolean => expiresAt !== null && now >= expiresAt;
+
+/** The value that a reader gets. Null where there is no record: never written, deleted, or at its end. */
+export const valueInForce = (state: RecordState, now: EpochMs): string | null =>
+  hasExpired(state, now) ? null : state.value;
+
 /** The version that a caller may name: none where there is no record, though a tombstone keeps counting. */
-export const versionInForce = ({ value, version }: RecordState): number | null => (value === null ? null : version);
+export const versionInForce = (state: RecordState, now: EpochMs): number | null =>
+  valueInForce(state, now) === null ? null : state.version;

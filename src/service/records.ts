@@ -3,7 +3,7 @@ import type { Delete, Put, RecordAnswer } from '../record/commands.ts';
 import { decide, howWritten } from '../record/decide.ts';
 import type { RecordState } from '../record/state.ts';
 import type { RecordKey, RecordStore } from '../store/record-store.ts';
-import { type Clock, systemClock } from '../time/clock.ts';
+import { type Clock, type EpochMs, systemClock } from '../time/clock.ts';
 
 /** What the use cases of records work with. */
 export interface RecordContext {
@@ -22,13 +22,21 @@ export const systemRecordContext = (store: RecordStore): RecordContext => ({
 /** A write whose id the caller may leave to the service. */
 type Unnamed<Command> = Omit<Command, 'writeId'> & { readonly writeId?: string };
 
-export interface RecordOutcome {
-  readonly answer: RecordAnswer;
+/** A record, and the instant at which it is looked at: whether it has reached its end depends on both. */
+export interface RecordAt {
   readonly state: RecordState;
+  readonly now: EpochMs;
+}
+
+export interface RecordOutcome extends RecordAt {
+  readonly answer: RecordAnswer;
 }
 
 /** The record as it is stored now. One consistent read. */
-export const readRecord = ({ store }: RecordContext, key: RecordKey): Promise<RecordState> => store.read(key);
+export async function readRecord({ store, clock }: RecordContext, key: RecordKey): Promise<RecordAt> {
+  const state = await store.read(key);
+  return { state, now: clock.now() };
+}
 
 /**
  * Writes or deletes in one conditional write; where that is refused, the state that refused it says why.
@@ -44,9 +52,9 @@ export async function writeRecord(
   const command = { ...wanted, writeId: wanted.writeId ?? context.newWriteId() };
   const now = context.clock.now();
   const { applied, state } = await context.store.attempt(key, command, now);
-  if (applied) return { answer: { kind: 'written', how: howWritten(command) }, state };
+  if (applied) return { answer: { kind: 'written', how: howWritten(command) }, state, now };
   const { next, answer } = decide(state, command, now);
   // The store and the rules must agree; to answer as if something had been written would be the worst of the ways to differ.
   if (next !== state) throw new Error('The store refused a write that the rules allow.');
-  return { answer, state };
+  return { answer, state, now };
 }

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { type DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { DeleteCommand, type DynamoDBDocumentClient, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
-import { unwrittenRecord } from '../../src/record/state.ts';
+import { hasExpired, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { toRecordItem } from '../../src/store/dynamodb/record-item.ts';
+import { recordPartition, toRecordItems } from '../../src/store/dynamodb/record-item.ts';
 import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import type { RecordKey, RecordStore } from '../../src/store/record-store.ts';
-import { epochMs } from '../../src/time/clock.ts';
+import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
-import { deleteOf, putOf, recordTime, recordWorlds } from '../support/record-worlds.ts';
+import { deleteOf, fitting, putOf, recordCommands, recordTime, recordWorlds } from '../support/record-worlds.ts';
 
 let table: FreshTable;
 let documents: DynamoDBDocumentClient;
@@ -43,15 +43,31 @@ const awkwardValues = [
   `"${'é'.repeat(131_071)}"`,
 ];
 
-const adapters: [string, () => RecordStore][] = [
-  ['memory', () => new MemoryRecordStore()],
-  ['DynamoDB', () => new DynamoDBRecordStore({ client: documents, tableName: table.tableName })],
+/** What DynamoDB's TTL does, sooner or later: every item of the record whose time has come is gone. Returns their sort keys. */
+async function collect(key: RecordKey, now: EpochMs): Promise<string[]> {
+  const { Items = [] } = await documents.send(
+    new QueryCommand({
+      TableName: table.tableName,
+      KeyConditionExpression: 'pk = :pk',
+      ExpressionAttributeValues: { ':pk': recordPartition(key) },
+    }),
+  );
+  const due = Items.filter(({ ttl }) => typeof ttl === 'number' && ttl * 1_000 <= now);
+  for (const { pk, sk } of due) {
+    await documents.send(new DeleteCommand({ TableName: table.tableName, Key: { pk, sk } }));
+  }
+  return due.map(({ sk }) => sk as string);
+}
+
+const adapters: [string, () => RecordStore, typeof collect][] = [
+  ['memory', () => new MemoryRecordStore(), () => Promise.resolve([])],
+  ['DynamoDB', () => new DynamoDBRecordStore({ client: documents, tableName: table.tableName }), collect],
 ];
 
-describe.each(adapters)('a record store: %s', (_, open) => {
+describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
   let store: RecordStore;
   let key: RecordKey;
-  const attempt = (command: RecordCommand) => store.attempt(key, command, recordTime);
+  const attempt = (command: RecordCommand, now = recordTime) => store.attempt(key, command, now);
 
   beforeEach(() => {
     store = open();
@@ -101,10 +117,87 @@ describe.each(adapters)('a record store: %s', (_, open) => {
 
   it('lets one of many creators through', async () => {
     const creators = Array.from({ length: 20 }, (_, index) => putOf({ writeId: `creator-${index}-000000000` }));
-    const outcomes = await Promise.all(creators.map(attempt));
+    const outcomes = await Promise.all(creators.map((creator) => attempt(creator)));
     const winners = outcomes.filter(({ applied }) => applied);
     expect(winners).toHaveLength(1);
     expect(await store.read(key)).toEqual(winners[0]?.state);
+  });
+
+  it('keeps version and floor of a record with an end, however late it is collected', async () => {
+    const created = await attempt(putOf({ value: '"kept"', fence: 5, expiresInMs: 2_000 }));
+    expect(created).toMatchObject({ applied: true, state: { version: 1, expiresAt: recordTime + 2_000 } });
+    expect(await store.read(key)).toEqual(created.state);
+    const late = laterBy(recordTime, 3_600_000);
+    expect(valueInForce(await store.read(key), late)).toBeNull();
+    await collectDue(key, late);
+    expect(valueInForce(await store.read(key), late)).toBeNull();
+    const stale = putOf({ fence: 4, writeId: 'write-9-0000000000' });
+    expect(await attempt(stale, late)).toMatchObject({ applied: false, state: { version: 1, floor: 5 } });
+    const unfenced = putOf({ writeId: 'write-9-0000000000' });
+    expect(await attempt(unfenced, late)).toMatchObject({ applied: false });
+    const again = await attempt(putOf({ fence: 5, value: '2', writeId: 'write-2-0000000000' }), late);
+    expect(again).toMatchObject({ applied: true, state: { version: 2, floor: 5, value: '2', expiresAt: null } });
+    // What is left of the earlier value must not come back, and its collection must not touch the later one.
+    await collectDue(key, laterBy(late, 86_400_000));
+    expect(await store.read(key)).toEqual(again.state);
+  });
+
+  it('gives a record with an end another one, or none, with each write', async () => {
+    await attempt(putOf({ value: '1', expiresInMs: 1_000 }));
+    await attempt(putOf({ value: '2', expects: at(1), expiresInMs: 9_000, writeId: 'write-2-0000000000' }));
+    expect(await store.read(key)).toMatchObject({ value: '2', version: 2, expiresAt: recordTime + 9_000 });
+    await attempt(putOf({ value: '3', expects: present, writeId: 'write-3-0000000000' }));
+    expect(await store.read(key)).toMatchObject({ value: '3', version: 3, expiresAt: null });
+    await attempt(putOf({ value: '4', expects: at(3), expiresInMs: 9_000, writeId: 'write-4-0000000000' }));
+    await attempt(deleteOf({ expects: at(4), writeId: 'write-5-0000000000' }));
+    expect(await store.read(key)).toMatchObject({ value: null, version: 5, expiresAt: null });
+  });
+
+  it('lets one of many creators through at the end of a record, each with an end', async () => {
+    await attempt(putOf({ expiresInMs: 1_000 }));
+    const late = laterBy(recordTime, 1_000);
+    const creators = Array.from({ length: 10 }, (_, index) =>
+      putOf({ writeId: `creator-${index}-000000000`, value: String(index), expiresInMs: 5_000 }),
+    );
+    const outcomes = await Promise.all(creators.map((creator) => attempt(creator, late)));
+    const [winner, ...others] = outcomes.filter(({ applied }) => applied);
+    expect(others).toEqual([]);
+    expect(await store.read(key)).toEqual(winner?.state);
+    for (const { state } of outcomes) expect(state).toEqual(winner?.state);
+  });
+
+  it('goes on with version and floor through any writes, ends and collections', async () => {
+    const turns = fc.array(fc.tuple(recordCommands, fc.boolean(), fc.constantFrom(1, 900, 90_000), fc.boolean()), {
+      minLength: 5,
+      maxLength: 15,
+      size: 'max',
+    });
+    let ended = 0;
+    await fc.assert(
+      fc.asyncProperty(turns, async (history) => {
+        key = newKey();
+        let model = unwrittenRecord;
+        let now = recordTime;
+        for (const [index, [wanted, hasRead, laterMs, collects]] of history.entries()) {
+          now = laterBy(now, laterMs);
+          if (collects) await collectDue(key, now);
+          if (hasExpired(model, now)) ended += 1;
+          const chosen = hasRead ? fitting(model, wanted, now) : wanted;
+          const command = { ...chosen, writeId: `write-${index}-0000000000` };
+          const { next } = decide(model, command, now);
+          const { applied, state } = await attempt(command, now);
+          expect({ applied, version: state.version, floor: state.floor }).toEqual({
+            applied: next !== model,
+            version: next.version,
+            floor: next.floor,
+          });
+          model = next;
+          expect(valueInForce(await store.read(key), now)).toBe(valueInForce(next, now));
+        }
+      }),
+      { numRuns: 25 },
+    );
+    expect(ended).toBeGreaterThan(20);
   });
 
   it('keeps namespaces apart', async () => {
@@ -118,12 +211,11 @@ describe('a conditional write', () => {
     const store = new DynamoDBRecordStore({ client: documents, tableName: table.tableName });
     const seen: Record<string, number> = {};
     await fc.assert(
-      fc.asyncProperty(recordWorlds, async ({ state, command }) => {
+      fc.asyncProperty(recordWorlds, async ({ state, command, now }) => {
         const key = newKey();
-        if (state.version > 0) {
-          await documents.send(new PutCommand({ TableName: table.tableName, Item: toRecordItem(key, state) }));
+        for (const Item of state.version > 0 ? toRecordItems(key, state) : []) {
+          await documents.send(new PutCommand({ TableName: table.tableName, Item }));
         }
-        const now = epochMs(recordTime + 60_000);
         const { next, answer } = decide(state, command, now);
 
         const written = await store.attempt(key, command, now);
@@ -132,6 +224,7 @@ describe('a conditional write', () => {
         expect(await store.read(key)).toEqual(next);
         const outcome = answer.kind === 'written' ? (next === state ? 'repeated' : answer.how) : answer.kind;
         seen[outcome] = (seen[outcome] ?? 0) + 1;
+        if (hasExpired(state, now)) seen[`${outcome} at its end`] = (seen[`${outcome} at its end`] ?? 0) + 1;
       }),
       { numRuns: 500 },
     );
@@ -145,9 +238,44 @@ describe('a conditional write', () => {
       'fence-required',
       'version-mismatch',
       'write-id-reused',
+      'created at its end',
+      'repeated at its end',
+      'version-mismatch at its end',
     ]) {
       expect(seen[outcome] ?? 0, outcome).toBeGreaterThan(5);
     }
+  });
+});
+
+describe('a value that is collected', () => {
+  it('is that of a record at its end, a minute later, and no item that holds a version or a floor', async () => {
+    const store = new DynamoDBRecordStore({ client: documents, tableName: table.tableName });
+    const key = newKey();
+    await store.attempt(key, putOf({ fence: 5, expiresInMs: 2_000 }), recordTime);
+    expect(await collect(key, laterBy(recordTime, 61_000))).toEqual([]);
+    expect(await collect(key, laterBy(recordTime, 62_000))).toEqual(['value']);
+    await store.attempt(key, putOf({ fence: 5, writeId: 'write-2-0000000000' }), laterBy(recordTime, 62_000));
+    await store.attempt(key, deleteOf({ fence: 6 }), laterBy(recordTime, 62_000));
+    expect(await collect(key, epochMs(Number.MAX_SAFE_INTEGER))).toEqual([]);
+  });
+
+  it('is never read with the head of another write, however often it is replaced meanwhile', async () => {
+    const store = new DynamoDBRecordStore({ client: documents, tableName: table.tableName });
+    const key = newKey();
+    let done = false;
+    const writing = (async () => {
+      for (let version = 0; version < 60; version++) {
+        const expects = version === 0 ? ({ kind: 'absent' } as const) : at(version);
+        const value = String(version + 1);
+        await store.attempt(key, putOf({ expects, value, expiresInMs: 60_000, writeId: randomUUID() }), recordTime);
+      }
+      done = true;
+    })();
+    while (!done) {
+      const { value, version } = await store.read(key);
+      expect(Number(value ?? 0)).toBe(version);
+    }
+    await writing;
   });
 });
 
@@ -162,13 +290,20 @@ describe('the cost of an operation', () => {
     };
     const put = (more: Partial<Put>) => () => writeRecord(context, key, putOf({ writeId: randomUUID(), ...more }));
 
-    expect(await requestsFor(() => readRecord(context, key))).toEqual(['GetItemCommand']);
+    expect(await requestsFor(() => readRecord(context, key))).toEqual(['QueryCommand']);
     expect(await requestsFor(put({}))).toEqual(['UpdateItemCommand']);
     expect(await requestsFor(put({ expects: at(1), fence: 3 }))).toEqual(['UpdateItemCommand']);
     expect(await requestsFor(put({ expects: present, fence: 3 }))).toEqual(['UpdateItemCommand']);
     expect(await requestsFor(put({ expects: at(1), fence: 3 }))).toEqual(['UpdateItemCommand']);
     expect(await requestsFor(put({ expects: at(3), fence: 2 }))).toEqual(['UpdateItemCommand']);
-    expect(await requestsFor(() => readRecord(context, key))).toEqual(['GetItemCommand']);
+    expect(await requestsFor(() => readRecord(context, key))).toEqual(['QueryCommand']);
+    const withEnd = { fence: 3, expiresInMs: 60_000 };
+    expect(await requestsFor(put({ expects: at(3), ...withEnd }))).toEqual(['TransactWriteItemsCommand']);
+    expect(await requestsFor(put({ expects: present, ...withEnd }))).toEqual([
+      'GetItemCommand',
+      'TransactWriteItemsCommand',
+    ]);
+    expect(await requestsFor(() => readRecord(context, key))).toEqual(['QueryCommand']);
   });
 });
 
@@ -190,7 +325,7 @@ describe('a response that was lost on its way from the store', () => {
 
     expect(client.loseNextResponse, 'no response was lost').toBe(false);
     expect(outcome).toMatchObject({ answer: { kind: 'written', how }, state: { version } });
-    expect(await readRecord(context, key)).toEqual(outcome.state);
+    expect((await readRecord(context, key)).state).toEqual(outcome.state);
   });
 });
 

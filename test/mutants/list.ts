@@ -266,7 +266,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a record is written without looking at its version',
     file: 'src/record/decide.ts',
-    text: 'return value !== null && version === expects.version;',
+    text: 'return value !== null && state.version === expects.version;',
     instead: 'return value !== null;',
   },
   {
@@ -516,8 +516,20 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a write of a record that may have happened is called refused',
     file: 'src/store/dynamodb/record-store.ts',
-    text: 'if (attemptsOf(error) > 1 && mayHaveBeenReplaced(command, state))',
-    instead: 'if (attemptsOf(error) > 99 && mayHaveBeenReplaced(command, state))',
+    text: 'if (perhapsMine && mayHaveBeenReplaced(command, state))',
+    instead: 'if (perhapsMine && state.version < 0)',
+  },
+  {
+    name: 'the version restarts at the end of a record',
+    file: 'src/record/decide.ts',
+    text: 'next: stateAfter(command, before.version + 1, now),',
+    instead: 'next: stateAfter(command, hasExpired(before, now) ? 1 : before.version + 1, now),',
+  },
+  {
+    name: 'the floor is forgotten at the end of a record',
+    file: 'src/record/decide.ts',
+    text: '  const { floor, lastWrite } = before;',
+    instead: '  const { lastWrite } = before;\n  const floor = hasExpired(before, now) ? null : before.floor;',
   },
   {
     name: 'a late one-write renewal takes time away',

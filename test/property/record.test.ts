@@ -3,29 +3,40 @@ import { describe, expect, it } from 'vitest';
 import type { RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { membersOf } from '../../src/record/json-text.ts';
-import { type RecordState, unwrittenRecord } from '../../src/record/state.ts';
-import { fitting, recordCommands, recordTime } from '../support/record-worlds.ts';
+import { type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
+import { type EpochMs, epochMs } from '../../src/time/clock.ts';
+import { collected, fitting, recordCommands, recordTime } from '../support/record-worlds.ts';
 
 interface Step {
   readonly before: RecordState;
   readonly command: RecordCommand;
   readonly next: RecordState;
   readonly applied: boolean;
+  readonly now: EpochMs;
 }
 
+/** A command, whether its writer has read the record, how long after the one before it comes, and whether the store collects first. */
+type Turn = readonly [command: RecordCommand, hasRead: boolean, laterMs: number, collects: boolean];
+
 /** Every command is a write of its own here, named by its place. Writers who have read the record name the version in force. */
-function run(commands: readonly (readonly [RecordCommand, hasRead: boolean])[]): Step[] {
+function run(turns: readonly Turn[]): Step[] {
   let state = unwrittenRecord;
-  return commands.map(([wanted, hasRead], index) => {
-    const before = state;
-    const command = { ...(hasRead ? fitting(before, wanted) : wanted), writeId: `write-${index}` };
-    state = decide(before, command, recordTime).next;
-    return { before, command, next: state, applied: state !== before };
+  let now = recordTime;
+  return turns.map(([wanted, hasRead, laterMs, collects], index) => {
+    now = epochMs(now + laterMs);
+    const before = collects ? collected(state, now) : state;
+    const command = { ...(hasRead ? fitting(before, wanted, now) : wanted), writeId: `write-${index}` };
+    state = decide(before, command, now).next;
+    return { before, command, next: state, applied: state !== before, now };
   });
 }
 
 const histories = fc
-  .array(fc.tuple(recordCommands, fc.boolean()), { minLength: 1, maxLength: 60, size: 'max' })
+  .array(fc.tuple(recordCommands, fc.boolean(), fc.constantFrom(0, 1, 900, 2_000), fc.boolean()), {
+    minLength: 1,
+    maxLength: 60,
+    size: 'max',
+  })
   .map(run);
 
 /** Pure and fast, so there can be many. */
@@ -76,13 +87,33 @@ describe('any interleaving of writes', () => {
   it('applies a write that names a version only to that version', () => {
     fc.assert(
       fc.property(histories, (steps) => {
-        for (const { before, command, applied } of steps) {
+        for (const { before, command, applied, now } of steps) {
           if (!applied || command.expects.kind !== 'version') continue;
-          expect(before).toMatchObject({ version: command.expects.version, value: expect.any(String) });
+          expect(before.version).toBe(command.expects.version);
+          expect(valueInForce(before, now)).toEqual(expect.any(String));
         }
       }),
       runs,
     );
+  });
+
+  it('lets a record be created from its end on, and not a moment before, and goes on with its version and floor', () => {
+    let ended = 0;
+    fc.assert(
+      fc.property(histories, (steps) => {
+        for (const { before, next, now, command, applied } of steps) {
+          const { expiresAt } = before;
+          if (expiresAt === null || !applied) continue;
+          expect(command.expects.kind === 'absent').toBe(now >= expiresAt);
+          if (now < expiresAt) continue;
+          ended += 1;
+          expect(next.version).toBe(before.version + 1);
+          expect(next.floor ?? 0).toBeGreaterThanOrEqual(before.floor ?? 0);
+        }
+      }),
+      runs,
+    );
+    expect(ended).toBeGreaterThan(500);
   });
 });
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import type { Delete, Expectation, Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
-import { type RecordState, unwrittenRecord } from '../../src/record/state.ts';
-import { epochMs } from '../../src/time/clock.ts';
+import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
+import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 export const recordTime = epochMs(1_800_000_000_000);
 
@@ -10,6 +10,10 @@ export const recordTime = epochMs(1_800_000_000_000);
 const writeIds = Array.from({ length: 8 }, (_, index) => `write-${index}-of-eight-000`);
 const values = ['1', '"two"', '{"a":[1,2]}'];
 const fences = [undefined, undefined, 5, 6, 7];
+/** Ends that come within a few steps, and one that does not. */
+const ends = [undefined, undefined, 1_000, 2_500, 3_600_000];
+/** Steps lie so far apart that some records end between them. */
+const stepMs = 700;
 
 export const putOf = (more: Partial<Put> = {}): Put => ({
   kind: 'put',
@@ -33,50 +37,64 @@ const present: fc.Arbitrary<Exclude<Expectation, { kind: 'absent' }>> = fc.oneof
 const expectations: fc.Arbitrary<Expectation> = fc.oneof(present, present, fc.constant({ kind: 'absent' as const }));
 
 const named = { writeId: fc.constantFrom(...writeIds), fence: fc.constantFrom(...fences) };
-const withoutNoFence = <T extends { fence: number | undefined }>({ fence, ...rest }: T) => ({
-  ...rest,
-  ...(fence === undefined ? {} : { fence }),
-});
+/** Leaves out what is undefined: an absent field is how "none" is said. */
+const stated = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown;
 
 export const recordCommands: fc.Arbitrary<RecordCommand> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .record({ kind: fc.constant('put' as const), expects: expectations, value: fc.constantFrom(...values), ...named })
-      .map((put): Put => withoutNoFence(put)),
+      .record({
+        kind: fc.constant('put' as const),
+        expects: expectations,
+        value: fc.constantFrom(...values),
+        expiresInMs: fc.constantFrom(...ends),
+        ...named,
+      })
+      .map((put) => stated(put) as Put),
   },
   {
     weight: 2,
     arbitrary: fc
       .record({ kind: fc.constant('delete' as const), expects: present, ...named })
-      .map((deletion): Delete => withoutNoFence(deletion)),
+      .map((deletion) => stated(deletion) as Delete),
   },
 );
 
 /** What a writer would send that has read the record and holds its lock, so that worlds get further than their first refusal. */
-export function fitting(state: RecordState, command: RecordCommand): RecordCommand {
-  const { floor, version, value } = state;
+export function fitting(state: RecordState, command: RecordCommand, now: EpochMs): RecordCommand {
+  const { floor, version } = state;
+  const value = valueInForce(state, now);
   const held = floor === null ? command : { ...command, fence: Math.max(floor, command.fence ?? floor) };
   if (held.kind === 'put' && value === null) return { ...held, expects: { kind: 'absent' } };
   if (value === null || held.expects.kind === 'present') return held;
   return { ...held, expects: { kind: 'version', version } };
 }
 
+/** The same record after its value was collected, which may happen at any time after its end. */
+export const collected = (state: RecordState, now: EpochMs): RecordState =>
+  hasExpired(state, now) ? { ...state, value: null } : state;
+
 /** States that a record can really get into, and a command to meet them: random, fitting, or a repetition of the last write. */
-export const recordWorlds: fc.Arbitrary<{ state: RecordState; command: RecordCommand }> = fc
+export const recordWorlds: fc.Arbitrary<{ state: RecordState; command: RecordCommand; now: EpochMs }> = fc
   .tuple(
     fc.array(recordCommands, { maxLength: 7, size: 'max' }),
     recordCommands,
     fc.constantFrom('random', 'fitting', 'repeated'),
+    fc.boolean(),
   )
-  .map(([taken, command, choice]) => {
+  .map(([taken, command, choice, collects]) => {
     let state = unwrittenRecord;
     let last = command;
     taken.forEach((wanted, index) => {
-      const step = fitting(state, wanted);
-      const { next } = decide(state, step, epochMs(recordTime + index));
+      const at = epochMs(recordTime + index * stepMs);
+      const step = fitting(state, wanted, at);
+      const { next } = decide(state, step, at);
       if (next !== state) last = step;
       state = next;
     });
-    return { state, command: choice === 'repeated' ? last : choice === 'fitting' ? fitting(state, command) : command };
+    const now = epochMs(recordTime + taken.length * stepMs + 1_000);
+    const chosen = choice === 'repeated' ? last : choice === 'fitting' ? fitting(state, command, now) : command;
+    return { state: collects ? collected(state, now) : state, command: chosen, now };
   });

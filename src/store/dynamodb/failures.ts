@@ -29,8 +29,13 @@ function cancellationCodes(error: Error): ReadonlySet<string> {
 }
 
 /** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
-export const refusedItem = ({ Item }: ConditionalCheckFailedException): Record<string, unknown> | undefined =>
-  Item === undefined ? undefined : fromWireMap(Item as Record<string, WireValue>);
+export function refusedItem(error: ConditionalCheckFailedException | TransactionCanceledException) {
+  const item =
+    'CancellationReasons' in error
+      ? error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item
+      : (error as ConditionalCheckFailedException).Item;
+  return item === undefined ? undefined : fromWireMap(item as Record<string, WireValue>);
+}
 
 /** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
 export const attemptsOf = (outcome: unknown): number =>

@@ -88,13 +88,14 @@ export class ItemTable {
     return keys.map((key) => found.get(idOf({ ...key })));
   }
 
-  update(key: ItemKey, expressions: ConditionalUpdate): Promise<ItemWritten> {
+  /** The item comes back as it is after the update, unless the caller knows it and would pay for bringing it home. */
+  update(key: ItemKey, expressions: ConditionalUpdate, returned: 'ALL_NEW' | 'NONE' = 'ALL_NEW'): Promise<ItemWritten> {
     return this.#write(() =>
       this.#calls.update({
         TableName: this.#tableName,
         Key: { ...key },
         ...expressions,
-        ReturnValues: 'ALL_NEW',
+        ReturnValues: returned,
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       }),
     );
@@ -138,6 +139,22 @@ export class ItemTable {
       start = page.LastEvaluatedKey;
     } while (start !== undefined && items.length < atMost);
     return items.slice(0, atMost);
+  }
+
+  /** A conditional update and an item beside it, both or neither. A refusal carries the item that was to be updated. */
+  updateWith(key: ItemKey, expressions: ConditionalUpdate, beside: Item): Promise<ItemWritten> {
+    const TableName = this.#tableName;
+    const update = {
+      TableName,
+      Key: { ...key },
+      ...expressions,
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+    };
+    const TransactItems = [{ Update: update }, { Put: { TableName, Item: beside } }];
+    return this.#write(async () => {
+      await this.#client.send(new TransactWriteCommand({ TransactItems }));
+      return {};
+    });
   }
 
   /** All or nothing. False where a condition was refused: somebody wrote in between. */

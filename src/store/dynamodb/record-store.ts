@@ -1,63 +1,118 @@
-import { type DynamoDBDocumentClient, GetCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
-import type { RecordCommand } from '../../record/commands.ts';
+import type { Put, RecordCommand } from '../../record/commands.ts';
 import { stateAfter } from '../../record/decide.ts';
 import type { RecordState } from '../../record/state.ts';
-import type { EpochMs } from '../../time/clock.ts';
+import { after, type EpochMs } from '../../time/clock.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
 import { StoreError } from '../store-error.ts';
-import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
-import { fromRecordItem, recordItemKey } from './record-item.ts';
-import { writeIfAllowed } from './record-writes.ts';
+import { type ConditionalUpdate, type Item, ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
+import {
+  belongsTogether,
+  fromRecordItems,
+  isHead,
+  needsValueItem,
+  recordHeadKey,
+  recordPartition,
+  recordValueKey,
+  toValueItem,
+} from './record-item.ts';
+import { ifStillAt, writeIfAllowed } from './record-writes.ts';
 
-export interface DynamoDBRecordStoreOptions {
-  readonly client: DynamoDBDocumentClient;
-  readonly tableName: string;
+/** A head and its value are two items: between two reads others may write. So often in a row only where the record is very busy. */
+const triesMax = 5;
+
+/** The head, and the value beside it. */
+const recordItemsMax = 2;
+
+interface Attempted {
+  readonly written: ItemWritten;
+  /** The version that the write made, where it was applied. */
+  readonly version: number;
 }
 
-export class DynamoDBRecordStore implements RecordStore {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #tableName: string;
+type PutWithEnd = Put & { readonly expiresInMs: number };
 
-  constructor({ client, tableName }: DynamoDBRecordStoreOptions) {
-    this.#client = client;
-    this.#tableName = tableName;
+const hasEnd = (command: RecordCommand): command is PutWithEnd =>
+  command.kind === 'put' && command.expiresInMs !== undefined;
+
+/** Records in DynamoDB: one item each, and a second one for the value where the record has an end. */
+export class DynamoDBRecordStore implements RecordStore {
+  readonly #table: ItemTable;
+
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
   }
 
   async read(key: RecordKey): Promise<RecordState> {
-    const input = { TableName: this.#tableName, Key: recordItemKey(key), ConsistentRead: true };
-    try {
-      const { Item } = await this.#client.send(new GetCommand(input));
-      return fromRecordItem(Item);
-    } catch (error) {
-      throw toStoreError(error);
-    }
+    return this.#untilWhole(async () => {
+      // One query finds both items, so a record with an end costs no second request.
+      const items = await this.#table.query(
+        {
+          KeyConditionExpression: '#pk = :pk',
+          ExpressionAttributeNames: { '#pk': 'pk' },
+          ExpressionAttributeValues: { ':pk': recordPartition(key) },
+          ConsistentRead: true,
+        },
+        recordItemsMax,
+      );
+      return wholeState(
+        items.find(isHead),
+        items.find((item) => !isHead(item)),
+      );
+    });
   }
 
   async attempt(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<RecordWritten> {
-    const { expects } = command;
-    const input = {
-      TableName: this.#tableName,
-      Key: recordItemKey(key),
-      ...writeIfAllowed(command, now),
-      // Who names a version knows the next one; asking for the item back would only bring home the value that was just sent.
-      ReturnValues: expects.kind === 'version' ? ('NONE' as const) : ('ALL_NEW' as const),
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
-    };
-    try {
-      const { Attributes } = await this.#client.send(new UpdateCommand(input));
-      const version = expects.kind === 'version' ? expects.version + 1 : (Attributes?.v as number);
-      return { applied: true, state: stateAfter(command, version, now) };
-    } catch (error) {
-      if (!isConditionFailure(error)) throw toStoreError(error);
-      const state = fromRecordItem(refusedItem(error));
-      if (attemptsOf(error) > 1 && mayHaveBeenReplaced(command, state))
+    return this.#untilWhole(async () => {
+      const attempted = hasEnd(command)
+        ? await this.#writeWithEnd(key, command, now)
+        : await this.#write(key, command, now);
+      if (attempted === undefined) return undefined;
+      const { written, version } = attempted;
+      if (written.applied) return { applied: true, state: stateAfter(command, version, now) };
+      const { item: head, perhapsMine } = written;
+      const valueItem = needsValueItem(head) ? await this.#table.get(recordValueKey(key)) : undefined;
+      const state = wholeState(head, valueItem);
+      if (state === undefined) return undefined;
+      if (perhapsMine && mayHaveBeenReplaced(command, state))
         throw new StoreError(
           'unavailable',
           'Others wrote after a try whose answer was lost: whether it was written is not known.',
-          error,
         );
       return { applied: false, state };
+    });
+  }
+
+  /** One conditional update. */
+  async #write(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<Attempted> {
+    const { expects } = command;
+    const known = expects.kind === 'version' ? expects.version + 1 : undefined;
+    // Who names a version knows the next one; asking for the item back would only bring home the value that was just sent.
+    const returned = known === undefined ? 'ALL_NEW' : 'NONE';
+    const written = await this.#table.update(recordHeadKey(key), writeIfAllowed(command, now), returned);
+    return { written, version: known ?? (written.item?.v as number) };
+  }
+
+  /** Head and value in one transaction. It gives no item back, so who names no version has to look for it first. */
+  async #writeWithEnd(key: RecordKey, command: PutWithEnd, now: EpochMs): Promise<Attempted | undefined> {
+    const { expects, value, writeId, expiresInMs } = command;
+    const beside = toValueItem(key, value, writeId, after(now, expiresInMs));
+    const update = writeIfAllowed(command, now);
+    const put = (expressions: ConditionalUpdate) => this.#table.updateWith(recordHeadKey(key), expressions, beside);
+    if (expects.kind === 'version') return { written: await put(update), version: expects.version + 1 };
+    const seen = ((await this.#table.get(recordHeadKey(key)))?.v as number | undefined) ?? 0;
+    const written = await put(ifStillAt(seen, update));
+    const others = !written.applied && ((written.item?.v as number | undefined) ?? 0) !== seen;
+    // Others wrote after the look: that says nothing about this write yet.
+    return others ? undefined : { written, version: seen + 1 };
+  }
+
+  /** Looks again while others write in between. */
+  async #untilWhole<T>(look: () => Promise<T | undefined>): Promise<T> {
+    for (let tries = 0; tries < triesMax; tries++) {
+      const found = await look();
+      if (found !== undefined) return found;
     }
+    throw new StoreError('conflict', 'Others wrote to the record each time that it was read.');
   }
 }
 
@@ -66,3 +121,7 @@ function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, las
   if (lastWrite?.id === writeId) return false;
   return expects.kind === 'version' ? version > expects.version + 1 : version > 1;
 }
+
+/** Undefined where the head and the value come from different writes. */
+const wholeState = (head: Item | undefined, valueItem: Item | undefined): RecordState | undefined =>
+  belongsTogether(head, valueItem) ? fromRecordItems(head, valueItem) : undefined;

@@ -1,14 +1,17 @@
-/** A record's every write as one conditional update that needs no read. `decide` is the specification: a property test runs both. */
+/** A record's every write as one conditional update of its head that needs no read. `decide` is the specification: a property test runs both. */
 import type { Expectation, RecordCommand } from '../../record/commands.ts';
-import { howWritten } from '../../record/decide.ts';
+import { howWritten, stateAfter } from '../../record/decide.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { ConditionalUpdate } from './item-table.ts';
 
-/** Compare: it holds only for the version that the writer saw, for any record at all, or for none. A tombstone has no value. */
+/** There is a record: its value is in the head, or it has an end that has not come. A tombstone has neither. */
+const isThere = '(attribute_exists(#val) OR #exp > :now)';
+
+/** Compare: it holds only for the version that the writer saw, for any record at all, or for none. */
 const expected: Record<Expectation['kind'], string> = {
-  version: 'attribute_exists(#val) AND #v = :expected',
-  present: 'attribute_exists(#val)',
-  absent: 'attribute_not_exists(#val)',
+  version: `${isThere} AND #v = :expected`,
+  present: isThere,
+  absent: `NOT ${isThere}`,
 };
 
 /**
@@ -20,12 +23,16 @@ const expected: Record<Expectation['kind'], string> = {
  */
 export function writeIfAllowed(command: RecordCommand, now: EpochMs): ConditionalUpdate {
   const { kind, expects, fence, writeId } = command;
+  const { expiresAt } = stateAfter(command, 0, now);
+  const inHead = kind === 'put' && expiresAt === null;
   const set = ['#v = if_not_exists(#v, :zero) + :one', '#at = :now', '#wid = :wid', '#how = :how'];
-  if (kind === 'put') set.push('#val = :value');
+  if (inHead) set.push('#val = :value');
+  if (expiresAt !== null) set.push('#exp = :exp');
   if (fence !== undefined) set.push('#floor = :fence');
+  const remove = [...(inHead ? [] : ['#val']), ...(expiresAt === null ? ['#exp'] : [])];
   const unfenced = 'attribute_not_exists(#floor)';
   return {
-    UpdateExpression: `SET ${set.join(', ')}${kind === 'delete' ? ' REMOVE #val' : ''}`,
+    UpdateExpression: `SET ${set.join(', ')} REMOVE ${remove.join(', ')}`,
     ConditionExpression: [
       expected[expects.kind],
       fence === undefined ? unfenced : `(${unfenced} OR #floor <= :fence)`,
@@ -38,6 +45,7 @@ export function writeIfAllowed(command: RecordCommand, now: EpochMs): Conditiona
       '#at': 'at',
       '#wid': 'wid',
       '#how': 'how',
+      '#exp': 'exp',
     },
     ExpressionAttributeValues: {
       ':zero': 0,
@@ -45,9 +53,20 @@ export function writeIfAllowed(command: RecordCommand, now: EpochMs): Conditiona
       ':now': now,
       ':wid': writeId,
       ':how': howWritten(command),
-      ...(kind === 'put' ? { ':value': command.value } : {}),
+      ...(inHead ? { ':value': command.value } : {}),
+      ...(expiresAt === null ? {} : { ':exp': expiresAt }),
       ...(fence === undefined ? {} : { ':fence': fence }),
       ...(expects.kind === 'version' ? { ':expected': expects.version } : {}),
     },
+  };
+}
+
+/** The same write, only where the head still has the version that was seen; 0: there is no head. */
+export function ifStillAt(seen: number, update: ConditionalUpdate): ConditionalUpdate {
+  const isSame = seen === 0 ? 'attribute_not_exists(#v)' : '#v = :seen';
+  return {
+    ...update,
+    ConditionExpression: `${update.ConditionExpression} AND ${isSame}`,
+    ExpressionAttributeValues: { ...update.ExpressionAttributeValues, ...(seen === 0 ? {} : { ':seen': seen }) },
   };
 }

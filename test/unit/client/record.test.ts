@@ -19,6 +19,35 @@ describe('record', () => {
     expect(await record.put('again', 'absent')).toMatchObject({ version: 3 });
   });
 
+  it('ends where it was given an end, and goes on with its version and floor', async () => {
+    const { twin, one } = world();
+    const record = one.record('reply');
+    expect(await record.put('yes', 'absent', { fence: 7, expiresInMs: 60_000 })).toMatchObject({
+      version: 1,
+      expiresAt: new Date(twin.now() + 60_000).toISOString(),
+      remainingMs: 60_000,
+    });
+    await twin.advance(59_999);
+    expect(await record.get()).toMatchObject({ value: 'yes', remainingMs: 1 });
+    await expect(record.put('no', 'absent', { fence: 7 })).rejects.toThrow(VersionMismatchError);
+    await twin.advance(1);
+    expect(await record.get()).toBeUndefined();
+    await expect(record.put('no', { version: 1 }, { fence: 7 })).rejects.toMatchObject({ version: null });
+    await expect(record.put('no', 'absent', { fence: 6 })).rejects.toThrow(StaleFenceError);
+    expect(await record.put('no', 'absent', { fence: 7 })).toEqual(
+      expect.not.objectContaining({ expiresAt: expect.anything() }),
+    );
+    expect(await record.get()).toMatchObject({ value: 'no', version: 2, fence: 7 });
+  });
+
+  it.each([999, 31_536_000_001, 1.5])('refuses an end of %d ms by name', async (expiresInMs) => {
+    const { one } = world();
+    await expect(one.record('reply').put(1, 'absent', { expiresInMs })).rejects.toMatchObject({
+      code: 'invalid-request',
+      errors: [{ field: 'expiresInMs' }],
+    });
+  });
+
   it('refuses a version that is not in force', async () => {
     const { one } = world();
     await one.record('config').put(1, 'absent');

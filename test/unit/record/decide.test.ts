@@ -32,6 +32,7 @@ describe('put', () => {
       floor: null,
       lastWrite: { id: create.writeId, how: 'created' },
       updatedAt: recordTime,
+      expiresAt: null,
     });
   });
 

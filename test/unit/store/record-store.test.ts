@@ -4,7 +4,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
 import { stateAfter } from '../../../src/record/decide.ts';
-import { toRecordItem } from '../../../src/store/dynamodb/record-item.ts';
+import { toRecordItems } from '../../../src/store/dynamodb/record-item.ts';
 import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-store.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
@@ -18,7 +18,7 @@ function storeThatRefuses(by: Put, version: number, attempts: number): DynamoDBR
   const error = new ConditionalCheckFailedException({
     message: 'The conditional request failed',
     $metadata: { attempts },
-    Item: marshall(toRecordItem(key, stateAfter(by, version, now))),
+    Item: marshall(toRecordItems(key, stateAfter(by, version, now))[0]),
   });
   const client = { send: () => Promise.reject(error) } as unknown as DynamoDBDocumentClient;
   return new DynamoDBRecordStore({ client, tableName: 'any' });
