@@ -11,6 +11,11 @@ export interface Claim {
   readonly label: string;
   /** Whether a session bounds it, so that it has no lease of its own. */
   readonly sessionBound: boolean;
+  /**
+   * What a repeated request says about the wait. One lock: what is left of it, since the deadline stands with the place in the queue.
+   * Several: the same as at first, since the service counts from the first request for as long as it holds some of them.
+   */
+  readonly repeats: 'what is left' | 'the whole wait';
   acquire(waitMs: number): Call;
   renew(leaseMs?: number): Call;
   release(): Call;
@@ -71,10 +76,12 @@ export async function take<Body extends Leased>(
 async function wait(core: Core, claim: Claim, began: Mark, { waitMs, signal, onWaiting, bearMs }: TakeOptions) {
   const { caller, runtime, patience, closing } = core;
   const joined = joinSignals(signal, closing);
+  const millisecondsOf = (ms: number) => (waitMs === 0 ? 0 : Math.max(1, Math.round(ms)));
+  const wholeMs = millisecondsOf(waitMs - elapsedMs(runtime, began));
   try {
     for (;;) {
       const leftMs = waitMs - elapsedMs(runtime, began);
-      const askedMs = waitMs === 0 ? 0 : Math.max(1, Math.round(leftMs));
+      const askedMs = claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs);
       const answer = await caller.call(claim.acquire(askedMs), {
         budgetMs: bearMs ?? Math.max(leftMs, patience.retryMs),
         attemptMs: Math.min(patience.requestMs, bearMs ?? patience.requestMs) + Math.min(askedMs, pollMsMax),

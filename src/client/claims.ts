@@ -13,6 +13,7 @@ export const lockClaim =
     return {
       label: name,
       sessionBound: sessionId !== undefined,
+      repeats: 'what is left',
       acquire: (waitMs) =>
         lockCall(core, {
           operation: 'acquireLock',
@@ -55,6 +56,7 @@ export const manyClaim =
     return {
       label: names.join(', '),
       sessionBound: sessionId !== undefined,
+      repeats: 'the whole wait',
       acquire: (waitMs) =>
         call('acquireLocks', 'acquire', {
           locks: entries,

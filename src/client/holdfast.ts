@@ -1,3 +1,4 @@
+import type { Claim } from './acquire.ts';
 import type { Auth } from './auth/auth.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
@@ -306,7 +307,13 @@ export class Holdfast extends LockScope {
     const { core } = this;
     const name = checkName('lock', lease.lock);
     const calls = leaseCalls(core, name, lease.leaseId);
-    const claim = { label: name, sessionBound: false, acquire: () => calls.renew(), ...calls };
+    const claim: Claim = {
+      label: name,
+      sessionBound: false,
+      repeats: 'what is left',
+      acquire: () => calls.renew(),
+      ...calls,
+    };
     const { patience } = core;
     const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal: options.signal };
     const answer = await core.caller.call(calls.renew(options.leaseMs), policy);

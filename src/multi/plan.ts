@@ -55,11 +55,22 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
 export const canonicalOrder = <T extends { readonly name: string }>(entries: readonly T[]): T[] =>
   [...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
 
-/** When the lease began to ask for these locks, as far as they remember it; the wait is counted from there over all requests. */
-export function askedSince(states: readonly LockState[], leaseId: string): number | undefined {
-  const instants = states.flatMap(({ holders, queue }) => [
-    ...holders.filter((holder) => holder.leaseId === leaseId).map(({ queuedAt, acquiredAt }) => queuedAt ?? acquiredAt),
-    ...queue.filter((waiter) => waiter.leaseId === leaseId).map(({ queuedAt }) => queuedAt),
-  ]);
-  return instants.length === 0 ? undefined : Math.min(...instants);
+export interface Wait {
+  /** When the lease began to ask for these locks: `waitedMs` is counted from there, over all requests. */
+  readonly since: number;
+  /** When it ends; null where the lease stands in no queue, so that only the next request says for how long it waits. */
+  readonly deadlineAt: number | null;
+}
+
+/** The wait of a lease for these locks, as far as they remember it. Its deadline stands with its place, as on a single lock. */
+export function waitOf(states: readonly LockState[], leaseId: string): Wait | undefined {
+  const waiters = states.flatMap(({ queue }) => queue.filter((waiter) => waiter.leaseId === leaseId));
+  const holders = states.flatMap((state) => state.holders.filter((holder) => holder.leaseId === leaseId));
+  const instants = [
+    ...holders.map(({ queuedAt, acquiredAt }) => queuedAt ?? acquiredAt),
+    ...waiters.map(({ queuedAt }) => queuedAt),
+  ];
+  if (instants.length === 0) return undefined;
+  const deadlines = waiters.map(({ deadlineAt }) => deadlineAt);
+  return { since: Math.min(...instants), deadlineAt: deadlines.length === 0 ? null : Math.min(...deadlines) };
 }

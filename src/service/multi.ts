@@ -2,7 +2,7 @@ import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
-import { askedSince, canonicalOrder, type Part, planAll, type Refusal } from '../multi/plan.ts';
+import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
 import { jitteredMs } from '../store/jitter.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
@@ -61,11 +61,12 @@ export async function acquireAll(
   ) {
     return tried;
   }
-  const since = tried.since ?? startedAt;
-  return gather(context, namespace, request, { since, pollEndsAt: startedAt + context.pollMs, gone });
+  const since = tried.wait?.since ?? startedAt;
+  const deadlineAt = tried.wait?.deadlineAt ?? since + request.waitMs;
+  return gather(context, namespace, request, { since, deadlineAt, pollEndsAt: startedAt + context.pollMs, gone });
 }
 
-type Tried = Exclude<MultiOutcome, { kind: 'waiting' }> & { readonly since?: number | undefined };
+type Tried = Exclude<MultiOutcome, { kind: 'waiting' }> & { readonly wait?: Wait | undefined };
 
 /** One batch read and one transaction, conditional on what was read. */
 async function tryAll(context: LockContext, namespace: string, request: MultiAcquire): Promise<Tried> {
@@ -92,12 +93,12 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
     sessionId,
   );
   if (outcome === 'session-lost') return { kind: 'session-lost' };
-  const since = askedSince(outcome.states, leaseId);
-  const waitedMs = since === undefined ? 0 : Math.max(0, outcome.facts.now - since);
+  const wait = waitOf(outcome.states, leaseId);
+  const waitedMs = wait === undefined ? 0 : Math.max(0, outcome.facts.now - wait.since);
   const { plan, facts } = outcome;
   return plan.kind === 'granted'
     ? { kind: 'granted', holders: plan.holders, facts, waitedMs }
-    : { ...plan, facts, waitedMs, since };
+    : { ...plan, facts, waitedMs, wait };
 }
 
 interface Together {
@@ -157,6 +158,7 @@ function claimOf({ leaseId, owner, leaseMs, sessionId }: MultiAcquire, entry: Mu
 
 interface Gathering {
   readonly since: number;
+  readonly deadlineAt: number;
   readonly pollEndsAt: number;
   readonly gone: AbortSignal | undefined;
 }
@@ -168,8 +170,7 @@ async function gather(
   request: MultiAcquire,
   gathering: Gathering,
 ): Promise<MultiOutcome> {
-  const { since, pollEndsAt, gone } = gathering;
-  const deadlineAt = since + request.waitMs;
+  const { since, deadlineAt, pollEndsAt, gone } = gathering;
   const leaseMs =
     request.sessionId === undefined ? Math.max(request.leaseMs ?? lockLimits.leaseMsDefault, gatherMsMin) : undefined;
   const held: string[] = [];

@@ -261,3 +261,29 @@ describe('close', () => {
     expect(twin.now() - began).toBeLessThanOrEqual(5_000);
   });
 });
+
+describe('acquireAll', () => {
+  it('waits as long as it was asked to, although one of the locks is granted early', async () => {
+    const { twin, one, other } = world();
+    const [a, b] = [await one.acquire('a', { leaseMs: 120_000 }), await one.acquire('b', { leaseMs: 120_000 })];
+    const waiting = other.acquireAll(['a', 'b'], { waitMs: 60_000 });
+    await twin.advance(25_000);
+    await a.release();
+    await twin.advance(30_000);
+    await b.release();
+    const both = await twin.until(waiting);
+    expect(both.waitedMs).toBe(55_000);
+  });
+
+  it('ends its wait when the time is over, counted from the first request', async () => {
+    const { twin, one, other } = world();
+    const a = await one.acquire('a', { leaseMs: 120_000 });
+    await one.acquire('b', { leaseMs: 120_000 });
+    const began = twin.now();
+    const waiting = other.acquireAll(['a', 'b'], { waitMs: 60_000 }).catch((caught) => caught);
+    await twin.advance(25_000);
+    await a.release();
+    expect(await twin.until(waiting)).toBeInstanceOf(WaitTimeoutError);
+    expect(twin.now() - began).toBe(60_000);
+  });
+});

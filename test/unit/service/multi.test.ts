@@ -52,6 +52,17 @@ describe('acquireAll', () => {
     expect(await first).toMatchObject({ kind: 'granted' });
   });
 
+  it('keeps the deadline of its first request, whatever a repeat says', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const first = acquireAll(locks, namespace, both);
+    await time.advance(locks.pollMs);
+    expect(await first).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - locks.pollMs });
+    const repeat = acquireAll(locks, namespace, { ...both, waitMs: 60_000 - locks.pollMs });
+    await time.advance(locks.pollMs);
+    expect(await repeat).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - 2 * locks.pollMs });
+  });
+
   it('does not grant where a lock that was held already is lost in between', async () => {
     const { time, locks } = world();
     const { store } = locks;
