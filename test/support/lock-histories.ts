@@ -86,18 +86,34 @@ interface Lease {
 }
 
 /**
- * A history without what can neither break nor explain anything: what was refused changed nothing, a lost renewal could only have made
- * a lease longer, and a lost acquire or release of a lease that no answer ever showed may as well not have happened. What is
- * left is linearizable if and only if the whole is, and far quicker to check.
+ * A history without what can neither break nor explain anything: what was refused changed nothing, most lost renewals could only have
+ * made a lease longer, and a lost operation on a lease that no answer ever showed may as well not have happened. What is left is
+ * linearizable if and only if the whole is, and far quicker to check.
  */
 export function relevantOf(history: readonly LockOperation[]): LockOperation[] {
   const tells = ({ answer }: LockOperation) => answer?.output.kind === 'granted' || answer?.output.kind === 'released';
   const shown = new Set(history.filter(tells).map(({ input }) => input.leaseId));
+  const longestMs = longestLeases(history);
+  // A renewal ends a lease earlier only if it names a time of its own, and another request named a longer one.
+  const mayShorten = ({ input }: LockOperation) =>
+    input.kind === 'renew' && input.leaseMs !== undefined && input.leaseMs < (longestMs.get(input.leaseId) ?? 0);
   return history.filter(
     (operation) =>
       tells(operation) ||
-      (operation.answer === undefined && operation.input.kind !== 'renew' && shown.has(operation.input.leaseId)),
+      (operation.answer === undefined &&
+        shown.has(operation.input.leaseId) &&
+        (operation.input.kind !== 'renew' || mayShorten(operation))),
   );
+}
+
+/** The longest time that any request named for each lease. */
+function longestLeases(history: readonly LockOperation[]): Map<string, number> {
+  const longestMs = new Map<string, number>();
+  for (const { input } of history) {
+    if (input.kind === 'release') continue;
+    longestMs.set(input.leaseId, Math.max(longestMs.get(input.leaseId) ?? 0, input.leaseMs ?? 0));
+  }
+  return longestMs;
 }
 
 const remember = (ended: readonly string[], leaseId: string): string[] =>

@@ -156,6 +156,17 @@ describe('relevantOf', () => {
     expect(relevantOf([...kept, ...dropped])).toEqual(kept);
   });
 
+  it('keeps a lost renewal that may have made the lease shorter', () => {
+    const long = lock('a', 'acquire', [0, 1], granted(7));
+    const shorter: LockOperation = {
+      ...lock('a', 'renew', [100]),
+      input: { ...long.input, kind: 'renew', leaseMs: 200 },
+    };
+    const taken = lock('b', 'acquire', [400, 500], granted(8));
+    expect(judge(...relevantOf([long, taken]))).toBe('violated');
+    expect(judge(...relevantOf([long, shorter, taken]))).toBe('linearizable');
+  });
+
   it('keeps every violation', () => {
     const bad = [lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2, 3], granted(8))];
     expect(judge(...relevantOf(bad))).toBe('violated');
