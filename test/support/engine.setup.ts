@@ -1,17 +1,20 @@
 import type { TestProject } from 'vitest/node';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import { readOptions } from '../../src/local/options.ts';
+import { HarshDynamoDB } from './harsh/dynamodb.ts';
+import { harshRates } from './harsh/faults.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    engine: { name: Engine['name']; endpoint: string; region: string };
+    /** `harsh`: whether what stands at the endpoint does all that DynamoDB may do, so that exact counts of requests don't hold. */
+    engine: { name: Engine['name']; endpoint: string; region: string; harsh: boolean };
   }
 }
 
 const region = 'us-east-1';
 
 interface Shared {
-  engine: Promise<Engine>;
+  engine: Promise<{ name: Engine['name']; endpoint: string; stop(): Promise<void> }>;
   users: number;
 }
 
@@ -19,14 +22,34 @@ interface Shared {
 // The process is what they share.
 const shelf = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
 
+/** A seed: the suites run through a proxy that is as harsh as DynamoDB may be. */
+const harshSeed = process.env.HOLDFAST_TEST_HARSH;
+
 /** One engine in memory for the whole run: HOLDFAST_TEST_ENGINE names it, or else it is the one that `npm start` would take. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+async function start(): Promise<{ name: Engine['name']; endpoint: string; stop(): Promise<void> }> {
   const { engine: choice } = readOptions([], { HOLDFAST_ENGINE: process.env.HOLDFAST_TEST_ENGINE });
-  shelf.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
+  const engine = await startEngine({ engine: choice, memory: true, region });
+  if (harshSeed === undefined) return engine;
+  const harsh = await HarshDynamoDB.start(engine.endpoint, {
+    seed: Number(harshSeed),
+    rates: harshRates,
+    capacity: true,
+  });
+  const stop = async () => {
+    await harsh.stop();
+    await engine.stop();
+    const met = [...harsh.counts].sort().map(([fault, count]) => `${fault} ${count}`);
+    process.stdout.write(`Harsh by seed ${harshSeed}: ${met.join(', ')}\n`);
+  };
+  return { name: engine.name, endpoint: harsh.endpoint, stop };
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  shelf.holdfastTestEngine ??= { engine: start(), users: 0 };
   const shared = shelf.holdfastTestEngine;
   shared.users += 1;
   const { name, endpoint } = await shared.engine;
-  project.provide('engine', { name, endpoint, region });
+  project.provide('engine', { name, endpoint, region, harsh: harshSeed !== undefined });
   return async () => {
     shared.users -= 1;
     if (shared.users > 0) return;

@@ -18,16 +18,16 @@ export interface FreshTable {
   region: string;
 }
 
-/** A client of the engine that the run shares. */
-export function engineClient(): DynamoDBClient {
-  const { endpoint, region } = inject('engine');
+/** A client of the engine that the run shares, or of what a test has put in front of it. */
+export function engineClient(endpoint = inject('engine').endpoint): DynamoDBClient {
+  const { region } = inject('engine');
   return new DynamoDBClient({ endpoint, region, credentials: localCredentials });
 }
 
 /** A table of its own for each suite, so that suites may run side by side on one engine. */
-export async function freshTable(): Promise<FreshTable> {
-  const { endpoint, region } = inject('engine');
-  const client = engineClient();
+export async function freshTable(endpoint = inject('engine').endpoint): Promise<FreshTable> {
+  const { region } = inject('engine');
+  const client = engineClient(endpoint);
   const tableName = `holdfast-test-${randomUUID()}`;
   const documents = documentClient(client);
   const access = { client: documents, calls: wireCalls(client, sdkCalls(documents), 5_000), tableName };

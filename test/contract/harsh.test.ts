@@ -1,0 +1,193 @@
+/** What the stores do where DynamoDB does what local engines never do. */
+import { randomUUID } from 'node:crypto';
+import { GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { lockLimits } from '../../src/lock/limits.ts';
+import { unusedLock } from '../../src/lock/state.ts';
+import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { after, systemClock } from '../../src/time/clock.ts';
+import { type FreshTable, freshTable } from '../support/engine.ts';
+import { HarshDynamoDB } from '../support/harsh/dynamodb.ts';
+import { acquireOf } from '../support/lock-worlds.ts';
+
+let harsh: HarshDynamoDB;
+let table: FreshTable;
+let store: DynamoDBLockStore;
+let key: { namespace: string; name: string };
+
+beforeAll(async () => {
+  harsh = await HarshDynamoDB.start(inject('engine').endpoint, { capacity: true });
+  table = await freshTable(harsh.endpoint);
+  store = new DynamoDBLockStore(table.access);
+});
+afterAll(() => harsh.stop());
+beforeEach(() => {
+  harsh.forgetOrders();
+  key = { namespace: 'harsh', name: randomUUID() };
+});
+
+const factsNow = () => ({ now: systemClock.now(), graceMs: lockLimits.graceMs });
+const acquire = (owner = 'me') => store.attempt(key, { ...acquireOf(`lease-${randomUUID()}`), owner }, factsNow());
+
+describe('the proxy', () => {
+  it('shows an older version to a read that does not ask for consistency, and to no other', async () => {
+    const { client, tableName: TableName } = table;
+    const Key = { pk: { S: key.name }, sk: { S: 'x' } };
+    const count = () =>
+      client.send(
+        new UpdateItemCommand({
+          TableName,
+          Key,
+          UpdateExpression: 'ADD n :one',
+          ExpressionAttributeValues: { ':one': { N: '1' } },
+        }),
+      );
+    await count();
+    harsh.order('stale-read', { holds: key.name, times: 9 });
+    expect((await client.send(new GetItemCommand({ TableName, Key }))).Item).toBeUndefined();
+    const consistent = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
+    expect(consistent.Item?.n).toEqual({ N: '1' });
+  });
+
+  it('throttles an item that takes more than a thousand write units in a second, and counts them by its size', async () => {
+    const { client, tableName: TableName } = table;
+    const Key = { pk: { S: key.name }, sk: { S: 'hot' } };
+    const write = () =>
+      client.send(
+        new UpdateItemCommand({
+          TableName,
+          Key,
+          UpdateExpression: 'SET v = :v',
+          ExpressionAttributeValues: { ':v': { S: 'x'.repeat(299_000) } },
+        }),
+      );
+    for (let round = 0; round < 5; round++) await write().catch(() => {});
+    const used = harsh.unitsOf(TableName, { pk: key.name, sk: 'hot' });
+    expect(used.write % 293).toBe(0);
+    expect(used.throttled).toBeGreaterThan(0);
+  });
+
+  it('refuses an item of more than 400 KB and leaves the one that is there', async () => {
+    const { client, tableName: TableName } = table;
+    const Key = { pk: { S: key.name }, sk: { S: 'big' } };
+    const write = (length: number) =>
+      client.send(
+        new UpdateItemCommand({
+          TableName,
+          Key,
+          UpdateExpression: 'SET v = :v',
+          ExpressionAttributeValues: { ':v': { S: 'x'.repeat(length) } },
+        }),
+      );
+    await write(10);
+    await expect(write(410_000)).rejects.toMatchObject({ name: 'ValidationException' });
+    const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
+    expect(Item?.v?.S).toHaveLength(10);
+  });
+});
+
+describe('a lock on a harsh table', () => {
+  it('is read as it is, though reads may be stale', async () => {
+    await acquire();
+    harsh.order('stale-read', { holds: key.name, times: 9 });
+    expect((await store.read(key)).holders).toHaveLength(1);
+    expect((await store.readMany([key, { ...key, name: randomUUID() }]))[0]?.holders).toHaveLength(1);
+  });
+
+  it('keeps a name beyond ASCII whole, wherever the bytes of the answer are cut', async () => {
+    const owner = 'Zoë Ωμέγα 🔒';
+    await acquire(owner);
+    for (let round = 0; round < 5; round++) {
+      harsh.order('split-answer', { holds: key.name });
+      expect((await store.read(key)).holders[0]?.owner).toBe(owner);
+    }
+    // The item that refuses a condition comes in an answer too, and is what the next state is made of.
+    harsh.order('split-answer', { holds: key.name });
+    expect(await acquire()).toMatchObject({ applied: false, state: { holders: [{ owner }] } });
+  });
+
+  it('is read in full where a batch is answered in part', async () => {
+    await acquire();
+    const others = Array.from({ length: 9 }, () => ({ ...key, name: randomUUID() }));
+    harsh.order('unprocessed', { operation: 'BatchGetItem', holds: key.name, times: 2 });
+    const states = await store.readMany([...others, key]);
+    expect(states.slice(0, 9)).toEqual(others.map(() => unusedLock));
+    expect(states[9]?.holders).toHaveLength(1);
+  });
+
+  it.each(['throttle', 'conflict', 'error-before'] as const)('is granted once after %s', async (fault) => {
+    harsh.order(fault, { operation: 'UpdateItem', holds: key.name });
+    expect(await acquire()).toMatchObject({ applied: true, state: { rev: 1 } });
+  });
+
+  it.each(['error-after', 'cut-after'] as const)(
+    'says that the write may have been its own after %s',
+    async (fault) => {
+      harsh.order(fault, { operation: 'UpdateItem', holds: key.name });
+      const written = await acquire();
+      expect(written).toMatchObject({ applied: false, perhapsMine: true, state: { rev: 1 } });
+      expect(written.state.holders).toHaveLength(1);
+    },
+  );
+
+  it('is unavailable, never free, while every request fails', async () => {
+    await acquire();
+    harsh.order('error-before', { holds: key.name, times: 99 });
+    await expect(store.read(key)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(acquire()).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it('is throttled, never free, while the table takes no more', async () => {
+    harsh.order('throttle', { holds: key.name, times: 99 });
+    await expect(acquire()).rejects.toMatchObject({ code: 'throttled' });
+  });
+
+  it('is swapped together with others in spite of a conflict, or of an error after it took effect', async () => {
+    const swaps = [key, { ...key, name: randomUUID() }].map((each) => ({
+      key: each,
+      next: { ...unusedLock, rev: 1, fence: 7 },
+    }));
+    harsh.order('conflict', { operation: 'TransactWriteItems' });
+    harsh.order('error-after', { operation: 'TransactWriteItems' });
+    expect(await store.swapAll(swaps)).toBe(true);
+    expect((await store.read(key)).fence).toBe(7);
+  });
+});
+
+describe('a session on a harsh table', () => {
+  it('counts as alive where a batch leaves it unread at first', async () => {
+    const sessions = new DynamoDBSessionStore(table.access);
+    const now = systemClock.now();
+    const ids = Array.from({ length: 8 }, () => `session-${randomUUID()}`);
+    for (const sessionId of ids) {
+      const session = {
+        sessionId,
+        owner: 'me',
+        ttlMs: 10_000,
+        createdAt: now,
+        expiresAt: after(now, 10_000),
+        waits: [],
+      };
+      await sessions.create('harsh', session);
+    }
+    harsh.order('unprocessed', { operation: 'BatchGetItem', holds: ids[7], times: 3 });
+    expect((await sessions.read('harsh', ids)).map((session) => session?.sessionId)).toEqual(ids);
+  });
+});
+
+describe('history on a harsh table', () => {
+  it('is written in full where a batch is taken in part', async () => {
+    const history = new DynamoDBHistory(table.access);
+    const at = Date.now();
+    const entries = Array.from({ length: 20 }, (_, index) => ({
+      key,
+      place: `${at}-${String(index).padStart(2, '0')}`,
+      event: { at, type: 'granted', fence: index, owner: 'me' },
+    }));
+    harsh.order('unprocessed', { operation: 'BatchWriteItem', times: 2 });
+    expect(await history.append(entries as Parameters<DynamoDBHistory['append']>[0])).toEqual([]);
+    expect((await history.page(key, { limit: 50 })).events).toHaveLength(20);
+  });
+});

@@ -1,0 +1,57 @@
+/** What one item takes in a second, whatever the table takes: DynamoDB's own figures for a partition. */
+export const unitsPerSecond = { write: 1_000, read: 3_000 } as const;
+
+export type UnitKind = keyof typeof unitsPerSecond;
+
+export interface Used {
+  readonly write: number;
+  readonly read: number;
+  readonly throttled: number;
+}
+
+interface Bucket {
+  left: number;
+  filledAt: number;
+}
+
+/** Counts the units of each item, and says when a second's worth is used up. */
+export class Capacity {
+  readonly #now: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+  readonly #used = new Map<string, Used>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Whether so many units are left for this item; if not, the request is counted as throttled. */
+  allows(kind: UnitKind, itemId: string, units: number): boolean {
+    const allowed = this.#bucketOf(kind, itemId).left >= Math.min(units, unitsPerSecond[kind]);
+    if (!allowed) this.#count(itemId, ({ throttled, ...rest }) => ({ ...rest, throttled: throttled + 1 }));
+    return allowed;
+  }
+
+  /** What a request really used may be more than was left; then the next has to wait for longer. */
+  use(kind: UnitKind, itemId: string, units: number): void {
+    this.#bucketOf(kind, itemId).left -= units;
+    this.#count(itemId, (used) => ({ ...used, [kind]: used[kind] + units }));
+  }
+
+  usedBy(itemId: string): Used {
+    return this.#used.get(itemId) ?? { write: 0, read: 0, throttled: 0 };
+  }
+
+  #bucketOf(kind: UnitKind, itemId: string): Bucket {
+    const perSecond = unitsPerSecond[kind];
+    const now = this.#now();
+    const id = `${kind} ${itemId}`;
+    const { left, filledAt } = this.#buckets.get(id) ?? { left: perSecond, filledAt: now };
+    const bucket = { left: Math.min(perSecond, left + ((now - filledAt) * perSecond) / 1_000), filledAt: now };
+    this.#buckets.set(id, bucket);
+    return bucket;
+  }
+
+  #count(itemId: string, change: (used: Used) => Used): void {
+    this.#used.set(itemId, change(this.usedBy(itemId)));
+  }
+}

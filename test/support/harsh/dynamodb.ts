@@ -1,0 +1,466 @@
+/**
+ * DynamoDB as the real service may behave, between a store and an engine on this machine. Local engines are kind: they never throttle,
+ * never show an older version, never leave a batch half done. This proxy does, on request and by chance from a seed.
+ */
+import { Agent, createServer, type IncomingHttpHeaders, request, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Chance } from '../../simulation/chance.ts';
+import { Capacity, type Used } from './capacity.ts';
+import { type Fault, type FaultMatch, Faults, type Rates } from './faults.ts';
+import { itemBytes, itemBytesMax, readUnits, type WireItem, writeUnits } from './item-size.ts';
+import {
+  type Input,
+  indexFilter,
+  indexView,
+  isRead,
+  isWrite,
+  itemIdOf,
+  keyOf,
+  type Touched,
+  touchedBy,
+} from './requests.ts';
+import { HarshStream } from './stream.ts';
+import { Versions } from './versions.ts';
+
+export interface HarshOptions {
+  readonly seed?: number;
+  /** How often each fault comes by chance; never if absent. */
+  readonly rates?: Rates;
+  /** Whether an item takes no more than 1,000 write and 3,000 read units a second. */
+  readonly capacity?: boolean;
+  readonly staleMsMax?: number;
+  readonly indexLagMsMax?: number;
+}
+
+interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are passed on as they are, and read by field.
+  readonly body: any;
+}
+
+/** The header that names the operation, such as `DynamoDB_20120810.GetItem`. */
+interface Asked {
+  readonly service: string;
+  readonly operation: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export class HarshDynamoDB {
+  readonly #engine: string;
+  readonly #server: Server;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  readonly #chance: Chance;
+  readonly #faults: Faults;
+  readonly #versions = new Versions(() => performance.now());
+  readonly #capacity: Capacity | undefined;
+  readonly #streams = new Map<string, HarshStream>();
+  /** Writes to one item happen one after the other, as in the service, so that each version is known. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #staleMsMax: number;
+  readonly #indexLagMsMax: number;
+
+  private constructor(engine: string, options: HarshOptions) {
+    const { seed = 1, rates = {}, capacity = false, staleMsMax = 1_000, indexLagMsMax = 3_000 } = options;
+    this.#engine = engine;
+    this.#chance = new Chance(seed);
+    this.#faults = new Faults(this.#chance.branch(), rates);
+    this.#capacity = capacity ? new Capacity(() => performance.now()) : undefined;
+    this.#staleMsMax = staleMsMax;
+    this.#indexLagMsMax = indexLagMsMax;
+    this.#server = createServer((incoming, outgoing) => {
+      void incoming.toArray().then((chunks) => {
+        const [service = '', operation = ''] = String(incoming.headers['x-amz-target'] ?? '').split('.');
+        const body = Buffer.concat(chunks).toString();
+        return this.#serve({ service, operation, headers: incoming.headers, body }, outgoing);
+      });
+    });
+  }
+
+  static async start(engine: string, options: HarshOptions = {}): Promise<HarshDynamoDB> {
+    const harsh = new HarshDynamoDB(engine, options);
+    await new Promise<void>((resolve) => {
+      harsh.#server.listen(0, '127.0.0.1', resolve);
+    });
+    return harsh;
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** How often each fault has come. */
+  get counts(): ReadonlyMap<Fault, number> {
+    return this.#faults.counts;
+  }
+
+  /** The next request that matches meets this fault. */
+  order(fault: Fault, match?: FaultMatch): void {
+    this.#faults.order(fault, match);
+  }
+
+  forgetOrders(): void {
+    this.#faults.forgetOrders();
+  }
+
+  /** Lets everything pass but what is ordered, or goes on as before. */
+  calm(isCalm: boolean): void {
+    this.#faults.calm = isCalm;
+  }
+
+  /** The units that one item has used so far. */
+  unitsOf(table: string, key: { readonly pk: string; readonly sk: string }): Used {
+    const itemId = itemIdOf(table, { pk: { S: key.pk }, sk: { S: key.sk } });
+    return this.#capacity?.usedBy(itemId) ?? { write: 0, read: 0, throttled: 0 };
+  }
+
+  /** Closes every open shard of a stream; others follow. */
+  splitShards(streamArn: string): void {
+    this.#streams.get(streamArn)?.splitAll();
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => {
+      this.#server.close(resolve);
+    });
+  }
+
+  async #serve(asked: Asked, outgoing: ServerResponse): Promise<void> {
+    try {
+      const answer = await this.#answer(asked);
+      await this.#send(asked, answer, outgoing);
+    } catch {
+      // The engine is away: so is what stands in front of it.
+      outgoing.destroy();
+    }
+  }
+
+  async #answer(asked: Asked): Promise<Answer> {
+    const { service, operation, body } = asked;
+    const input = body === '' ? {} : JSON.parse(body);
+    if (service.startsWith('DynamoDBStreams')) return this.#streamed(asked, input);
+    if (!isWrite(operation) && !isRead(operation)) return this.#ask(asked, input);
+    return this.#refusalOf(asked, input) ?? (isWrite(operation) ? this.#write(asked, input) : this.#read(asked, input));
+  }
+
+  #streamed(asked: Asked, input: Input): Promise<Answer> {
+    const { service, headers } = asked;
+    if (asked.operation === 'ListStreams') return this.#ask(asked, input);
+    const arn: string = input.StreamArn ?? this.#arnOf(input.ShardIterator);
+    const known = this.#streams.get(arn);
+    const stream =
+      known ??
+      new HarshStream(
+        arn,
+        (operation, body) => this.#ask({ service, operation, headers }, body),
+        this.#faults,
+        this.#chance.branch(),
+        () => performance.now(),
+      );
+    this.#streams.set(arn, stream);
+    return this.#withArn(arn, stream.answer(asked.operation, { ...input, ShardIterator: bare(input.ShardIterator) }));
+  }
+
+  /** An iterator says of which stream it is. */
+  async #withArn(arn: string, answering: Promise<Answer>): Promise<Answer> {
+    const { status, body } = await answering;
+    const named = Object.entries(body).map(([name, value]) =>
+      name.endsWith('ShardIterator') ? [name, `${Buffer.from(arn).toString('base64url')}.${value}`] : [name, value],
+    );
+    return { status, body: Object.fromEntries(named) };
+  }
+
+  #arnOf(iterator: string): string {
+    return Buffer.from(iterator.split('.')[0] ?? '', 'base64url').toString();
+  }
+
+  /** What is refused without being looked at. */
+  #refusalOf({ operation, body }: Asked, input: Input): Answer | undefined {
+    if (this.#faults.happens('throttle', operation, body)) return this.#throttled(isWrite(operation));
+    if (this.#faults.happens('error-before', operation, body)) return internalError;
+    if (isWrite(operation) && operation !== 'BatchWriteItem' && this.#faults.happens('conflict', operation, body))
+      return operation === 'TransactWriteItems' ? cancelled(input.TransactItems.length) : conflict;
+    return undefined;
+  }
+
+  /** In the words of a table with bought capacity, or of one that pays per request. */
+  #throttled(write: boolean): Answer {
+    const reasons = [
+      {
+        reason: `Table${write ? 'Write' : 'Read'}KeyRangeThroughputExceeded`,
+        resource: 'arn:aws:dynamodb:us-east-1:000000000000:table/holdfast',
+      },
+    ];
+    const message = 'Throughput exceeds the current capacity of one or more key ranges.';
+    return this.#chance.happens(0.5)
+      ? refusal('ThrottlingException', message, { throttlingReasons: reasons })
+      : refusal('ProvisionedThroughputExceededException', message, { ThrottlingReasons: reasons });
+  }
+
+  async #read(asked: Asked, input: Input): Promise<Answer> {
+    if (asked.operation === 'GetItem') return this.#get(asked, input);
+    if (asked.operation === 'BatchGetItem') return this.#getBatch(asked, input);
+    return this.#query(asked, input);
+  }
+
+  async #get(asked: Asked, input: Input): Promise<Answer> {
+    const itemId = itemIdOf(input.TableName, input.Key);
+    if (this.#isUsedUp('read', itemId, 1)) return this.#throttled(false);
+    const answer = await this.#ask(asked, input);
+    const consistent = input.ConsistentRead === true;
+    this.#capacity?.use('read', itemId, readUnits(bytesOf(answer.body.Item), consistent));
+    if (consistent || !this.#faults.happens('stale-read', asked.operation, asked.body)) return answer;
+    const Item = this.#versions.at(itemId, this.#staleInstant(), answer.body.Item);
+    return { status: answer.status, body: Item === undefined ? {} : { Item } };
+  }
+
+  async #getBatch(asked: Asked, input: Input): Promise<Answer> {
+    const [[table, request]] = Object.entries(input.RequestItems as Record<string, Input>) as [[string, Input]];
+    const keys: WireItem[] = request.Keys;
+    const isPartial = keys.length > 1 && this.#faults.happens('unprocessed', asked.operation, asked.body);
+    // The service does at least one of them, or refuses the whole.
+    const [done, left] = isPartial ? this.#parted(keys) : [keys, []];
+    const answer = await this.#ask(asked, { RequestItems: { [table]: { ...request, Keys: done } } });
+    if (answer.status !== 200) return answer;
+    let found: WireItem[] = answer.body.Responses?.[table] ?? [];
+    if (request.ConsistentRead !== true && this.#faults.happens('stale-read', asked.operation, asked.body)) {
+      const instant = this.#staleInstant();
+      const now = new Map(found.map((item) => [itemIdOf(table, item), item]));
+      const then = (key: WireItem) => this.#versions.at(itemIdOf(table, key), instant, now.get(itemIdOf(table, key)));
+      found = done.map(then).filter((item) => item !== undefined);
+    }
+    const unread = left.length === 0 ? {} : { [table]: { ...request, Keys: left } };
+    // In no order: the service promises none.
+    return { status: 200, body: { Responses: { [table]: found.toReversed() }, UnprocessedKeys: unread } };
+  }
+
+  async #query(asked: Asked, input: Input): Promise<Answer> {
+    const answer = await this.#ask(asked, input);
+    if (answer.status !== 200 || input.ConsistentRead === true) return answer;
+    const items: WireItem[] = answer.body.Items ?? [];
+    const table: string = input.TableName;
+    if (input.IndexName !== undefined)
+      return this.#faults.happens('index-lag', asked.operation, asked.body) ? this.#lagging(input, answer) : answer;
+    if (!this.#faults.happens('stale-read', asked.operation, asked.body)) return answer;
+    const instant = this.#staleInstant();
+    const Items = this.#asOf(instant, table, items);
+    return { status: 200, body: { ...answer.body, Items } };
+  }
+
+  /** What the index held a while ago. A list of several pages is only thinned out: what is shown too late comes with the next look. */
+  #lagging(input: Input, answer: Answer): Answer {
+    const matches = indexFilter(input);
+    if (matches === undefined) return answer;
+    const instant = performance.now() - this.#chance.between(1, this.#indexLagMsMax);
+    const table: string = input.TableName;
+    const now: WireItem[] = answer.body.Items ?? [];
+    const ids = new Set(now.map((item) => itemIdOf(table, item)));
+    const before = [...this.#versions.all(`${table} `, instant)].filter(matches);
+    const isOnePage = input.ExclusiveStartKey === undefined && answer.body.LastEvaluatedKey === undefined;
+    const gone = isOnePage ? before.filter((item) => !ids.has(itemIdOf(table, item))) : [];
+    const still = this.#asOf(instant, table, now).filter(matches);
+    const Items = indexView(input, [...still, ...gone]).slice(0, input.Limit ?? Number.POSITIVE_INFINITY);
+    const isCut = still.length + gone.length > Items.length;
+    return isCut ? answer : { status: 200, body: { ...answer.body, Items, Count: Items.length } };
+  }
+
+  /** The same items as they were then, without those that were not there yet. */
+  #asOf(instant: number, table: string, items: readonly WireItem[]): WireItem[] {
+    return items
+      .map((item) => this.#versions.at(itemIdOf(table, item), instant, item))
+      .filter((item) => item !== undefined);
+  }
+
+  async #write(asked: Asked, input: Input): Promise<Answer> {
+    const touched = touchedBy(asked.operation, input);
+    const ids = touched.map(({ table, key }) => itemIdOf(table, key)).sort();
+    return this.#inTurn(ids, async () => {
+      for (const item of touched) await this.#learn(asked, item);
+      const busy = ids.find((itemId) => this.#isUsedUp('write', itemId, this.#unitsNow(itemId)));
+      if (busy !== undefined) return this.#throttled(true);
+      if (touched.some(({ next }) => typeof next === 'object' && itemBytes(next) > itemBytesMax)) return tooLarge;
+      return asked.operation === 'BatchWriteItem' ? this.#putBatch(asked, input) : this.#put(asked, input, touched);
+    });
+  }
+
+  async #put(asked: Asked, input: Input, touched: readonly Touched[]): Promise<Answer> {
+    const { operation, body } = asked;
+    const asksNew = operation === 'UpdateItem';
+    const answer = await this.#ask(asked, asksNew ? { ...input, ReturnValues: 'ALL_NEW' } : input);
+    const [first] = touched as [Touched];
+    if (answer.status === 200) {
+      if (asksNew && itemBytes(answer.body.Attributes) > itemBytesMax) {
+        await this.#restore(asked, first);
+        return tooLarge;
+      }
+      for (const item of touched)
+        await this.#note(asked, item, asksNew ? (answer.body.Attributes as WireItem) : undefined);
+    }
+    const factor = operation === 'TransactWriteItems' ? 2 : 1;
+    for (const { table, key } of touched) {
+      const itemId = itemIdOf(table, key);
+      this.#capacity?.use('write', itemId, factor * this.#unitsNow(itemId));
+    }
+    if (this.#faults.happens('error-after', operation, body)) return internalError;
+    if (!asksNew || answer.status !== 200 || input.ReturnValues === 'ALL_NEW') return answer;
+    return { status: 200, body: {} };
+  }
+
+  async #putBatch(asked: Asked, input: Input): Promise<Answer> {
+    const [[table, requests]] = Object.entries(input.RequestItems as Record<string, Input[]>) as [[string, Input[]]];
+    const isPartial = requests.length > 1 && this.#faults.happens('unprocessed', asked.operation, asked.body);
+    const [done, left] = isPartial ? this.#parted(requests) : [requests, []];
+    const part = { RequestItems: { [table]: done } };
+    const answer = await this.#ask(asked, part);
+    if (answer.status !== 200) return answer;
+    for (const item of touchedBy(asked.operation, part)) await this.#note(asked, item, undefined);
+    if (this.#faults.happens('error-after', asked.operation, asked.body)) return internalError;
+    return { status: 200, body: { UnprocessedItems: left.length === 0 ? {} : { [table]: left } } };
+  }
+
+  /** What the item is before the first write that comes by here. */
+  async #learn(asked: Asked, { table, key }: Touched): Promise<void> {
+    const itemId = itemIdOf(table, key);
+    if (!this.#versions.knows(itemId)) this.#versions.remember(itemId, await this.#look(asked, table, key));
+  }
+
+  async #note(asked: Asked, { table, key, next }: Touched, told: WireItem | undefined): Promise<void> {
+    if (next === 'unchanged') return;
+    const seen = next === 'unknown' ? (told ?? (await this.#look(asked, table, key))) : next;
+    this.#versions.remember(itemIdOf(table, key), seen === 'absent' ? undefined : seen);
+  }
+
+  async #look(asked: Asked, TableName: string, key: WireItem): Promise<WireItem | undefined> {
+    const input = { TableName, Key: keyOf(key), ConsistentRead: true };
+    return (await this.#ask({ ...asked, operation: 'GetItem' }, input)).body.Item;
+  }
+
+  /** An engine that takes what DynamoDB would refuse is made to forget it. */
+  async #restore(asked: Asked, { table, key }: Touched): Promise<void> {
+    const before = this.#versions.latest(itemIdOf(table, key));
+    const [operation, what] =
+      before === undefined ? ['DeleteItem', { Key: keyOf(key) }] : ['PutItem', { Item: before }];
+    await this.#ask({ ...asked, operation: operation as string }, { TableName: table, ...(what as object) });
+  }
+
+  #unitsNow(itemId: string): number {
+    return writeUnits(bytesOf(this.#versions.latest(itemId)));
+  }
+
+  #isUsedUp(kind: 'read' | 'write', itemId: string, units: number): boolean {
+    return this.#capacity !== undefined && !this.#capacity.allows(kind, itemId, units);
+  }
+
+  #staleInstant(): number {
+    return performance.now() - this.#chance.between(1, this.#staleMsMax);
+  }
+
+  #parted<T>(all: readonly T[]): [T[], T[]] {
+    const cut = this.#chance.between(1, all.length - 1);
+    return [all.slice(0, cut), all.slice(cut)];
+  }
+
+  /** Waits for everybody that began earlier to write to one of these items. */
+  async #inTurn<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
+    const before = ids.map((itemId) => this.#turns.get(itemId));
+    const done = Promise.allSettled(before).then(work);
+    for (const itemId of ids) this.#turns.set(itemId, done);
+    try {
+      return await done;
+    } finally {
+      for (const itemId of ids) if (this.#turns.get(itemId) === done) this.#turns.delete(itemId);
+    }
+  }
+
+  #ask(
+    { service, operation, headers }: Pick<Asked, 'service' | 'operation' | 'headers'>,
+    input: object,
+  ): Promise<Answer> {
+    const body = JSON.stringify(input);
+    const { host: _host, connection: _connection, ...rest } = headers;
+    const sent = request(this.#engine, {
+      method: 'POST',
+      agent: this.#agent,
+      headers: { ...rest, 'x-amz-target': `${service}.${operation}`, 'content-length': Buffer.byteLength(body) },
+    });
+    return new Promise((resolve, reject) => {
+      sent.once('error', reject);
+      sent.once('response', (response) => {
+        response.toArray().then((chunks) => {
+          const text = Buffer.concat(chunks).toString();
+          resolve({ status: response.statusCode ?? 500, body: text === '' ? {} : JSON.parse(text) });
+        }, reject);
+      });
+      sent.end(body);
+    });
+  }
+
+  async #send({ operation, body }: Asked, answer: Answer, outgoing: ServerResponse): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify(answer.body));
+    const isCut = this.#faults.happens('cut-after', operation, body);
+    if (isCut && this.#chance.happens(0.5)) {
+      outgoing.destroy();
+      return;
+    }
+    outgoing.writeHead(answer.status, {
+      'content-type': 'application/x-amz-json-1.0',
+      'content-length': String(bytes.length),
+      'x-amzn-requestid': `HARSH${this.#chance.between(0, 1e9)}`,
+    });
+    if (isCut) {
+      outgoing.write(bytes.subarray(0, this.#chance.between(0, bytes.length - 1)), () => outgoing.destroy());
+      return;
+    }
+    if (!this.#faults.happens('split-answer', operation, body)) {
+      outgoing.end(bytes);
+      return;
+    }
+    outgoing.socket?.setNoDelay(true);
+    for (const piece of piecesOf(bytes, this.#chance)) {
+      outgoing.write(piece);
+      // Without a pause the pieces would leave, and arrive, as one.
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    outgoing.end();
+  }
+}
+
+/** A few pieces, one cut inside the first character of more than one byte, if there is one. */
+function piecesOf(bytes: Buffer, chance: Chance): Buffer[] {
+  const wide = bytes.findIndex((byte) => byte >= 0xc0);
+  const cuts = [wide < 0 ? 1 : wide + 1, chance.between(0, bytes.length), chance.between(0, bytes.length)];
+  const edges = [0, ...cuts.sort((one, other) => one - other), bytes.length];
+  return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge));
+}
+
+const bytesOf = (item: WireItem | undefined): number => (item === undefined ? 0 : itemBytes(item));
+const bare = (iterator: string | undefined): string | undefined => iterator?.split('.')[1];
+
+const refusal = (type: string, message: string, more: object = {}): Answer => ({
+  status: 400,
+  body: { __type: `com.amazonaws.dynamodb.v20120810#${type}`, message, ...more },
+});
+
+const internalError: Answer = {
+  status: 500,
+  body: { __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError', message: 'Internal server error' },
+};
+
+const conflict = refusal('TransactionConflictException', 'Transaction is ongoing for the item');
+const tooLarge = refusal('ValidationException', 'Item size to update has exceeded the maximum allowed size');
+
+/** One of the items was in another transaction; the others were fine. */
+const cancelled = (items: number): Answer =>
+  refusal(
+    'TransactionCanceledException',
+    'Transaction cancelled, please refer cancellation reasons for specific reasons [TransactionConflict]',
+    {
+      CancellationReasons: Array.from({ length: items }, (_, index) =>
+        index === 0
+          ? { Code: 'TransactionConflict', Message: 'Transaction is ongoing for the item' }
+          : { Code: 'None' },
+      ),
+    },
+  );
