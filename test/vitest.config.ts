@@ -13,8 +13,9 @@ export default defineConfig({
     // Most suites wait for an engine, a lease or a process rather than compute, so more of them than cores go on at once.
     maxWorkers: 3,
     projects: [
-      project('unit'),
-      project('property'),
+      project('unit', { testTimeout: 30_000 }),
+      // A property computes for seconds. On a busy machine that takes longer than vitest's default of 5 s.
+      project('property', { testTimeout: 60_000 }),
       project('simulation', { testTimeout: 120_000 }),
       project('contract', { globalSetup: engineSetup, testTimeout: 30_000 }),
       project('integration', { globalSetup: engineSetup, testTimeout: 60_000 }),
