@@ -1,6 +1,6 @@
 /**
- * The guard for items in a user's own DynamoDB table: the floor is an attribute of the item, and each write checks and
- * raises it in its own condition and expression, so check and write are one atomic step at no extra cost.
+ * The guard for items in a user's own DynamoDB table. The floor is an attribute of the item. Each write checks it in its condition
+ * and raises it in its expression. So check and write are one atomic step, at no extra cost.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -60,7 +60,7 @@ export interface DynamoDBFenceOptions {
   readonly marshalled?: boolean;
 }
 
-/** A fence attribute is a name like any other, so one that says what it is and reads like the grant. */
+/** The same word as in a grant. */
 const defaultAttribute = 'fence';
 
 /**
@@ -68,11 +68,11 @@ const defaultAttribute = 'fence';
  * condition is kept (both must hold), as are all names, values and clauses. The input is not modified.
  *
  * - **Put, Update** check the floor and raise it.
- * - **Delete** checks the floor, but the floor goes with the item: a late writer could then create the item anew. Use
- *   {@link tombstoneDynamoDB} where that matters.
- * - **ConditionCheck** checks the floor and does not raise it, for DynamoDB does not let it write.
+ * - **Delete** checks the floor, but the floor is deleted with the item: a late writer could then create the item again. If that
+ *   matters, use {@link tombstoneDynamoDB}.
+ * - **ConditionCheck** checks the floor and does not raise it, because DynamoDB does not let it write.
  *
- * A refused write throws `ConditionalCheckFailedException`; ask {@link judgeDynamoDBError} what it means.
+ * A refused write throws `ConditionalCheckFailedException`. {@link judgeDynamoDBError} tells what it means.
  *
  * @example
  * ```ts
@@ -146,8 +146,8 @@ export function tombstoneDynamoDB<D extends KeyedInput>(
  *
  * - `stale`: the floor is above the fence. Stop: a later holder has written.
  * - `condition`: the caller's own condition failed; the fence was good.
- * - `conflict`: another transaction was at work on the same items. Nothing was written; try again.
- * - `unrelated`: none of these. Throw it on.
+ * - `conflict`: another transaction changed the same items at that time. Nothing was written; try again.
+ * - `unrelated`: none of these. Throw the error again.
  *
  * @example
  * ```ts
@@ -157,12 +157,12 @@ export function tombstoneDynamoDB<D extends KeyedInput>(
 export type DynamoDBRefusal = Stale | { readonly kind: 'condition' | 'conflict' | 'unrelated' };
 
 /**
- * Says why a fenced write failed. {@link fenceDynamoDB} asks DynamoDB to return the item as it was when the condition failed,
- * so the answer needs no second read and can't be out of date with the refusal. Where both the fence and the caller's condition
- * failed the answer is `stale`, since that is final.
+ * Tells why a fenced write failed. {@link fenceDynamoDB} asks DynamoDB to return the item as it was when the condition failed. So the
+ * answer needs no second read and always fits the refusal. If both the fence and the caller's condition failed, the answer is
+ * `stale`, because that is final.
  *
- * For a transaction whose items carry different fences, name the `index` of the item to judge; without it, every item that was
- * refused is judged by the same fence.
+ * If the items of a transaction carry different fences, give the `index` of the item to judge. Without it, every refused item is
+ * judged by the same fence.
  *
  * @example
  * ```ts
@@ -210,7 +210,7 @@ function refusedConditions(error: unknown): readonly CancellationReason[] | null
   return CancellationReasons as CancellationReason[];
 }
 
-/** Errors carry marshalled items even through lib-dynamodb, whose `wrapNumbers` adds a third form; all are understood. */
+/** Errors carry marshalled items, even with lib-dynamodb, whose `wrapNumbers` adds a third form. All three are read. */
 function storedFloor(item: Record<string, unknown> | undefined, attribute: string): number | undefined {
   const stored = item?.[attribute];
   if (stored === undefined) return undefined;
@@ -219,7 +219,7 @@ function storedFloor(item: Record<string, unknown> | undefined, attribute: strin
 }
 
 function raisedItem(input: PutInput, options: DynamoDBFenceOptions): Record<string, unknown> {
-  // An item that was read, changed and put back still has the floor of its reading, so a fence in it is replaced, not refused.
+  // If an item was read, changed and put back, it still has the floor that was read. So a fence in it is replaced, not refused.
   return { ...input.Item, [options.attribute ?? defaultAttribute]: fenceValue(options) };
 }
 
@@ -229,8 +229,8 @@ function fenceUpdate<I extends UpdateInput>(input: I, options: DynamoDBFenceOpti
 }
 
 /**
- * The keyword SET itself: not a placeholder (#set, :set), not a part of a word (offset), not a step of a path (a.set). SET is a
- * reserved word, so it can't be a bare attribute name, and DynamoDB allows the clause once, in any place and case.
+ * The keyword SET itself: not a placeholder (#set, :set), not part of a word (offset), not a step of a path (a.set). SET is a
+ * reserved word, so it can't be a plain attribute name. DynamoDB allows the clause once, at any position, in upper or lower case.
  */
 const setKeyword = /(?<![\w#:.-])SET(?![\w-])/i;
 
@@ -261,8 +261,8 @@ function fenceCondition<I extends Conditional>(input: I, options: DynamoDBFenceO
 }
 
 /**
- * Without parentheses a caller's "a OR b" would let a stale write pass; but DynamoDB refuses doubled ones as redundant, so an
- * expression that one pair encloses already is left alone. Expressions hold no literals, so every parenthesis counts.
+ * Without parentheses a caller's "a OR b" would let a stale write pass. But DynamoDB refuses doubled parentheses as redundant, so an
+ * expression that already has one pair around it stays as it is. Expressions contain no literals, so every parenthesis counts.
  */
 function enclosed(expression: string): string {
   const trimmed = expression.trim();
@@ -275,7 +275,7 @@ function enclosed(expression: string): string {
   return trimmed;
 }
 
-/** Numbered when taken, so that one write may be fenced twice, by two locks and two attributes. */
+/** Adds a number if the alias is taken. So one write can be fenced twice, by two locks and two attributes. */
 function freeAlias(alias: string, taken: Record<string, unknown> | undefined): string {
   let free = alias;
   for (let n = 2; taken && Object.hasOwn(taken, free); n++) free = `${alias}${n}`;

@@ -1,9 +1,8 @@
 /**
- * What all guards share: the check of a fence, the reading of a stored floor, and the refusal of a stale write.
+ * What all guards share: they check a fence, read a stored floor, and refuse a stale write.
  *
- * The rule of every guard is one sentence. A write whose fence is below the floor is refused; any other write is
- * applied and raises the floor to its fence, in the same atomic step. An equal fence is accepted, because one holder
- * may write many times.
+ * All guards follow one rule. A write whose fence is below the floor is refused. Any other write is applied and raises the
+ * floor to its fence, in the same atomic step. An equal fence is accepted, because one holder may write many times.
  */
 
 /**
@@ -24,15 +23,15 @@ export interface Stale {
 }
 
 /**
- * Thrown by {@link throwIfStale} for callers who prefer an exception to a value. The lock was lost: stop the work that it
- * protected. A retry with the same fence can never succeed, since floors only rise.
+ * {@link throwIfStale} throws it, for callers that prefer an exception to a value. The lock was lost: stop the work that it
+ * protected. A retry with the same fence can never succeed, because floors only rise.
  *
  * @example
  * ```ts
  * try {
  *   throwIfStale(await executeFenced(run, statement));
  * } catch (error) {
- *   if (isStaleFence(error)) return; // A later holder has taken over, and its work stands.
+ *   if (isStaleFence(error)) return; // A later holder has written. Its data stays.
  *   throw error;
  * }
  * ```
@@ -54,7 +53,7 @@ export class StaleFenceError extends Error {
 }
 
 /**
- * Tells a {@link StaleFenceError} by its code, so that it also recognises one that came from another copy of this package.
+ * Recognises a {@link StaleFenceError} by its code, so that it also works for an error from another copy of this package.
  *
  * @example
  * ```ts
@@ -66,7 +65,7 @@ export function isStaleFence(error: unknown): error is StaleFenceError {
 }
 
 /**
- * Turns a stale outcome of any guard into a {@link StaleFenceError} and lets every other outcome through.
+ * Turns a stale outcome of any guard into a {@link StaleFenceError}, and returns every other outcome.
  *
  * @example
  * ```ts
@@ -84,8 +83,8 @@ export function throwIfStale<O extends { readonly kind: string }>(outcome: O): E
 /**
  * Checks a fence before it is sent anywhere: a positive integer that a JSON number holds exactly.
  *
- * @returns the fence, so that the check can stand inside an expression.
- * @throws TypeError that says what was expected and what came.
+ * @returns the fence, so that the check can be part of an expression.
+ * @throws TypeError that tells what was expected and what was given.
  *
  * @example
  * ```ts
@@ -94,15 +93,15 @@ export function throwIfStale<O extends { readonly kind: string }>(outcome: O): E
  */
 export function checkFence(fence: unknown): number {
   if (typeof fence === 'number' && Number.isSafeInteger(fence) && fence > 0) return fence;
-  const came = typeof fence === 'string' ? `the string ${JSON.stringify(fence)}` : String(fence);
+  const given = typeof fence === 'string' ? `the string ${JSON.stringify(fence)}` : String(fence);
   throw new TypeError(
-    `A fence is a positive integer of at most ${Number.MAX_SAFE_INTEGER}, as a grant carries it in \`fence\`; got ${came}.`,
+    `A fence is a positive integer of at most ${Number.MAX_SAFE_INTEGER}, as a grant carries it in \`fence\`; got ${given}.`,
   );
 }
 
 /**
  * Reads a floor as a store returns it: a number, a bigint, or decimal digits (Postgres drivers give BIGINT as text).
- * A floor that can't be read is an error and never "no floor", which would let a stale write pass.
+ * A floor that can't be read is an error. It must never count as "no floor": then a stale write would pass.
  *
  * @param where names the place in the error message.
  *

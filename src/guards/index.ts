@@ -1,6 +1,6 @@
 /**
- * Guards: fence checks for data that lives outside Holdfast. A lock saves work; a lock whose fence is checked where the data lives is
- * what is correct. Every guard refuses a write below the floor, accepts one at or above it, and raises the floor in the same step.
+ * Guards check the fence in data outside Holdfast. A lock saves work. A lock whose fence is checked by the data is correct. Every
+ * guard refuses a write below the floor, accepts one at or above it, and raises the floor in the same step.
  *
  * @packageDocumentation
  */

@@ -1,9 +1,9 @@
 /**
  * The guard for Redis and Valkey: a Lua script, which the server runs as one atomic step, checks the floor, raises it and writes.
  *
- * The floor lives in a key of its own, so that the value may expire or be deleted without it. Fences are compared as Lua numbers,
- * which are doubles and hold every integer up to 2^53 exactly. They are stored and returned as the digits that came, so that Lua's
- * way of printing numbers (9.007199254741e+15) never comes into it.
+ * The floor has its own key, so that it stays when the value expires or is deleted. Fences are compared as Lua numbers. These are
+ * doubles, which hold every integer up to 2^53 exactly. Fences are stored and returned as the digits that arrived, because Lua would
+ * print a large number as 9.007199254741e+15.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -26,7 +26,7 @@ export interface FencedCall {
 }
 
 /**
- * What became of the call; `reply` is what the guarded part of the script returned.
+ * The result of the call. `reply` is what the guarded part of the script returned.
  *
  * @example
  * ```ts
@@ -38,8 +38,8 @@ export type RedisOutcome = { readonly kind: 'written'; readonly reply: unknown }
 /**
  * Wraps a Lua script so that it runs only if the fence is not stale. The body sees its own `KEYS` and `ARGV`, numbered from 1, as if it ran alone.
  *
- * The floor is raised before the body runs: Redis does not undo a script that fails half-way, and a floor that is raised
- * too early refuses only stale writers.
+ * The floor is raised before the body runs. Redis does not undo a script that fails half-way, and a floor that was raised
+ * too early refuses stale writers only.
  *
  * @example
  * ```ts
@@ -61,14 +61,14 @@ return {1, ARGV[1], guarded({unpack(KEYS, 2)}, {unpack(ARGV, 2)})}
 `;
 }
 
-/** PX is sent only when a time was given, since a zero would be an error. */
+/** PX is sent only if a time was given, because a zero would be an error. */
 const setLua = fenceScript(`if ARGV[2] then return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return redis.call('SET', KEYS[1], ARGV[1])`);
 
 const raiseLua = fenceScript('return true');
 
 /**
- * The key of a resource's floor, in the same cluster slot as the resource's own key: Redis hashes what stands in braces.
+ * The key of a resource's floor, in the same cluster slot as the resource's own key: Redis hashes the part in braces.
  *
  * @example
  * ```ts
@@ -135,8 +135,8 @@ export function fencedSet(set: {
 }
 
 /**
- * Checks and raises a floor and does nothing else. A write that follows it is a second step, in which a later holder may have come
- * between: use it to enter a stage of work, and {@link fenceScript} to protect a write.
+ * Checks and raises a floor, and does nothing else. A write after it is a second step: a later holder may write in between. So use
+ * this at the beginning of a stage of work, and use {@link fenceScript} to protect a write.
  *
  * @example
  * ```ts
@@ -148,7 +148,7 @@ export function raiseRedisFloor(floor: { readonly resource: string; readonly fen
 }
 
 /**
- * The words of an EVAL, or of an EVALSHA when the script's SHA-1 is given: for any client that can send a raw command.
+ * The words of an EVAL, or of an EVALSHA if the script's SHA-1 is given. Any client that can send a raw command can use them.
  *
  * @example
  * ```ts
@@ -180,7 +180,7 @@ export function readReply(call: FencedCall, reply: unknown): RedisOutcome {
 }
 
 /**
- * Runs a fenced script by its digest, and sends the script itself only when the server does not know it (it forgets on restart).
+ * Runs a fenced script by its digest. It sends the script itself only if the server does not know it, for example after a restart.
  *
  * @param send sends one raw command and rejects on an error reply whose message starts with its code, as all common clients do.
  *

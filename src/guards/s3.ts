@@ -1,11 +1,11 @@
 /**
- * The guard for objects in S3 and stores that speak its conditional writes. S3 can compare only an ETag, so the floor travels in
- * the object's metadata and the write is a compare-and-swap: read the ETag and floor, refuse if the floor is higher, write on the
- * condition that the ETag still stands, and start again if it does not.
+ * The guard for objects in S3, and in other stores that have its conditional writes. S3 can compare only an ETag. So the floor is in
+ * the object's metadata and the write is a compare-and-swap: read ETag and floor, refuse if the floor is higher, write if the ETag is
+ * still the same, and start again if it is not.
  *
- * The trap is that an ETag is usually a digest of the body alone. If a later holder writes the very bytes that a paused holder saw
- * before, the ETag comes back, and the paused holder's condition holds although the floor has risen. So the fence must be part of the
- * body too: then no two fences ever share an ETag.
+ * An ETag is usually a digest of the body alone. If a later holder writes the same bytes that a paused holder saw before, the ETag
+ * comes back, and the paused holder's condition holds although the floor has risen. So the fence must be part of the body too: then
+ * no two fences ever share an ETag.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -13,7 +13,7 @@ import { checkFence, readFloor, type Stale } from './fence.ts';
 export type S3Body = string | Uint8Array;
 
 /**
- * The two requests that the guard makes. {@link s3Objects} makes them with the AWS SDK; any other client can be wrapped by hand.
+ * The two requests that the guard makes. {@link s3Objects} makes them with the AWS SDK; any other client can implement them.
  *
  * @example
  * ```ts
@@ -52,7 +52,7 @@ export type S3Write = {
 } & ({ readonly value: unknown } | { readonly body: (fence: number) => S3Body });
 
 /**
- * What became of the write. After `conflict` nothing is known to be written: others wrote at every try, and the caller may try again.
+ * The result of the write. After `conflict` it is not known whether anything was written: others wrote at every try. Try again.
  *
  * @example
  * ```ts
@@ -73,11 +73,11 @@ export interface S3PutOptions {
   readonly random?: () => number;
 }
 
-/** A lock leaves one live writer and at most a few late ones, so a run of eight lost races means something else is wrong. */
+/** A lock leaves one live writer and at most a few late ones. If eight tries in a row meet another write, something else is wrong. */
 const defaultAttemptsMax = 8;
-/** About the time of one S3 round trip: a shorter wait would meet the same rival in flight. */
+/** About the time of one S3 round trip. After a shorter wait the other write would still be on its way. */
 const backoffBaseMs = 50;
-/** Eight tries then last at most about four seconds, well inside a default lease of thirty. */
+/** With it, eight tries last at most about four seconds: much less than the default lease of thirty. */
 const backoffMaxMs = 1000;
 
 const fenceMetadata = 'fence';
@@ -85,7 +85,8 @@ const fenceMetadata = 'fence';
 /**
  * Writes an object unless a later holder has written it.
  *
- * `stale` speaks of the object as it stands. If the reply to an earlier try was lost, that try may have been applied before the later holder wrote.
+ * `stale` tells about the object as it is now. If the reply to an earlier try was lost, that try may have been applied before the later
+ * holder wrote.
  *
  * @example
  * ```ts
@@ -128,9 +129,9 @@ function stampedBody(write: S3Write): S3Body {
 }
 
 function stampedMetadata({ fence, metadata = {} }: S3Write): Record<string, string> {
-  // Names of metadata are headers, so `Fence` would become a second value of the same header.
+  // Names of metadata are headers, so `Fence` would be a second value of the same header.
   const taken = Object.keys(metadata).find((name) => name.toLowerCase() === fenceMetadata);
-  if (taken !== undefined) throw new TypeError(`The metadata ${taken} is the guard's own; choose another name.`);
+  if (taken !== undefined) throw new TypeError(`The metadata ${taken} belongs to the guard; choose another name.`);
   return { ...metadata, [fenceMetadata]: String(fence) };
 }
 
@@ -139,7 +140,7 @@ function sameBytes(a: S3Body, b: S3Body): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
-/** An object from before the guard has no fence and so no floor; one whose fence can't be read is an error. */
+/** An object from before the guard has no fence, and so no floor. A fence that can't be read is an error. */
 function storedFloor(key: string, metadata: Readonly<Record<string, string>>): number {
   const stored = metadata[fenceMetadata];
   return stored === undefined ? 0 : readFloor(stored, `x-amz-meta-${fenceMetadata} of ${key}`);
@@ -152,9 +153,9 @@ const timer = (delayMs: number) => new Promise<void>((resolve) => setTimeout(res
 type CommandClass = new (input: any) => any;
 
 /**
- * Makes {@link S3Objects} from the AWS SDK. The caller hands over the client and the two command classes, so that this package
- * depends on no SDK. The caller needs `s3:GetObject` and `s3:PutObject`, and `s3:ListBucket` too: without it S3 answers 403, not 404, for
- * an object that does not exist.
+ * Makes {@link S3Objects} from the AWS SDK. The caller passes the client and the two command classes, so that this package depends on
+ * no SDK. The caller needs `s3:GetObject`, `s3:PutObject` and `s3:ListBucket`. Without the last one S3 answers 403, not 404, for an
+ * object that does not exist.
  *
  * @example
  * ```ts
@@ -200,7 +201,7 @@ export function s3Objects(sdk: {
 
 function isConflict(error: unknown): boolean {
   const status = statusOf(error);
-  // An If-Match on an object that was deleted meanwhile is answered 404; a bucket that does not exist is too, and is no conflict.
+  // If an object was deleted meanwhile, S3 answers 404 to If-Match. It also answers 404 if there is no bucket, which is no conflict.
   return status === 412 || status === 409 || (status === 404 && (error as Error).name !== 'NoSuchBucket');
 }
 

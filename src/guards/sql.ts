@@ -2,13 +2,13 @@
  * The guard for rows in Postgres, MySQL (and MariaDB) and SQLite. Every builder returns text and values for any driver: values are
  * always parameters, identifiers are always quoted.
  *
- * Two shapes. A fence column in the row itself, where one statement is the whole write; or a table of floors, where raising the
- * floor is the first statement of a transaction that may then do anything.
+ * There are two ways. The row itself has a fence column, and one statement is the whole write. Or there is a table of floors, and the
+ * first statement of a transaction raises the floor; the rest of the transaction may do anything.
  *
- * Why this is safe at READ COMMITTED: the write takes the row's lock and keeps it until commit. A rival waits for that lock and then
- * judges the row as it was committed, not as it was when the rival began: Postgres evaluates WHERE again on the new row version,
+ * Why this is safe at READ COMMITTED: the write takes the row's lock and keeps it until commit. Another writer waits for that lock and
+ * then checks the row as it was committed, not as it was when that writer began. Postgres evaluates WHERE again on the new row version,
  * InnoDB reads the current row under its lock, and SQLite has one writer at a time. At REPEATABLE READ or above Postgres fails the
- * waiting statement with 40001 instead, which is safe too: start the transaction again.
+ * waiting statement with 40001 instead. That is safe too: start the transaction again.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -45,7 +45,7 @@ export interface FencedStatement extends SqlStatement {
 }
 
 /**
- * What became of a fenced write: `missing` is an UPDATE that found no row with that key.
+ * The result of a fenced write. `missing` means that an UPDATE found no row with that key.
  *
  * @example
  * ```ts
@@ -79,7 +79,7 @@ export interface FencedRow extends FencedTable {
 }
 
 /**
- * `UPDATE … SET …, fence = n WHERE key AND fence <= n`: writes an existing row unless a later holder has.
+ * `UPDATE … SET …, fence = n WHERE key AND fence <= n`: writes an existing row unless a later holder has written it.
  *
  * @example
  * ```ts
@@ -103,7 +103,7 @@ export function fencedUpdate(row: FencedRow): FencedStatement {
 /**
  * Inserts the row, or updates it unless a later holder has written it.
  *
- * On MySQL the row should have no unique key but `key`, since ON DUPLICATE KEY UPDATE acts on whichever key collides.
+ * On MySQL the row should have no unique key except `key`, because ON DUPLICATE KEY UPDATE acts on any key that collides.
  *
  * @example
  * ```ts
@@ -132,14 +132,14 @@ export function fencedUpsert(row: FencedRow): FencedStatement {
 }
 
 /**
- * MySQL has no WHERE on ON DUPLICATE KEY UPDATE, so a stale write sets each column to what it was. VALUES() is deprecated in MySQL, but
- * its successor, a row alias, is unknown to MariaDB.
+ * MySQL has no WHERE on ON DUPLICATE KEY UPDATE, so a stale write sets each column to its old value. VALUES() is deprecated in MySQL,
+ * but MariaDB does not know the newer form, a row alias.
  */
 function keepingLater(columns: readonly string[], floor: string): string {
   return columns.map((name) => `${name} = IF(${floor} <= VALUES(${floor}), VALUES(${name}), ${name})`).join(', ');
 }
 
-/** The name says whose table it is when it is met among a user's own. */
+/** The name tells a user where this table comes from. */
 const defaultFloorsTable = 'holdfast_fences';
 
 /**
@@ -161,8 +161,8 @@ export function floorsTable(dialect: SqlDialect, table: string | readonly string
 }
 
 /**
- * Raises the floor of a named resource. Run it as the first statement of a transaction and go on only if it was written: the
- * floor's row stays locked until the commit, so no other holder can pass while the rest of the transaction runs. On SQLite
+ * Raises the floor of a named resource. Run it as the first statement of a transaction, and go on only if it was written. The
+ * floor's row stays locked until the commit, so no other holder can write while the rest of the transaction runs. On SQLite
  * begin with `BEGIN IMMEDIATE`.
  *
  * @example
@@ -184,11 +184,12 @@ export function raiseFloor(floor: {
 }
 
 /**
- * What a count of affected rows proves, or null where it proves nothing and the floor must be read.
+ * What a count of affected rows proves. If it proves nothing, the result is null and the floor must be read.
  *
- * No rows from an UPDATE may mean a stale fence or a missing row. MySQL adds two traps: it counts a row that was set to the values
- * that it had as 0, or as 1 when the connection has the CLIENT_FOUND_ROWS flag (mysql2 and the MariaDB connector set it). So a holder
- * who repeats a write may see 0, and a refused upsert may see 1, the same as an insert. Only what holds under either setting counts as proof here.
+ * No rows from an UPDATE may mean a stale fence or a missing row. MySQL adds two traps. If a row was set to the values that it had, MySQL
+ * counts 0. If the connection has the CLIENT_FOUND_ROWS flag, it counts 1 (mysql2 and the MariaDB connector set the flag). So a holder
+ * that repeats a write may see 0, and a refused upsert may see 1, the same as an insert. Here a count is proof only if it is so under both
+ * settings.
  *
  * @example
  * ```ts
@@ -202,10 +203,10 @@ export function judgeRows(statement: FencedStatement, affectedRows: number): 'wr
 }
 
 /**
- * Judges, by the floor read after it in the same transaction, a fenced write for which {@link judgeRows} found no proof. A write that
- * was applied leaves the floor at its own fence and one that was refused leaves it higher, whatever MySQL counted.
+ * Judges a fenced write for which {@link judgeRows} found no proof. It uses the floor that was read after the write, in the same
+ * transaction. An applied write leaves the floor at its own fence. A refused one leaves it higher, whatever MySQL counted.
  *
- * Without a transaction the answer can err on one side: on MySQL, a write that was applied and at once overtaken is called stale.
+ * Without a transaction the answer can be wrong in one way: on MySQL, a write that was applied and at once replaced is called stale.
  *
  * @param floor the column `floor` of the row that {@link FencedStatement.floor} found; undefined when it found none.
  *
@@ -219,7 +220,7 @@ export function judgeFloor(statement: FencedStatement, floor: unknown): SqlOutco
   if (floor === undefined) return { kind: 'missing' };
   const found = readFloor(floor, 'the fence column (declare it BIGINT NOT NULL DEFAULT 0)');
   if (found > statement.fence) return { kind: 'stale', fence: statement.fence, floor: found };
-  // Postgres and SQLite count every row that they write, so there a row that doesn't refuse came into being after the statement ran.
+  // Postgres and SQLite count every row that they write. So if the row does not refuse, it was created after the statement ran.
   return { kind: statement.dialect === 'mysql' && found === statement.fence ? 'written' : 'missing' };
 }
 
@@ -239,7 +240,7 @@ export type RunSql = (
 ) => Promise<{ readonly affectedRows: number; readonly rows: readonly Readonly<Record<string, unknown>>[] }>;
 
 /**
- * Runs a fenced statement and judges it: one round trip where the count of rows is proof, and one more to read the floor where it is not.
+ * Runs a fenced statement and judges it. If the count of rows is proof, this is one round trip. If not, a second one reads the floor.
  *
  * @example
  * ```ts
@@ -258,7 +259,7 @@ function selectFloor(row: Omit<FencedRow, 'set'>): SqlStatement {
   const quote = quoter(row.dialect);
   const sql = parameters(row.dialect);
   const conditions = Object.entries(row.key).map(([name, value]) => `${quote(name)} = ${sql.parameter(value)}`);
-  // A plain SELECT at MySQL's REPEATABLE READ shows the snapshot of the transaction's first read, in which a rival's raise is missing.
+  // At MySQL's REPEATABLE READ a plain SELECT shows the snapshot of the transaction's first read. A later raise is missing from it.
   const lock = row.dialect === 'sqlite' ? '' : ' FOR UPDATE';
   const text = `SELECT ${quote(row.column ?? 'fence')} AS ${quote('floor')} FROM ${quotePath(row)} WHERE ${conditions.join(' AND ')}${lock}`;
   return { text, values: sql.values };
@@ -268,16 +269,16 @@ function checkedRow(row: FencedRow) {
   checkFence(row.fence);
   const column = row.column ?? 'fence';
   const keys = Object.keys(row.key);
-  if (keys.length === 0) throw new TypeError('Expected at least one column in `key`; a fenced write is of one row.');
+  if (keys.length === 0) throw new TypeError('Expected at least one column in `key`: a fenced write changes one row.');
   for (const name of Object.keys(row.set)) {
-    if (name === column) throw new TypeError(`The column ${name} keeps the floor, so it can't stand in \`set\`.`);
-    if (keys.includes(name)) throw new TypeError(`The column ${name} stands in both \`key\` and \`set\`.`);
+    if (name === column) throw new TypeError(`The column ${name} keeps the floor, so it can't be in \`set\`.`);
+    if (keys.includes(name)) throw new TypeError(`The column ${name} is in both \`key\` and \`set\`.`);
   }
-  if (keys.includes(column)) throw new TypeError(`The column ${column} keeps the floor, so it can't stand in \`key\`.`);
+  if (keys.includes(column)) throw new TypeError(`The column ${column} keeps the floor, so it can't be in \`key\`.`);
   return { column, sql: parameters(row.dialect), quote: quoter(row.dialect) };
 }
 
-/** Collects values and hands out their placeholders. A value given with a name takes one place where the dialect numbers its places. */
+/** Collects values and returns their placeholders. Postgres numbers its placeholders, so there a value with a name is sent once. */
 function parameters(dialect: SqlDialect) {
   const values: unknown[] = [];
   const places = new Map<string, string>();

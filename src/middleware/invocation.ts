@@ -1,7 +1,7 @@
 import type { Context } from 'aws-lambda';
 import type { AcquireOptions, HeldLock, Holdfast } from '../client/index.ts';
 
-/** What every way of locking a handler takes. */
+/** The options that all wrappers of a handler share. */
 export interface InvocationLockOptions
   extends Omit<AcquireOptions, 'signal' | 'holdMsMax' | 'autoRenew' | 'onUnavailable' | 'onWaiting'> {
   /** One client for the whole life of the container, made outside the handler. */
@@ -11,16 +11,16 @@ export interface InvocationLockOptions
 /** A context with the lock on it. */
 export type LockedContext<C extends Context = Context> = C & { readonly lock: HeldLock };
 
-/** Kept back from the invocation's time, for the release and for the answer. */
+/** Kept free at the end of the invocation, for the release and for the answer. */
 const reserveMs = 500;
 /** The shortest lease that the service grants. */
 const leaseMsMin = 1_000;
-/** What a lease lasts where nobody says otherwise: short enough that a container which dies is soon succeeded. */
+/** The default lease: short enough that another container soon gets the lock if this one dies. */
 const leaseMsDefault = 30_000;
 
 /**
- * The options that fit into what is left of an invocation: no lease is longer than the invocation, none is renewed after it, and no
- * wait uses up the time that the work needs to fail cleanly.
+ * Fits the options into the rest of an invocation. No lease is longer than the invocation, and no lease is renewed after it. A wait
+ * leaves enough time for the work to fail cleanly.
  */
 export function withinInvocation(
   { locks: _, waitMs, leaseMs, ...options }: InvocationLockOptions,
@@ -30,7 +30,7 @@ export function withinInvocation(
   return {
     ...options,
     leaseMs: Math.round(Math.max(leaseMsMin, Math.min(leaseMs ?? leaseMsDefault, leftMs))),
-    // A try by default: a waiting invocation costs as much as a working one.
+    // By default it does not wait: an invocation that waits costs as much as one that works.
     waitMs: Math.round(Math.min(waitMs ?? 0, leftMs / 2)),
     holdMsMax: leftMs,
   };

@@ -5,7 +5,7 @@ import { type InvocationLockOptions, type LockedContext, withinInvocation } from
 import { answerRefusal, type RefusalOptions } from './refusal.ts';
 
 export interface HandlerLockOptions<E> extends InvocationLockOptions, RefusalOptions {
-  /** The lock that an event needs; undefined runs the handler without one. */
+  /** The lock that an event needs. If it is undefined, the handler runs without a lock. */
   readonly name: string | ((event: E, context: Context) => string | undefined);
 }
 
@@ -13,12 +13,12 @@ const nameFor = <E>({ name }: HandlerLockOptions<E>, event: E, context: Context)
   typeof name === 'function' ? name(event, context) : name;
 
 /**
- * A middy middleware: the handler runs while the lock is held, and finds it as `context.lock`. It is released whatever happens. A
- * refused lock becomes 409 for HTTP, a failed batch for SQS, and an error for everything else. Work that succeeded after its lease
- * was lost fails with `LeaseLostError`.
+ * A middy middleware. The handler runs while the lock is held, and finds it as `context.lock`. The lock is released in every case. If
+ * the lock is refused, an HTTP caller gets 409, an SQS batch fails, and every other source gets an error. If the work succeeds after
+ * its lease was lost, it fails with `LeaseLostError`.
  *
- * Use it last, next to the handler: middy skips the rest of a chain when a middleware answers early, and what is skipped releases
- * nothing. Even then the lease is not renewed beyond the invocation.
+ * Use it last, next to the handler. If another middleware answers early, middy skips the rest of the chain, and a skipped middleware
+ * releases nothing. Even then the lease is not renewed beyond the invocation.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ const nameFor = <E>({ name }: HandlerLockOptions<E>, event: E, context: Context)
 export function holdfastLock<E = unknown>(
   options: HandlerLockOptions<E>,
 ): MiddlewareObj<E, unknown, Error, LockedContext> {
-  /** By context, since one container may run several invocations at once. */
+  /** Keyed by context, because one container may run several invocations at once. */
   const held = new WeakMap<object, HeldLock>();
   return {
     before: async (request) => {
@@ -44,7 +44,7 @@ export function holdfastLock<E = unknown>(
       } catch (error) {
         const answer = answerRefusal(request.event, error, options);
         if (answer === undefined) throw error;
-        // What is returned here is the answer: neither the handler nor the middlewares behind this one run.
+        // middy sends this as the answer. The handler and the middlewares after this one do not run.
         return answer;
       }
     },
@@ -56,16 +56,13 @@ export function holdfastLock<E = unknown>(
       const { released, reason } = await lock.release().catch(() => ({ released: true, reason: 'ok' as const }));
       signal.throwIfAborted();
       if (!released && reason !== 'already_released') {
-        throw new LeaseLostError(
-          'The lease had ended before the handler was done.',
-          reason as LeaseLostError['reason'],
-        );
+        throw new LeaseLostError('The lease ended before the handler did.', reason as LeaseLostError['reason']);
       }
     },
     onError: async ({ context }) => {
       const lock = held.get(context);
       held.delete(context);
-      // The handler's own error is what the caller must see, whatever becomes of the release.
+      // The caller must see the handler's own error, even if the release fails.
       await lock?.release().catch(() => undefined);
     },
   };

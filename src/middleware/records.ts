@@ -4,16 +4,17 @@ import { type InvocationLockOptions, type LockedContext, withinInvocation } from
 export interface RecordLockOptions extends InvocationLockOptions {
   /** The lock that a message needs. */
   readonly name: (record: SQSRecord) => string;
-  /** Locks worked on at the same time, 10 by default: as many as a batch has messages unless somebody asked for more. */
+  /** How many locks are used at the same time. 10 by default: a batch has at most 10 messages unless it is configured for more. */
   readonly concurrencyMax?: number | undefined;
-  /** Told why a message failed; it will be delivered again. */
+  /** Called with the reason if a message failed. SQS delivers the message again. */
   readonly onFailure?: ((record: SQSRecord, error: unknown) => void) | undefined;
 }
 
 /**
- * A handler for SQS that works on each message under the lock of its own name. Messages of one name are worked on one after the other
- * under one lock, different names side by side. A message whose lock is refused, or whose work fails, is reported as a failed item and
- * delivered again; the rest of the batch is done. In a FIFO queue nothing overtakes a failed message of its group.
+ * A handler for SQS that runs the work for each message under a lock of the message's own name. Messages with the same name run one
+ * after the other under one lock. Different names run at the same time. If a lock is refused or the work fails, that message is
+ * reported as failed and SQS delivers it again; the rest of the batch goes on. In a FIFO queue no message overtakes a failed message
+ * of its group.
  *
  * @example
  * ```ts
@@ -58,28 +59,28 @@ class Batch {
   }
 
   async run(records: readonly SQSRecord[]): Promise<void> {
-    const rest = this.#lines(records);
-    const runOn = async () => {
-      for (let line = rest.shift(); line !== undefined; line = rest.shift()) await this.#runLine(line);
+    const rest = this.#sequences(records);
+    const runNext = async () => {
+      for (let next = rest.shift(); next !== undefined; next = rest.shift()) await this.#runSequence(next);
     };
     const atOnce = Math.min(this.#options.concurrencyMax ?? 10, rest.length);
-    await Promise.all(Array.from({ length: atOnce }, runOn));
+    await Promise.all(Array.from({ length: atOnce }, runNext));
   }
 
-  /** Messages that must stay in order: those of one FIFO group, whatever their names; in other queues, those of one name. */
-  #lines(records: readonly SQSRecord[]): SQSRecord[][] {
-    const lines = new Map<string, SQSRecord[]>();
+  /** Messages that must stay in order. In a FIFO queue these are the messages of one group; in other queues, those of one name. */
+  #sequences(records: readonly SQSRecord[]): SQSRecord[][] {
+    const sequences = new Map<string, SQSRecord[]>();
     for (const record of records) {
       const group = groupOf(record);
       const id = group === undefined ? `name ${this.#nameOf(record) ?? record.messageId}` : `group ${group}`;
-      const line = lines.get(id);
-      if (line === undefined) lines.set(id, [record]);
-      else line.push(record);
+      const sequence = sequences.get(id);
+      if (sequence === undefined) sequences.set(id, [record]);
+      else sequence.push(record);
     }
-    return [...lines.values()];
+    return [...sequences.values()];
   }
 
-  /** A message that has no name is one that fails, not one that takes the batch down. */
+  /** If the name function throws, only this message fails, not the batch. */
   #nameOf(record: SQSRecord): string | undefined {
     try {
       return this.#options.name(record);
@@ -88,14 +89,14 @@ class Batch {
     }
   }
 
-  /** Runs of equal names share one lock. */
-  async #runLine(line: readonly SQSRecord[]): Promise<void> {
-    for (let index = 0; index < line.length; ) {
-      const first = line[index] as SQSRecord;
+  /** Neighbouring messages with the same name share one lock. */
+  async #runSequence(sequence: readonly SQSRecord[]): Promise<void> {
+    for (let index = 0; index < sequence.length; ) {
+      const first = sequence[index] as SQSRecord;
       const name = this.#nameOf(first);
       let end = index + 1;
-      while (end < line.length && this.#nameOf(line[end] as SQSRecord) === name) end += 1;
-      await this.#runLocked(line.slice(index, end));
+      while (end < sequence.length && this.#nameOf(sequence[end] as SQSRecord) === name) end += 1;
+      await this.#runLocked(sequence.slice(index, end));
       index = end;
     }
   }
@@ -108,7 +109,7 @@ class Batch {
     if (first === undefined) return;
     try {
       await locks.withLock(name(first), withinInvocation(this.#options, this.#context), async (lock) => {
-        // A context of its own: other messages of this batch run under other locks at the same time.
+        // Each lock gets its own context, because other messages of this batch run under other locks at the same time.
         const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
         for (const record of open) {
           if (this.#isBlocked(record)) this.#failed.add(record.messageId);
@@ -116,7 +117,7 @@ class Batch {
         }
       });
     } catch (error) {
-      // Refused, or lost while working: what was done may have been done beside another, so all of it comes again.
+      // The lock was refused, or lost during the work. Another holder may have worked at the same time, so all messages come again.
       for (const record of open) this.#fail(record, error);
     }
   }

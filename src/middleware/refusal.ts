@@ -1,8 +1,8 @@
 import { isHoldfastError } from '../client/index.ts';
 
-/** How a refused lock looks to whoever called the function. */
+/** What a caller of the function sees if the lock is refused. */
 export interface RefusalOptions {
-  /** The status for HTTP callers, 409 by default; 423 (Locked) says it more narrowly. */
+  /** The status for HTTP callers. 409 by default; 423 (Locked) is more specific. */
   readonly refusedStatus?: 409 | 423 | undefined;
 }
 
@@ -10,7 +10,7 @@ interface SqsLike {
   readonly Records: readonly { readonly messageId: string; readonly eventSource?: string }[];
 }
 
-/** Codes that mean: not now, and nothing is wrong. The rest are errors of their own. */
+/** Codes that mean "not now": the same event may succeed later. All other codes are errors. */
 const refusals = new Set(['lock-held', 'wait-timeout', 'queue-full', 'throttled', 'unavailable', 'deadlock']);
 
 const isHttp = (event: unknown): boolean => {
@@ -24,8 +24,8 @@ export const isSqs = (event: unknown): event is SqsLike => {
 };
 
 /**
- * The answer to an event whose lock was refused: for SQS every message again later, for HTTP a problem with the time to come back.
- * Undefined where the error should be thrown: other sources repeat an invocation that failed.
+ * The answer to an event whose lock was refused. SQS delivers every message again later. An HTTP caller gets a problem with the time to
+ * try again. The answer is undefined if the error should be thrown: other sources repeat a failed invocation.
  */
 export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 409 }: RefusalOptions): unknown {
   if (!isHoldfastError(error) || !refusals.has(error.code)) return undefined;
@@ -40,10 +40,10 @@ export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 
       'cache-control': 'no-store',
       'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))),
     },
-    // No owner, no fence: who holds a lock inside is none of an outside caller's business.
+    // No owner and no fence: a caller from outside must not learn who holds a lock.
     body: JSON.stringify({
       type: `urn:holdfast:problem:${error.code}`,
-      title: status === 503 ? 'The lock service can not be reached' : 'Somebody else is at work on this',
+      title: status === 503 ? 'The lock service can not be reached' : 'This is being worked on',
       status,
       code: error.code,
       retryAfterMs,
@@ -51,7 +51,7 @@ export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 
   };
 }
 
-/** What SQS understands as: deliver these again. Needs `ReportBatchItemFailures` on the event source. */
+/** Asks SQS to deliver these messages again. The event source needs `ReportBatchItemFailures`. */
 export const failBatch = (records: readonly { readonly messageId: string }[]) => ({
   batchItemFailures: records.map(({ messageId }) => ({ itemIdentifier: messageId })),
 });

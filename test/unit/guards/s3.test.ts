@@ -31,7 +31,7 @@ describe('putFenced', () => {
 
   it('refuses metadata that would be a second fence', async () => {
     const write = { key: 'k', fence: 34, value: 1, metadata: { Fence: '99' } };
-    await expect(putFenced(contended(), write)).rejects.toThrow("guard's own");
+    await expect(putFenced(contended(), write)).rejects.toThrow('belongs to the guard');
   });
 
   it('stores the fence in the body and in the metadata, beside the metadata of the caller', async () => {
