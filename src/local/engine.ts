@@ -1,3 +1,4 @@
+import { serveEngine } from '../engine/server.ts';
 import type { EngineCommand, EngineStorage } from './engine/command.ts';
 import { dynamoDbLocalCommand, findJar } from './engine/dynamodb-local.ts';
 import { dynoxideCommand, findDynoxide } from './engine/dynoxide.ts';
@@ -18,7 +19,7 @@ import { StartError } from './start-error.ts';
 export type { EngineExit } from './engine/guarded.ts';
 
 export interface Engine {
-  name: 'dynamodb-local' | 'dynoxide' | 'remote';
+  name: 'dynamodb-local' | 'dynoxide' | 'memory' | 'remote';
   /** One phrase for the banner and the log. */
   description: string;
   endpoint: string;
@@ -84,7 +85,8 @@ function installedDynoxide(): Installed | string {
   return { name: 'dynoxide', description: 'dynoxide', command: (storage) => dynoxideCommand(binary, storage) };
 }
 
-async function choose(choice: Exclude<EngineChoice, EndpointUrl>): Promise<Installed> {
+/** Undefined where none is installed that could run here: then the built-in engine serves. */
+async function choose(choice: Exclude<EngineChoice, EndpointUrl | 'memory'>): Promise<Installed | undefined> {
   if (choice === 'dynoxide') {
     const found = installedDynoxide();
     if (typeof found === 'string') throw new StartError(`${found}; or use --engine dynamodb-local.`);
@@ -94,9 +96,26 @@ async function choose(choice: Exclude<EngineChoice, EndpointUrl>): Promise<Insta
   if (typeof found !== 'string') return found;
   if (choice === 'dynamodb-local') throw new StartError(`${found}, or use --engine dynoxide.`);
   const second = installedDynoxide();
-  if (typeof second === 'string') throw new StartError(`No engine can run here. ${found}. Or: ${second}.`);
-  return second;
+  return typeof second === 'string' ? undefined : second;
 }
+
+/** In this very process, on every platform, in milliseconds. It keeps nothing, whatever was asked for. */
+async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
+  const { endpoint, stop } = await serveEngine({ region });
+  return {
+    name: 'memory',
+    description: 'the built-in engine, in memory: nothing is kept',
+    endpoint,
+    credentials: localCredentials,
+    stop,
+    // It lives and ends with this process.
+    exited: new Promise(() => {}),
+  };
+}
+
+const noneInstalled =
+  `Neither Java ${javaMajorMin} or newer nor dynoxide was found, so the built-in engine serves. ` +
+  'It keeps nothing when the service stops.';
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
   const claim = request.memory ? undefined : await claimFolder(request.dataFolder, installed.name);
@@ -177,8 +196,10 @@ async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
 /** Brings up the engine that was asked for and answers once it serves, or throws a `StartError` that says what to do. */
 export async function startEngine(request: EngineRequest): Promise<Engine> {
   const { engine } = request;
-  if (engine === 'auto' || engine === 'dynamodb-local' || engine === 'dynoxide') {
-    return startInstalled(await choose(engine), request);
-  }
-  return connect(engine, request.region);
+  if (engine === 'memory') return startBuiltIn(request);
+  if (engine !== 'auto' && engine !== 'dynamodb-local' && engine !== 'dynoxide') return connect(engine, request.region);
+  const installed = await choose(engine);
+  if (installed !== undefined) return startInstalled(installed, request);
+  request.logger?.warn(noneInstalled);
+  return startBuiltIn(request);
 }

@@ -4,7 +4,7 @@ import { defaultTableName } from '../store/dynamodb/table.ts';
 import { StartError } from './start-error.ts';
 
 export type EndpointUrl = `http://${string}` | `https://${string}`;
-export type EngineChoice = 'auto' | 'dynamodb-local' | 'dynoxide' | EndpointUrl;
+export type EngineChoice = 'auto' | 'dynamodb-local' | 'dynoxide' | 'memory' | EndpointUrl;
 
 export interface LocalOptions {
   help: boolean;
@@ -79,7 +79,7 @@ const flags = [
     value: 'engine',
     variable: 'HOLDFAST_ENGINE',
     fallback: 'auto',
-    meaning: 'auto, dynamodb-local, dynoxide, or the URL of any DynamoDB endpoint.',
+    meaning: 'auto, dynamodb-local, dynoxide, memory, or the URL of any DynamoDB endpoint.',
   },
   {
     flag: 'region',
@@ -161,9 +161,11 @@ function readSwitch({ text, by }: Given): boolean {
 const isWebUrl = (text: string): text is EndpointUrl =>
   URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
 
+const engineNames: ReadonlySet<string> = new Set(['auto', 'dynamodb-local', 'dynoxide', 'memory']);
+
 function readEngine({ text, by }: Given): EngineChoice {
-  if (text === 'auto' || text === 'dynamodb-local' || text === 'dynoxide' || isWebUrl(text)) return text;
-  throw new StartError(`${by} expects auto, dynamodb-local, dynoxide or an http(s) URL, but got '${text}'.`);
+  if (engineNames.has(text) || isWebUrl(text)) return text as EngineChoice;
+  throw new StartError(`${by} expects auto, dynamodb-local, dynoxide, memory or an http(s) URL, but got '${text}'.`);
 }
 
 function readMatch({ text, by }: Given, pattern: RegExp, expected: string): string {
@@ -250,8 +252,8 @@ Variables without a flag:
   HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
   HOLDFAST_TASKS_URL   Endpoint of Step Functions Local, which answers task tokens.
 
-Engines: auto runs DynamoDB Local where Java 17 or newer is found, else dynoxide. For DynamoDB itself give
-its https URL; credentials then come from the usual AWS chain.
+Engines: auto runs DynamoDB Local if Java 17 or newer is found, else dynoxide, else the built-in engine (memory),
+which keeps nothing. For DynamoDB itself give its https URL; credentials then come from the usual AWS chain.
 
 Examples:
   npm start -- --port 0 --memory

@@ -280,3 +280,24 @@ describe('startEngine', () => {
     silent.close();
   });
 });
+
+describe('the built-in engine', () => {
+  it('serves at once, keeps what it is given while it runs, and nothing after', async () => {
+    const running = await start({ engine: 'memory' });
+    expect(running).toMatchObject({ name: 'memory', description: expect.stringContaining('nothing is kept') });
+    const client = new DynamoDBClient({ endpoint: running.endpoint, region, credentials: localCredentials });
+    await ensureTable(client, 'holdfast');
+    const Key = { pk: { S: 'a' }, sk: { S: 'b' } };
+    await client.send(new UpdateItemCommand({ TableName: 'holdfast', Key }));
+    expect((await client.send(new GetItemCommand({ TableName: 'holdfast', Key }))).Item).toEqual(Key);
+    await running.stop();
+    await expect(client.send(new GetItemCommand({ TableName: 'holdfast', Key }))).rejects.toThrow();
+  });
+
+  it('is what auto takes if there is neither Java nor dynoxide', async () => {
+    // dynoxide has no binary for this platform.
+    const elsewhere = "--import=data:text/javascript,Object.defineProperty(process,'platform',{value:'sunos'})";
+    const line = await own(['--memory'], { PATH: join(folder, 'nowhere'), NODE_OPTIONS: elsewhere });
+    expect(line).toMatchObject({ name: 'memory', endpoint: expect.stringContaining('127.0.0.1') });
+  });
+});

@@ -87,8 +87,19 @@ const rooms: Record<string, Room> = {
       'src/server',
     ],
   },
+  // A DynamoDB in memory. It knows nothing of Holdfast.
+  'src/engine': { may: [] },
   'src/local': {
-    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify', 'src/notify/aws', 'src/http'],
+    may: [
+      'src/engine',
+      ...rules,
+      'src/store',
+      'src/store/dynamodb',
+      'src/service',
+      'src/notify',
+      'src/notify/aws',
+      'src/http',
+    ],
     packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
     types: ['aws-lambda'],
   },

@@ -113,7 +113,9 @@ describe('readOptions', () => {
     expect(refusal(['--port'])).toContain('--port expects a value');
     expect(refusal(['--data='])).toContain('--data expects a value');
     expect(refusal(['--memory=yes'])).toContain('--memory takes no value');
-    expect(refusal(['--engine', 'postgres'])).toContain('expects auto, dynamodb-local, dynoxide or an http(s) URL');
+    expect(refusal(['--engine', 'postgres'])).toContain(
+      'expects auto, dynamodb-local, dynoxide, memory or an http(s) URL',
+    );
     expect(refusal(['--engine', 'ftp://host'])).toContain('but got');
     expect(refusal(['--table', 'ab'])).toContain('3 to 255');
     expect(refusal(['--region', 'Ireland'])).toContain('such as us-east-1');

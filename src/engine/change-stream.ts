@@ -1,0 +1,113 @@
+/** What happened to a table's items, in order, for a while. */
+import { EngineError } from './errors.ts';
+import { type Item, itemBytes, sameItem } from './values.ts';
+
+/** DynamoDB keeps a day. Memory is finite, so this keeps the latest changes only: hours for a busy laptop. */
+const recordsKeptMax = 20_000;
+/** What DynamoDB hands out at once. */
+const pageMax = 1_000;
+
+export type StreamView = 'NEW_AND_OLD_IMAGES' | 'NEW_IMAGE' | 'OLD_IMAGE' | 'KEYS_ONLY';
+
+interface StreamRecord {
+  readonly number: number;
+  readonly body: Record<string, unknown>;
+}
+
+export interface Change {
+  readonly before: Item | undefined;
+  readonly after: Item | undefined;
+  readonly keys: Item;
+  /** Set where no caller made the change but the table's own collection of old items. */
+  readonly byTtl?: boolean;
+}
+
+/** Sequence numbers are texts that sort as numbers do, as DynamoDB's are. */
+const toText = (number: number): string => String(number).padStart(21, '0');
+
+/** One shard that never closes. */
+export class ChangeStream {
+  readonly arn: string;
+  readonly label: string;
+  readonly view: StreamView;
+  readonly shardId = 'shardId-00000000000000000000-00000000';
+  readonly #region: string;
+  #records: StreamRecord[] = [];
+  #latest = 0;
+
+  constructor(tableArn: string, view: StreamView, { now, region }: { now: number; region: string }) {
+    this.label = new Date(now).toISOString().replace('Z', '');
+    this.arn = `${tableArn}/stream/${this.label}`;
+    this.view = view;
+    this.#region = region;
+  }
+
+  add({ before, after, keys, byTtl = false }: Change, now: number): void {
+    if (before === undefined && after === undefined) return;
+    // As DynamoDB: a write that changes nothing leaves no record.
+    if (before !== undefined && after !== undefined && sameItem(before, after)) return;
+    this.#latest += 1;
+    const shows = (view: string) => this.view === view || this.view === 'NEW_AND_OLD_IMAGES';
+    this.#records.push({
+      number: this.#latest,
+      body: {
+        eventID: `${this.label}-${this.#latest}`,
+        eventName: before === undefined ? 'INSERT' : after === undefined ? 'REMOVE' : 'MODIFY',
+        eventVersion: '1.1',
+        eventSource: 'aws:dynamodb',
+        awsRegion: this.#region,
+        dynamodb: {
+          ApproximateCreationDateTime: Math.floor(now / 1000),
+          Keys: keys,
+          ...(after !== undefined && shows('NEW_IMAGE') ? { NewImage: after } : {}),
+          ...(before !== undefined && shows('OLD_IMAGE') ? { OldImage: before } : {}),
+          SequenceNumber: toText(this.#latest),
+          SizeBytes: itemBytes({ ...before, ...after }),
+          StreamViewType: this.view,
+        },
+        ...(byTtl ? { userIdentity: { Type: 'Service', PrincipalId: 'dynamodb.amazonaws.com' } } : {}),
+      },
+    });
+    // Twice the bound before trimming: one move of many instead of many moves of one.
+    if (this.#records.length >= 2 * recordsKeptMax) this.#records = this.#records.slice(-recordsKeptMax);
+  }
+
+  describe(tableName: string): Record<string, unknown> {
+    const startingNumber = toText(this.#records[0]?.number ?? this.#latest + 1);
+    return {
+      StreamArn: this.arn,
+      StreamLabel: this.label,
+      StreamStatus: 'ENABLED',
+      StreamViewType: this.view,
+      TableName: tableName,
+      Shards: [{ ShardId: this.shardId, SequenceNumberRange: { StartingSequenceNumber: startingNumber } }],
+    };
+  }
+
+  /** The number of the record before the one at which reading is to begin. */
+  positionOf(type: string, sequenceNumber: string | undefined): number {
+    switch (type) {
+      case 'TRIM_HORIZON':
+        return (this.#records[0]?.number ?? this.#latest + 1) - 1;
+      case 'LATEST':
+        return this.#latest;
+      case 'AT_SEQUENCE_NUMBER':
+        return Number(sequenceNumber) - 1;
+      default: {
+        const number = Number(sequenceNumber);
+        if (!(number <= this.#latest)) throw new EngineError('ValidationException', 'Invalid SequenceNumber');
+        return number;
+      }
+    }
+  }
+
+  /** The records behind a position, and the position behind them. */
+  read(position: number, limit = pageMax): { records: Record<string, unknown>[]; position: number } {
+    const oldest = this.#records[0]?.number ?? this.#latest + 1;
+    if (position + 1 < oldest)
+      throw new EngineError('TrimmedDataAccessException', 'The records at this position are not kept any more.');
+    const from = position + 1 - oldest;
+    const page = this.#records.slice(from, from + Math.min(limit, pageMax));
+    return { records: page.map(({ body }) => body), position: page.at(-1)?.number ?? position };
+  }
+}

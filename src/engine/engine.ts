@@ -1,0 +1,380 @@
+/**
+ * A DynamoDB in memory: as much of it as Holdfast uses, with its conditions, indexes, transactions, units and stream. It keeps
+ * nothing when the process ends.
+ */
+import { EngineError, invalid } from './errors.ts';
+import { checkUpdate, projected, updated } from './evaluation.ts';
+import { readPaths, readUpdate } from './expressions.ts';
+import { findItems } from './query.ts';
+import {
+  checkAliases,
+  type Get,
+  isAllowed,
+  type Keyed,
+  type Put,
+  type Query,
+  scopeOf,
+  type TransactItem,
+  type UpdateRequest,
+  type Write,
+} from './requests.ts';
+import { noSuchTable, Table } from './table.ts';
+import { describeTable, shapeOf, type TableDefinition } from './table-definition.ts';
+import { doubled, readUnits, totalOf, type Units, writeUnits } from './units.ts';
+import { checkValue, type Item, sameItem } from './values.ts';
+
+/** What a request used, for whoever counts. */
+export interface Usage {
+  readonly operation: string;
+  readonly table: string;
+  /** The item that it used, or a partition where it was a query. */
+  readonly key: Item;
+  readonly units: Units;
+}
+
+export interface EngineOptions {
+  readonly now?: () => number;
+  readonly region?: string;
+  readonly onUsage?: (usage: Usage) => void;
+}
+
+type Answer = Record<string, unknown>;
+type Reported = { readonly ReturnConsumedCapacity?: string };
+
+/** DynamoDB's own bounds. */
+const batchReadMax = 100;
+const batchWriteMax = 25;
+const transactionMax = 100;
+/** DynamoDB knows a transaction by its token for ten minutes; so many are more than come in that time. */
+const tokensKeptMax = 10_000;
+
+/** A write that was decided on and not yet made. */
+interface Decided {
+  readonly operation: string;
+  readonly table: Table;
+  readonly before: Item | undefined;
+  readonly after: Item | undefined;
+  readonly isAllowed: boolean;
+}
+
+export class MemoryEngine {
+  readonly #now: () => number;
+  readonly #region: string;
+  readonly #onUsage: (usage: Usage) => void;
+  readonly #tables = new Map<string, Table>();
+  readonly #tokens = new Set<string>();
+
+  constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {} }: EngineOptions = {}) {
+    this.#now = now;
+    this.#region = region;
+    this.#onUsage = onUsage;
+  }
+
+  /** Carries out one request. It is done when this returns: nothing comes in between. Throws an `EngineError`. */
+  call(operation: string, input: unknown): Answer {
+    const operate = this.#operations[operation];
+    if (operate === undefined)
+      throw new EngineError('UnknownOperationException', `There is no operation ${operation} here.`);
+    return operate(input as never);
+  }
+
+  /** Removes items whose time to live is over, as DynamoDB does within days. */
+  collectExpired(): void {
+    for (const table of this.#tables.values()) {
+      for (const item of table.expired(this.#now() / 1000)) {
+        table.replace(item, undefined);
+        table.stream?.add({ before: item, after: undefined, keys: table.keysOf(item), byTtl: true }, this.#now());
+      }
+    }
+  }
+
+  readonly #operations: Record<string, (input: never) => Answer> = {
+    CreateTable: (input: TableDefinition) => this.#createTable(input),
+    DescribeTable: ({ TableName }: { TableName: string }) => ({ Table: describeTable(this.#tableNamed(TableName)) }),
+    DeleteTable: ({ TableName }: { TableName: string }) => {
+      const TableDescription = describeTable(this.#tableNamed(TableName), 'DELETING');
+      this.#tables.delete(TableName);
+      return { TableDescription };
+    },
+    ListTables: () => ({ TableNames: [...this.#tables.keys()].sort() }),
+    UpdateTimeToLive: (input: {
+      TableName: string;
+      TimeToLiveSpecification: { AttributeName: string; Enabled: boolean };
+    }) => {
+      const { AttributeName, Enabled } = input.TimeToLiveSpecification;
+      this.#tableNamed(input.TableName).ttlAttribute = Enabled ? AttributeName : undefined;
+      return { TimeToLiveSpecification: input.TimeToLiveSpecification };
+    },
+    DescribeTimeToLive: ({ TableName }: { TableName: string }) => {
+      const AttributeName = this.#tableNamed(TableName).ttlAttribute;
+      return {
+        TimeToLiveDescription:
+          AttributeName === undefined
+            ? { TimeToLiveStatus: 'DISABLED' }
+            : { TimeToLiveStatus: 'ENABLED', AttributeName },
+      };
+    },
+    GetItem: (input: Get & Reported) => this.#get(input),
+    PutItem: (input: Put & Reported) => this.#write('PutItem', this.#decidePut(input), input),
+    UpdateItem: (input: UpdateRequest & Reported) => this.#write('UpdateItem', this.#decideUpdate(input), input),
+    DeleteItem: (input: Keyed & Reported) => this.#write('DeleteItem', this.#decideDelete(input), input),
+    Query: (input: Query & Reported) => this.#find('Query', input),
+    Scan: (input: Query & Reported) => this.#find('Scan', input),
+    BatchGetItem: (input: { RequestItems: Record<string, { Keys: Item[]; ConsistentRead?: boolean }> } & Reported) =>
+      this.#batchGet(input),
+    BatchWriteItem: (input: {
+      RequestItems: Record<string, { PutRequest?: { Item: Item }; DeleteRequest?: { Key: Item } }[]>;
+    }) => this.#batchWrite(input),
+    TransactWriteItems: (input: { TransactItems: TransactItem[]; ClientRequestToken?: string } & Reported) =>
+      this.#transact(input),
+    ListStreams: () => ({
+      Streams: [...this.#tables.values()].flatMap(({ stream, shape }) =>
+        stream === undefined ? [] : [{ StreamArn: stream.arn, StreamLabel: stream.label, TableName: shape.name }],
+      ),
+    }),
+    DescribeStream: ({ StreamArn }: { StreamArn: string }) => {
+      const { stream, shape } = this.#streamed(StreamArn);
+      return { StreamDescription: stream.describe(shape.name) };
+    },
+    GetShardIterator: (input: { StreamArn: string; ShardIteratorType: string; SequenceNumber?: string }) => {
+      const { stream } = this.#streamed(input.StreamArn);
+      const position = stream.positionOf(input.ShardIteratorType, input.SequenceNumber);
+      return { ShardIterator: `${input.StreamArn}|${position}` };
+    },
+    GetRecords: ({ ShardIterator, Limit }: { ShardIterator: string; Limit?: number }) => {
+      const [arn = '', position] = ShardIterator.split('|');
+      const page = this.#streamed(arn).stream.read(Number(position), Limit);
+      return { Records: page.records, NextShardIterator: `${arn}|${page.position}` };
+    },
+  };
+
+  #tableNamed(name: string): Table {
+    const table = this.#tables.get(name);
+    if (table === undefined) throw noSuchTable();
+    return table;
+  }
+
+  #streamed(arn: string) {
+    for (const { stream, shape } of this.#tables.values()) if (stream?.arn === arn) return { stream, shape };
+    throw new EngineError('ResourceNotFoundException', `Requested resource not found: Stream: ${arn} not found`);
+  }
+
+  #createTable(input: TableDefinition): Answer {
+    const shape = shapeOf(input);
+    if (this.#tables.has(shape.name))
+      throw new EngineError('ResourceInUseException', 'Cannot create preexisting table');
+    const table = new Table(shape, { now: this.#now(), region: this.#region });
+    this.#tables.set(shape.name, table);
+    return { TableDescription: describeTable(table) };
+  }
+
+  #get(input: Get & Reported): Answer {
+    const table = this.#tableNamed(input.TableName);
+    table.checkKey(input.Key);
+    checkAliases(input);
+    const item = table.get(input.Key);
+    const units = readUnits([item], input.ConsistentRead === true);
+    this.#onUsage({ operation: 'GetItem', table: table.shape.name, key: input.Key, units });
+    const Item =
+      item === undefined || input.ProjectionExpression === undefined
+        ? item
+        : projected(readPaths(input.ProjectionExpression), scopeOf(input, item));
+    return { ...(Item === undefined ? {} : { Item }), ...consumed(input, table, units) };
+  }
+
+  #find(operation: 'Query' | 'Scan', input: Query & Reported): Answer {
+    const table = this.#tableNamed(input.TableName);
+    checkAliases(input);
+    const { items, looked, lastKey, partition } = findItems(table, input);
+    const units = readUnits(looked, input.ConsistentRead === true);
+    this.#onUsage({ operation, table: table.shape.name, key: partition, units });
+    return {
+      ...(input.Select === 'COUNT' ? {} : { Items: items }),
+      Count: items.length,
+      ScannedCount: looked.length,
+      ...(lastKey === undefined ? {} : { LastEvaluatedKey: lastKey }),
+      ...consumed(input, table, units),
+    };
+  }
+
+  #batchGet({ RequestItems }: { RequestItems: Record<string, { Keys: Item[]; ConsistentRead?: boolean }> }): Answer {
+    const Responses: Record<string, Item[]> = {};
+    const count = Object.values(RequestItems).reduce((sum, { Keys }) => sum + Keys.length, 0);
+    if (count > batchReadMax) throw invalid('Too many items requested for the BatchGetItem call');
+    for (const [name, { Keys, ConsistentRead }] of Object.entries(RequestItems)) {
+      const table = this.#tableNamed(name);
+      if (Keys.some((key, index) => Keys.slice(0, index).some((earlier) => sameItem(earlier, key))))
+        throw invalid('Provided list of item keys contains duplicates');
+      const found = Keys.map((key) => {
+        table.checkKey(key);
+        const item = table.get(key);
+        this.#onUsage({
+          operation: 'BatchGetItem',
+          table: name,
+          key,
+          units: readUnits([item], ConsistentRead === true),
+        });
+        return item;
+      });
+      Responses[name] = found.filter((item) => item !== undefined);
+    }
+    return { Responses, UnprocessedKeys: {} };
+  }
+
+  #batchWrite(input: {
+    RequestItems: Record<string, { PutRequest?: { Item: Item }; DeleteRequest?: { Key: Item } }[]>;
+  }): Answer {
+    const requests = Object.entries(input.RequestItems).flatMap(([TableName, list]) =>
+      list.map(({ PutRequest, DeleteRequest }) =>
+        PutRequest === undefined
+          ? this.#decideDelete({ TableName, Key: DeleteRequest?.Key ?? {} })
+          : this.#decidePut({ TableName, Item: PutRequest.Item }),
+      ),
+    );
+    if (requests.length > batchWriteMax) throw invalid('Too many items requested for the BatchWriteItem call');
+    const ids = requests.map((decided) => `${decided.table.shape.name} ${JSON.stringify(keyOf(decided))}`);
+    if (new Set(ids).size < ids.length) throw invalid('Provided list of item keys contains duplicates');
+    for (const decided of requests) this.#make(decided, writeUnits(decided.table, decided.before, decided.after));
+    return { UnprocessedItems: {} };
+  }
+
+  #transact(input: { TransactItems: TransactItem[]; ClientRequestToken?: string }): Answer {
+    const { TransactItems, ClientRequestToken: token } = input;
+    if (TransactItems.length > transactionMax) throw invalid('Member must have length less than or equal to 100');
+    if (token !== undefined && this.#tokens.has(token)) return {};
+    const decided = TransactItems.map((item) => this.#decideOne(item));
+    const ids = decided.map((one) => `${one.table.shape.name} ${JSON.stringify(keyOf(one))}`);
+    if (new Set(ids).size < ids.length)
+      throw invalid('Transaction request cannot include multiple operations on one item');
+    if (decided.some((one) => !one.isAllowed)) {
+      for (const one of decided) this.#use(one, doubled(writeUnits(one.table, one.before, one.before)));
+      const CancellationReasons = decided.map((one, index) => reasonOf(one, TransactItems[index] as TransactItem));
+      const codes = CancellationReasons.map(({ Code }) => Code).join(', ');
+      throw new EngineError(
+        'TransactionCanceledException',
+        `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
+        { CancellationReasons },
+      );
+    }
+    for (const one of decided) this.#make(one, doubled(writeUnits(one.table, one.before, one.after)));
+    if (token !== undefined) this.#rememberToken(token);
+    return {};
+  }
+
+  #rememberToken(token: string): void {
+    this.#tokens.add(token);
+    const [oldest] = this.#tokens;
+    if (this.#tokens.size > tokensKeptMax && oldest !== undefined) this.#tokens.delete(oldest);
+  }
+
+  #decideOne({ Put, Update, Delete, ConditionCheck }: TransactItem): Decided {
+    if (Put !== undefined) return this.#decidePut(Put);
+    if (Update !== undefined) return this.#decideUpdate(Update);
+    if (Delete !== undefined) return this.#decideDelete(Delete);
+    if (ConditionCheck === undefined) throw invalid('A transaction holds an item that is nothing.');
+    const { table, before, isAllowed } = this.#decideDelete(ConditionCheck);
+    return { operation: 'ConditionCheck', table, before, after: before, isAllowed };
+  }
+
+  #decidePut(input: Put): Decided {
+    const table = this.#tableNamed(input.TableName);
+    checkAliases(input);
+    Object.values(input.Item).forEach(checkValue);
+    table.checkItem(input.Item);
+    const before = table.get(input.Item);
+    return { operation: 'PutItem', table, before, after: input.Item, isAllowed: isAllowed(input, before) };
+  }
+
+  #decideUpdate(input: UpdateRequest): Decided {
+    const table = this.#tableNamed(input.TableName);
+    checkAliases(input);
+    table.checkKey(input.Key);
+    const update = readUpdate(input.UpdateExpression ?? '');
+    checkUpdate(update, input.ExpressionAttributeNames ?? {}, table.keyNames);
+    const before = table.get(input.Key);
+    if (!isAllowed(input, before)) return { operation: 'UpdateItem', table, before, after: before, isAllowed: false };
+    const after = updated(update, scopeOf(input, before ?? input.Key));
+    table.checkItem(after);
+    return { operation: 'UpdateItem', table, before, after, isAllowed: true };
+  }
+
+  #decideDelete(input: Keyed): Decided {
+    const table = this.#tableNamed(input.TableName);
+    checkAliases(input);
+    table.checkKey(input.Key);
+    const before = table.get(input.Key);
+    return { operation: 'DeleteItem', table, before, after: undefined, isAllowed: isAllowed(input, before) };
+  }
+
+  #write(operation: string, decided: Decided, input: Write & Reported): Answer {
+    const { table, before, after } = decided;
+    if (!decided.isAllowed) {
+      this.#use({ ...decided, operation }, writeUnits(table, before, before));
+      const shows = input.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before !== undefined;
+      throw new EngineError(
+        'ConditionalCheckFailedException',
+        'The conditional request failed',
+        shows ? { Item: before } : {},
+      );
+    }
+    const units = writeUnits(table, before, after);
+    this.#make(decided, units);
+    const Attributes = returned(input.ReturnValues, before, after);
+    return { ...(Attributes === undefined ? {} : { Attributes }), ...consumed(input, table, units) };
+  }
+
+  #make(decided: Decided, units: Units): void {
+    const { table, before, after } = decided;
+    this.#use(decided, units);
+    if (decided.operation === 'ConditionCheck' || (before === undefined && after === undefined)) return;
+    table.replace(before, after);
+    table.stream?.add({ before, after, keys: table.keysOf((after ?? before) as Item) }, this.#now());
+  }
+
+  #use(decided: Decided, units: Units): void {
+    this.#onUsage({ operation: decided.operation, table: decided.table.shape.name, key: keyOf(decided), units });
+  }
+}
+
+const keyOf = ({ table, before, after }: Decided): Item => {
+  const item = after ?? before;
+  return item === undefined ? {} : table.keysOf(item);
+};
+
+function reasonOf({ isAllowed, before }: Decided, item: TransactItem): Answer {
+  if (isAllowed) return { Code: 'None' };
+  const write = item.Put ?? item.Update ?? item.Delete ?? item.ConditionCheck;
+  const shows = write?.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before !== undefined;
+  return {
+    Code: 'ConditionalCheckFailed',
+    Message: 'The conditional request failed',
+    ...(shows ? { Item: before } : {}),
+  };
+}
+
+function returned(which: string | undefined, before: Item | undefined, after: Item | undefined): Item | undefined {
+  if (which === 'ALL_OLD') return before;
+  if (which === 'ALL_NEW') return after;
+  const [from, other] = which === 'UPDATED_NEW' ? [after, before] : which === 'UPDATED_OLD' ? [before, after] : [];
+  if (from === undefined) return undefined;
+  return Object.fromEntries(
+    Object.entries(from).filter(([name, value]) => {
+      const was = other?.[name];
+      return was === undefined || !sameItem({ value }, { value: was });
+    }),
+  );
+}
+
+function consumed({ ReturnConsumedCapacity: which }: Reported, table: Table, units: Units): Answer {
+  if (which !== 'TOTAL' && which !== 'INDEXES') return {};
+  const capacity = { TableName: table.shape.name, CapacityUnits: totalOf(units) };
+  if (which === 'TOTAL') return { ConsumedCapacity: capacity };
+  const indexes = Object.entries(units.indexes).map(([name, CapacityUnits]) => [name, { CapacityUnits }]);
+  return {
+    ConsumedCapacity: {
+      ...capacity,
+      Table: { CapacityUnits: units.read + units.write },
+      ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: Object.fromEntries(indexes) }),
+    },
+  };
+}

@@ -1,0 +1,12 @@
+/** What DynamoDB answers instead of a result: a name that its clients know, and what it carries beside the message. */
+export class EngineError extends Error {
+  readonly more: Readonly<Record<string, unknown>>;
+
+  constructor(name: string, message: string, more: Readonly<Record<string, unknown>> = {}) {
+    super(message);
+    this.name = name;
+    this.more = more;
+  }
+}
+
+export const invalid = (message: string): EngineError => new EngineError('ValidationException', message);

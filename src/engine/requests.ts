@@ -1,0 +1,93 @@
+/** The requests that the engine takes, as their JSON has them. */
+
+import { invalid } from './errors.ts';
+import { holds } from './evaluation.ts';
+import { aliasesIn, readCondition } from './expressions.ts';
+import { checkValue, type Item, type Value } from './values.ts';
+
+interface Aliases {
+  readonly ExpressionAttributeNames?: Record<string, string>;
+  readonly ExpressionAttributeValues?: Record<string, Value>;
+}
+
+export interface Write extends Aliases {
+  readonly TableName: string;
+  readonly ConditionExpression?: string;
+  readonly ReturnValuesOnConditionCheckFailure?: string;
+  readonly ReturnValues?: string;
+}
+
+export interface Put extends Write {
+  readonly Item: Item;
+}
+
+export interface Keyed extends Write {
+  readonly Key: Item;
+}
+
+export interface UpdateRequest extends Keyed {
+  readonly UpdateExpression?: string;
+}
+
+export interface Get extends Aliases {
+  readonly TableName: string;
+  readonly Key: Item;
+  readonly ConsistentRead?: boolean;
+  readonly ProjectionExpression?: string;
+}
+
+export interface Query extends Aliases {
+  readonly TableName: string;
+  readonly IndexName?: string;
+  readonly KeyConditionExpression?: string;
+  readonly FilterExpression?: string;
+  readonly ProjectionExpression?: string;
+  readonly Limit?: number;
+  readonly ExclusiveStartKey?: Item;
+  readonly ScanIndexForward?: boolean;
+  readonly ConsistentRead?: boolean;
+  readonly Select?: string;
+}
+
+/** One thing of a transaction, of the four that it may be. */
+export interface TransactItem {
+  readonly Put?: Put;
+  readonly Update?: UpdateRequest;
+  readonly Delete?: Keyed;
+  readonly ConditionCheck?: Keyed;
+}
+
+const expressionNames = [
+  'ConditionExpression',
+  'UpdateExpression',
+  'KeyConditionExpression',
+  'FilterExpression',
+  'ProjectionExpression',
+] as const;
+
+/** DynamoDB refuses aliases that no expression uses, and values that it can't keep. */
+export function checkAliases(request: Aliases): void {
+  const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = request;
+  const texts = expressionNames
+    .map((name) => (request as Record<string, unknown>)[name])
+    .filter((text) => typeof text === 'string');
+  const used = new Set(texts.flatMap((text) => [...aliasesIn(text)]));
+  const unusedName = Object.keys(names).find((name) => !used.has(name));
+  if (unusedName !== undefined)
+    throw invalid(`Value provided in ExpressionAttributeNames unused in expressions: keys: {${unusedName}}`);
+  const unusedValue = Object.keys(values).find((name) => !used.has(name));
+  if (unusedValue !== undefined)
+    throw invalid(`Value provided in ExpressionAttributeValues unused in expressions: keys: {${unusedValue}}`);
+  Object.values(values).forEach(checkValue);
+}
+
+export const scopeOf = (request: Aliases, item: Item | undefined) => ({
+  item: item ?? {},
+  names: request.ExpressionAttributeNames ?? {},
+  values: request.ExpressionAttributeValues ?? {},
+});
+
+/** Whether a write may go on. */
+export const isAllowed = (request: Write, item: Item | undefined): boolean =>
+  request.ConditionExpression === undefined ||
+  holds(readCondition(request.ConditionExpression), scopeOf(request, item));

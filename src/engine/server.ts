@@ -1,0 +1,72 @@
+/** The engine on a port of this machine, in DynamoDB's own protocol: every client of DynamoDB can speak to it. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { MemoryEngine } from './engine.ts';
+import { EngineError } from './errors.ts';
+
+/** DynamoDB collects within days. A minute keeps a laptop tidy and is never before an item's time. */
+const collectEveryMs = 60_000;
+/** The largest request that DynamoDB takes. */
+const bodyBytesMax = 16 * 1024 * 1024;
+
+export interface ServedEngine {
+  readonly endpoint: string;
+  stop(): Promise<void>;
+}
+
+/** Listens on loopback only: who can reach it can read and write everything. */
+export async function serveEngine(options: { region?: string; port?: number } = {}): Promise<ServedEngine> {
+  const engine = new MemoryEngine({ region: options.region ?? 'us-east-1' });
+  const server = createServer((request, response) => void answer(engine, request, response));
+  // Clients keep connections for as long as they like.
+  server.keepAliveTimeout = 0;
+  await listen(server, options.port ?? 0);
+  const collecting = setInterval(() => engine.collectExpired(), collectEveryMs).unref();
+  const { port } = server.address() as AddressInfo;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      clearInterval(collecting);
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+const listen = (server: Server, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
+  });
+
+async function answer(engine: MemoryEngine, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let status = 200;
+  let body: Record<string, unknown>;
+  try {
+    const operation = String(request.headers['x-amz-target'] ?? '').split('.')[1] ?? '';
+    body = engine.call(operation, JSON.parse(await textOf(request)));
+  } catch (error) {
+    status = error instanceof EngineError ? 400 : 500;
+    body = problemOf(error);
+  }
+  response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
+}
+
+function problemOf(error: unknown): Record<string, unknown> {
+  if (error instanceof EngineError) {
+    return { __type: `com.amazonaws.dynamodb.v20120810#${error.name}`, message: error.message, ...error.more };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError', message };
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bodyBytesMax) throw new EngineError('ValidationException', 'The request is larger than 16 MB.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

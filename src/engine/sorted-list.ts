@@ -1,0 +1,39 @@
+/** Members kept in order. Finding one takes a binary search; a table in memory is small enough for the rest. */
+export class SortedList<T> {
+  readonly #members: T[] = [];
+  readonly #compare: (one: T, other: T) => number;
+
+  constructor(compare: (one: T, other: T) => number) {
+    this.#compare = compare;
+  }
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  /** Puts a member in its place, instead of one that compares equal. */
+  put(member: T): void {
+    const at = this.#firstNotBefore(member);
+    const isThere = at < this.#members.length && this.#compare(this.#members[at] as T, member) === 0;
+    this.#members.splice(at, isThere ? 1 : 0, member);
+  }
+
+  remove(member: T): void {
+    const at = this.#firstNotBefore(member);
+    if (at < this.#members.length && this.#compare(this.#members[at] as T, member) === 0) this.#members.splice(at, 1);
+  }
+
+  [Symbol.iterator](): ArrayIterator<T> {
+    return this.#members[Symbol.iterator]();
+  }
+
+  #firstNotBefore(member: T): number {
+    let [low, high] = [0, this.#members.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#compare(this.#members[middle] as T, member) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,66 @@
+/** A table as it is asked for and told of. */
+import type { StreamView } from './change-stream.ts';
+import type { KeyNames, Table, TableShape } from './table.ts';
+
+interface KeyElement {
+  readonly AttributeName: string;
+  readonly KeyType: string;
+}
+
+interface IndexDefinition {
+  readonly IndexName: string;
+  readonly KeySchema: readonly KeyElement[];
+  readonly Projection?: { readonly ProjectionType?: string; readonly NonKeyAttributes?: readonly string[] };
+}
+
+export interface TableDefinition {
+  readonly TableName: string;
+  readonly KeySchema: readonly KeyElement[];
+  readonly AttributeDefinitions: readonly { readonly AttributeName: string; readonly AttributeType: string }[];
+  readonly GlobalSecondaryIndexes?: readonly IndexDefinition[];
+  readonly StreamSpecification?: { readonly StreamEnabled?: boolean; readonly StreamViewType?: StreamView };
+}
+
+const namesIn = (schema: readonly KeyElement[]): KeyNames => ({
+  partition: schema.find(({ KeyType }) => KeyType === 'HASH')?.AttributeName ?? '',
+  sort: schema.find(({ KeyType }) => KeyType === 'RANGE')?.AttributeName,
+});
+
+export function shapeOf(definition: TableDefinition): TableShape {
+  const { StreamSpecification: stream, GlobalSecondaryIndexes: indexes = [] } = definition;
+  return {
+    name: definition.TableName,
+    keys: namesIn(definition.KeySchema),
+    indexes: indexes.map(({ IndexName, KeySchema, Projection = {} }) => ({
+      name: IndexName,
+      ...namesIn(KeySchema),
+      projection: Projection,
+    })),
+    keyTypes: Object.fromEntries(
+      definition.AttributeDefinitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]),
+    ),
+    definition: definition as unknown as Readonly<Record<string, unknown>>,
+    streamView: stream?.StreamEnabled === true ? stream.StreamViewType : undefined,
+  };
+}
+
+export function describeTable(table: Table, status = 'ACTIVE'): Record<string, unknown> {
+  const { KeySchema, AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification, TableName } = table.shape
+    .definition as unknown as TableDefinition;
+  return {
+    TableName,
+    TableArn: table.arn,
+    TableStatus: status,
+    CreationDateTime: table.createdAt / 1000,
+    ItemCount: table.size,
+    KeySchema,
+    AttributeDefinitions,
+    BillingModeSummary: { BillingMode: 'PAY_PER_REQUEST' },
+    ...(GlobalSecondaryIndexes === undefined
+      ? {}
+      : { GlobalSecondaryIndexes: GlobalSecondaryIndexes.map((index) => ({ ...index, IndexStatus: 'ACTIVE' })) }),
+    ...(table.stream === undefined
+      ? {}
+      : { StreamSpecification, LatestStreamArn: table.stream.arn, LatestStreamLabel: table.stream.label }),
+  };
+}
