@@ -1,9 +1,10 @@
+import { backoffMs } from '../tools/backoff.ts';
 import { joinSignals, unlessAborted } from './abort.ts';
 import type { Breaker } from './breaker.ts';
 import { ClosedError, HoldfastError, ThrottledError, UnavailableError } from './errors.ts';
 import type { Observe } from './observer.ts';
 import { errorOf } from './problem.ts';
-import { backoffMs, elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
+import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
 import type { Answer, Call, Transport } from './transport.ts';
 
 /** The first retry comes soon, since most failures are one lost packet or one restarted process. */
@@ -69,7 +70,7 @@ export class Caller {
         if (!error.circuitOpen) failure = error;
         // A breaker that was open from the start means that nobody should wait for this service now.
         if (error.circuitOpen && attempt === 0) throw error;
-        const delayMs = error.retryAfterMs + backoffMs(runtime, attempt, backoffBaseMs, backoffMsMax);
+        const delayMs = error.retryAfterMs + backoffMs(attempt, backoffBaseMs, backoffMsMax, runtime.random);
         if (elapsedMs(runtime, began) + delayMs >= policy.budgetMs) throw failure ?? error;
         observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });
         await pause(runtime, delayMs, policy.signal);

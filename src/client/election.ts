@@ -1,9 +1,10 @@
+import { backoffMs } from '../tools/backoff.ts';
 import { fired, joinSignals } from './abort.ts';
 import type { Closable, Core } from './core.ts';
 import { ClosedError, type HoldfastError, InvalidRequestError, type LeaseLostError } from './errors.ts';
 import type { HeldLock } from './held-lock.ts';
 import type { AcquireOptions } from './lock-options.ts';
-import { asyncDispose, backoffMs, pause } from './runtime.ts';
+import { asyncDispose, pause } from './runtime.ts';
 
 /** A term of office. */
 export interface Term {
@@ -119,7 +120,7 @@ export class Election implements Closable {
           if ((error as Partial<HoldfastError>).code !== 'wait-timeout') this.#report(error);
           // A mistake in the options does not heal with time.
           if (error instanceof InvalidRequestError) break;
-          const delayMs = pauseBaseMs + backoffMs(runtime, failures++, pauseBaseMs, pauseMsMax);
+          const delayMs = pauseBaseMs + backoffMs(failures++, pauseBaseMs, pauseMsMax, runtime.random);
           await pause(runtime, delayMs, joined.signal).catch(() => undefined);
         }
       }

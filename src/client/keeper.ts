@@ -1,5 +1,6 @@
+import { backoffMs } from '../tools/backoff.ts';
 import { HoldfastError, LeaseLostError } from './errors.ts';
-import { backoffMs, elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
+import { elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
 
 /** A third: two renewals may fail before the lease is in danger. */
 const renewalsPerLease = 3;
@@ -170,7 +171,7 @@ export class Keeper {
     } catch (error) {
       onFailed?.(error);
       // Soon again, and ever later, but often enough that several tries fit into what is left.
-      const againInMs = backoffMs(runtime, this.#failures, 100, Math.max(200, this.#leaseMs / 10));
+      const againInMs = backoffMs(this.#failures, 100, Math.max(200, this.#leaseMs / 10), runtime.random);
       this.#failures += 1;
       this.#renewInMs = elapsedMs(runtime, this.#from) + againInMs;
     } finally {

@@ -1,6 +1,7 @@
+import { backoffMs } from '../tools/backoff.ts';
 import { type Core, checkName, given } from './core.ts';
 import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
-import { backoffMs, pause } from './runtime.ts';
+import { pause } from './runtime.ts';
 import type { Call } from './transport.ts';
 
 /** A record as it was read. */
@@ -140,7 +141,7 @@ export class RecordHandle<T = unknown> {
           const message = `Others wrote to the record ${this.key} in between, ${tries} times in a row.`;
           throw new TooManyRetriesError(message, tries, { cause: error });
         }
-        await pause(runtime, backoffMs(runtime, tries, backoffBaseMs, backoffMsMax), options.signal);
+        await pause(runtime, backoffMs(tries, backoffBaseMs, backoffMsMax, runtime.random), options.signal);
       }
     }
   }

@@ -16,7 +16,7 @@ export interface Runtime {
   /** Runs once after the given time unless cancelled. What runs in the background must not keep the process alive. */
   after(ms: number, run: () => void, background?: boolean): () => void;
   /** From 0 up to 1. */
-  random(): number;
+  readonly random: () => number;
   /** A new secret: 128 random bits or more, of the characters that a `leaseId` may have. */
   newId(): string;
 }
@@ -75,10 +75,6 @@ export function pause(runtime: Runtime, ms: number, signal?: AbortSignal, backgr
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
-
-/** Full jitter: a random wait up to a bound that doubles with each try, so that contenders spread instead of meeting again. */
-export const backoffMs = (runtime: Runtime, attempt: number, baseMs: number, maxMs: number): number =>
-  runtime.random() * Math.min(maxMs, baseMs * 2 ** Math.min(attempt, 30));
 
 /** `await using` looks for this key; where the runtime has none yet, compiled code looks for the registered symbol instead. */
 export const asyncDispose: typeof Symbol.asyncDispose =

@@ -1,7 +1,8 @@
+import { backoffMs } from '../tools/backoff.ts';
 import { joinSignals } from './abort.ts';
 import type { Core } from './core.ts';
 import { HoldfastError } from './errors.ts';
-import { backoffMs, pause } from './runtime.ts';
+import { pause } from './runtime.ts';
 import type { LockEvent } from './views.ts';
 
 /** Which locks to watch: one, or all whose names begin so. */
@@ -53,7 +54,7 @@ export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenera
       connection.close();
     }
     if (signal?.aborted || closing.aborted) return;
-    const delayMs = backoffMs(runtime, failures++, reconnectBaseMs, reconnectMsMax);
+    const delayMs = backoffMs(failures++, reconnectBaseMs, reconnectMsMax, runtime.random);
     const joined = joinSignals(signal, closing);
     await pause(runtime, delayMs, joined.signal).catch(() => undefined);
     joined.letGo();

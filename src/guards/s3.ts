@@ -7,6 +7,7 @@
  * comes back, and the paused holder's condition holds although the floor has risen. So the fence must be part of the body too: then
  * no two fences ever share an ETag.
  */
+import { backoffMs } from '../tools/backoff.ts';
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
 /** @example `const body: S3Body = new TextEncoder().encode('{}');` */
@@ -78,7 +79,7 @@ const defaultAttemptsMax = 8;
 /** About the time of one S3 round trip. After a shorter wait the other write would still be on its way. */
 const backoffBaseMs = 50;
 /** With it, eight tries last at most about four seconds: much less than the default lease of thirty. */
-const backoffMaxMs = 1000;
+const backoffMsMax = 1000;
 
 const fenceMetadata = 'fence';
 
@@ -110,7 +111,7 @@ export async function putFenced(objects: S3Objects, write: S3Write, options: S3P
     const condition: S3Condition = stored ? { ifMatch: stored.etag } : { ifNoneMatch: '*' };
     const put = await objects.put(key, body, { ...condition, metadata, ...(contentType && { contentType }) });
     if (put !== 'conflict') return { kind: 'written', etag: put.etag };
-    if (attempt < attemptsMax) await sleep(random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** attempt));
+    if (attempt < attemptsMax) await sleep(backoffMs(attempt, backoffBaseMs, backoffMsMax, random));
   }
   return { kind: 'conflict', attempts: attemptsMax };
 }

@@ -1,4 +1,5 @@
 import { serveEngine } from '../engine/server.ts';
+import { reasonOf } from '../tools/error-text.ts';
 import type { EngineCommand, EngineStorage } from './engine/command.ts';
 import { dynamoDbLocalCommand, findJar } from './engine/dynamodb-local.ts';
 import { dynoxideCommand, findDynoxide } from './engine/dynoxide.ts';
@@ -129,7 +130,7 @@ async function startInstalled(installed: Installed, request: EngineRequest): Pro
     const port = await freePort();
     const command = installed.command({ port, ...(claim && { folder: claim.engineFolder }) });
     guarded = await spawnGuarded(command).catch((error: unknown) => {
-      throw new StartError(`${installed.description} could not be run: ${messageOf(error)}`);
+      throw new StartError(`${installed.description} could not be run: ${reasonOf(error)}`);
     });
     claim?.record(guarded.pid, command);
     const endpoint = `http://127.0.0.1:${port}`;
@@ -163,8 +164,6 @@ async function awaitReady(installed: Installed, guarded: GuardedEngine, at: Endp
   throw new StartError(`${installed.description} ${what} while starting; it last said: ${oneLine(lastLines)}`);
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** A start error is one line, and the last words of an engine are the ones that say why. */
 const oneLine = (text: string): string => text.split('\n').slice(-5).join(' | ').replaceAll(/\s+/g, ' ') || 'nothing';
 
@@ -175,10 +174,9 @@ async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
   try {
     await askForTables({ endpoint, region, ...(credentials && { credentials }) }, remoteAnswersWithinMs);
   } catch (error) {
-    const { name, message } = error instanceof Error ? error : new Error(String(error));
     // A role that may use its table but not list all tables is a good role: it was DynamoDB that answered.
-    if (name !== 'AccessDeniedException') {
-      const why = oneLine(message || ((error as NodeJS.ErrnoException).code ?? name));
+    if ((error as Error).name !== 'AccessDeniedException') {
+      const why = oneLine(reasonOf(error));
       throw new StartError(`Expected DynamoDB at ${endpoint}, but: ${why}. Check --engine, --region and credentials.`);
     }
   }

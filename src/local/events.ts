@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { eventSource } from '../notify/aws/event-bus.ts';
-import { describe } from '../notify/bounded.ts';
 import { grantedToWaiter } from '../notify/parked.ts';
 import type { BusEvent, EventBus, NotifyLog } from '../notify/ports.ts';
 import { toIso } from '../time/clock.ts';
 import { pauseFor, systemTimers } from '../time/timers.ts';
+import { errorText } from '../tools/error-text.ts';
 
 /** An endpoint of a developer's own answers in milliseconds, or is stopped in a debugger; nobody waits for the latter. */
 const postMsMax = 2_000;
@@ -51,7 +51,7 @@ export class HttpEventBus implements EventBus {
         if (answer.ok) return true;
         this.#log.warn('HOLDFAST_EVENTS_URL refused an event.', { status: answer.status });
       } catch (error) {
-        this.#log.warn('HOLDFAST_EVENTS_URL could not be reached.', { error: describe(error) });
+        this.#log.warn('HOLDFAST_EVENTS_URL could not be reached.', { error: errorText(error) });
       }
     }
     return false;

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { epochMs } from '../time/clock.ts';
+import { withinLimit } from '../tools/time-limit.ts';
 import type { AccessRule } from './access.ts';
 import {
   type HttpAnswer,
@@ -14,7 +15,6 @@ import { type RequestHeaders, readHeaders, toHttpEvent } from './http-event.ts';
 import { Invocation, type LocalContext } from './invocation.ts';
 import { createGatewayId } from './request-id.ts';
 import type { RouteTable } from './route-table.ts';
-import { withinLimit } from './time-limit.ts';
 
 /** A Lambda handler behind an HTTP API: what it returns is read as API Gateway reads it. */
 export type HttpHandler = (event: APIGatewayProxyEventV2, context: LocalContext) => Promise<unknown>;

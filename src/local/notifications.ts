@@ -1,6 +1,5 @@
 /** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { describe } from '../notify/bounded.ts';
 import { createNotifier } from '../notify/notifier.ts';
 import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
 import { createReaper } from '../notify/reaper.ts';
@@ -13,6 +12,7 @@ import { DynamoDBTellings } from '../store/dynamodb/telling-items.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import { after, systemClock } from '../time/clock.ts';
+import { errorText } from '../tools/error-text.ts';
 import { HttpEventBus } from './events.ts';
 import { localTasks } from './tasks.ts';
 import { ProcessTimers } from './timers.ts';
@@ -68,14 +68,14 @@ export function createNotifications(options: NotificationOptions): Notifications
     try {
       await reaper.look(key);
     } catch (error) {
-      log.warn('A lock could not be looked at.', { namespace: key.namespace, error: describe(error) });
+      log.warn('A lock could not be looked at.', { namespace: key.namespace, error: errorText(error) });
       await timers.arm(key, after(systemClock.now(), lookAgainMs));
     }
   };
   timers.onFire((key) => track(look(key)));
   const sweep = async (): Promise<void> => {
     await reaper.sweepAwaited(after(systemClock.now(), sweepEveryMs)).catch((error: unknown) => {
-      log.warn('Awaited locks could not be swept.', { error: describe(error) });
+      log.warn('Awaited locks could not be swept.', { error: errorText(error) });
     });
   };
   let sweeping: NodeJS.Timeout | undefined;

@@ -1,15 +1,16 @@
 import type { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { type Clock, type DurationMs, systemClock } from '../time/clock.ts';
-import { Bell } from './pump/bell.ts';
+import { errorText } from '../tools/error-text.ts';
+import { requireWithin, withinLimit } from '../tools/time-limit.ts';
 import type { Checkpoints } from './pump/checkpoints.ts';
 import { type Delivery, deliver, type StreamHandler, sequenceNumberOf } from './pump/delivery.ts';
-import { describeError, FaultLog, faultOf, type PumpLogger } from './pump/faults.ts';
+import { FaultLog, faultOf, type PumpLogger } from './pump/faults.ts';
 import { Generation } from './pump/generation.ts';
-import { backoffMs, engineBackoff, handlerBackoff, localPace, type Pace } from './pump/pace.ts';
+import { engineBackoff, handlerBackoff, localPace, type Pace, retryInMs } from './pump/pace.ts';
+import { PauseWithWakeUp, pause } from './pump/pause.ts';
 import type { Reading, ReadingEnd, ShardReader } from './pump/reader.ts';
 import { requestTimeoutMs, Stream } from './pump/stream.ts';
-import { withinLimit } from './time-limit.ts';
 
 export { type Checkpoint, type Checkpoints, fileCheckpoints, memoryCheckpoints } from './pump/checkpoints.ts';
 export type { StreamHandler } from './pump/delivery.ts';
@@ -56,8 +57,6 @@ export interface PumpStats {
 export interface Pump {
   /** Resolves when iterators are positioned: whatever is written from then on will be seen. */
   readonly ready: Promise<void>;
-  /** Says that something was just written, so that the pump looks at once. */
-  nudge(): void;
   /** Lets the batch in hand end, keeps the checkpoint, and leaves no timer behind. May be called again. */
   stop(): Promise<void>;
   stats(): PumpStats;
@@ -79,8 +78,8 @@ class StreamPump implements Pump {
   readonly #stopping = new AbortController();
   readonly #faultLog: FaultLog;
   readonly #random: () => number;
-  /** Rung when the listing may have changed. */
-  readonly #bell = new Bell();
+  /** Woken up when the listing of shards may have changed. */
+  readonly #untilNextLook = new PauseWithWakeUp();
   readonly #becameReady = Promise.withResolvers<void>();
   readonly #supervising: Promise<void>;
   #stopped: Promise<void> | null = null;
@@ -96,10 +95,6 @@ class StreamPump implements Pump {
     // Whoever awaits it hears of a pump that stopped too early; nobody has to.
     this.ready.catch(() => {});
     this.#supervising = this.#supervise();
-  }
-
-  nudge(): void {
-    this.#generation?.nudge();
   }
 
   stop(): Promise<void> {
@@ -122,23 +117,23 @@ class StreamPump implements Pump {
     await withinLimit(this.#supervising, this.#options.stopGraceMs ?? 10_000);
     await this.#options.checkpoints.flush().catch((error: unknown) => {
       // The next start repeats what this checkpoint would have spared; nothing is lost, so stopping succeeds.
-      this.#options.logger.error('stream pump: the checkpoint was not kept', { error: describeError(error) });
+      this.#options.logger.error('stream pump: the checkpoint was not kept', { error: errorText(error) });
     });
   }
 
   async #supervise(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      this.#bell.hush();
+      this.#untilNextLook.forgetWakeUps();
       try {
         const generation = await this.#discover();
         this.#faultLog.worked('stream');
-        await this.#bell.pause(generation.running.size > 0 ? rediscoverMs : rediscoverEmptyMs, signal);
+        await this.#untilNextLook.pause(generation.running.size > 0 ? rediscoverMs : rediscoverEmptyMs, signal);
       } catch (error) {
         if (signal.aborted) break;
         this.#count.faults += 1;
         const failures = this.#faultLog.failed('stream', error);
-        await new Bell().pause(backoffMs(engineBackoff, failures, this.#random), signal);
+        await pause(retryInMs(engineBackoff, failures, this.#random), signal);
       }
     }
     await this.#end(this.#generation);
@@ -146,7 +141,8 @@ class StreamPump implements Pump {
 
   async #discover(): Promise<Generation> {
     const { streamArn } = this.#options;
-    const arn = typeof streamArn === 'string' ? streamArn : await answerOf(streamArn());
+    // A function asks the same engine, which may hang.
+    const arn = typeof streamArn === 'string' ? streamArn : await requireWithin(streamArn(), requestTimeoutMs);
     let generation = this.#generation;
     if (generation?.streamArn !== arn) {
       // The changes that the old stream may still hold are those of a table that is gone.
@@ -184,11 +180,11 @@ class StreamPump implements Pump {
     if (ending.kind === 'lost') {
       this.#count.faults += 1;
       const failures = this.#faultLog.failed(reader.id, ending.error);
-      await new Bell().pause(backoffMs(engineBackoff, failures, this.#random), generation.ending.signal);
+      await pause(retryInMs(engineBackoff, failures, this.#random), generation.ending.signal);
     }
     generation.ended(reader);
     // Children may begin, the engine may be back, or the table may have another stream: all are found by a look.
-    this.#bell.ring();
+    this.#untilNextLook.wakeUp();
   }
 
   #readingOf(generation: Generation): Reading {
@@ -210,7 +206,7 @@ class StreamPump implements Pump {
         if (records === 0) this.#count.emptyPolls += 1;
       },
       onRestarted: (reader, reason, error) => {
-        const fields = { shardId: reader.id, reason, error: describeError(error) };
+        const fields = { shardId: reader.id, reason, error: errorText(error) };
         logger.warn('stream pump: a position is gone, reading its shard from the start', fields);
       },
       onRecords: (reader, records) => this.#handOn(records, this.#deliveryOf(generation, reader, ending)),
@@ -271,11 +267,4 @@ class StreamPump implements Pump {
     generation.ending.abort();
     await Promise.all(generation.running.values());
   }
-}
-
-/** The resolver asks the same engine, which may hang. */
-async function answerOf(asking: Promise<string>): Promise<string> {
-  const answer = await withinLimit(asking, requestTimeoutMs);
-  if (answer.kind === 'late') throw new Error(`The stream's name was not found within ${requestTimeoutMs} ms.`);
-  return answer.value;
 }

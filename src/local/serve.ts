@@ -9,6 +9,7 @@ import type { Service } from '../http/service.ts';
 import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
+import { passesStreamFilter } from '../notify/stream-filter.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -144,6 +145,7 @@ function startStreamPump(
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
     pace: isRemote ? remotePace : awaitingPace(() => service.locks.room.isAwaited()),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
+    filter: passesStreamFilter,
     logger: log,
   });
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { epochMs } from '../time/clock.ts';
+import { type Limited, withinLimit } from '../tools/time-limit.ts';
 import type { AccessRule } from './access.ts';
 import { Connection, type ConnectionTable, goingAwayCode, tooLargeCode } from './connections.ts';
 import { type GatewayLogger, toSourceIp } from './exchange.ts';
@@ -19,7 +20,6 @@ import {
 import { readHeaders, splitTarget } from './http-event.ts';
 import { Invocation, type LocalContext } from './invocation.ts';
 import { createGatewayId } from './request-id.ts';
-import { type Limited, withinLimit } from './time-limit.ts';
 import {
   type ConnectionFacts,
   toConnectEvent,

@@ -1,4 +1,5 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import { forEachAtMost } from '../tools/pool.ts';
 import { type InvocationLockOptions, type LockedContext, withinInvocation } from './invocation.ts';
 
 export interface RecordLockOptions extends InvocationLockOptions {
@@ -59,12 +60,8 @@ class Batch {
   }
 
   async run(records: readonly SQSRecord[]): Promise<void> {
-    const rest = this.#sequences(records);
-    const runNext = async () => {
-      for (let next = rest.shift(); next !== undefined; next = rest.shift()) await this.#runSequence(next);
-    };
-    const atOnce = Math.min(this.#options.concurrencyMax ?? 10, rest.length);
-    await Promise.all(Array.from({ length: atOnce }, runNext));
+    const atOnceMax = this.#options.concurrencyMax ?? 10;
+    await forEachAtMost(this.#sequences(records), atOnceMax, (sequence) => this.#runSequence(sequence));
   }
 
   /** Messages that must stay in order. In a FIFO queue these are the messages of one group; in other queues, those of one name. */

@@ -11,7 +11,7 @@
 import { factsAbout } from '../service/context.ts';
 import { lockIdOf } from '../store/lock-store.ts';
 import type { Watcher } from '../store/watcher-store.ts';
-import { eachBounded } from './bounded.ts';
+import { forEachAtMost } from '../tools/pool.ts';
 import { busEventOf, type ChangeEvents } from './change-events.ts';
 import { callsForTimer, lookDueAt } from './look-times.ts';
 import { measuresOf } from './measures.ts';
@@ -50,7 +50,7 @@ function deliverAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise
       ...grants.map((holder) => () => deliverGrant(ports, change.key, holder)),
       ...endedWaits.map((wait) => () => deliverEndedWait(ports, wait)),
     ];
-    await eachBounded(deliveries, atOnceMax, (deliver) => deliver());
+    await forEachAtMost(deliveries, atOnceMax, (deliver) => deliver());
   });
 }
 

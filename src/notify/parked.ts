@@ -7,7 +7,7 @@ import { endsAt, remainingMs } from '../lock/view.ts';
 import { announce, factsAbout } from '../service/context.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
-import { within } from './bounded.ts';
+import { requireWithin } from '../tools/time-limit.ts';
 import { type EndedWait, namesOf, type Parked } from './change-events.ts';
 import type { Delivered, NotifierPorts } from './ports.ts';
 
@@ -40,7 +40,7 @@ export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: 
   if ((await tellings.begin(key, fence)).told) return;
 
   const names = { ...namesOf(key), fence, by: notify.type };
-  const delivered = await within(locks.timers, deliveryMsMax, deliver(ports, key, { ...holder, notify }, facts));
+  const delivered = await requireWithin(deliver(ports, key, { ...holder, notify }, facts), deliveryMsMax, locks.timers);
   if (delivered === 'gone') return giveUp(ports, key, granted);
   await tellings.noteTold(key, fence);
   log.info('A grant was delivered to its waiter.', {
@@ -126,5 +126,5 @@ export async function deliverEndedWait({ tasks, locks }: NotifierPorts, { waiter
   if (waiter.notify.type !== 'task-token') return;
   const cause =
     how === 'cancelled' ? 'The place in the queue was given up.' : 'The lock was not granted within waitMs.';
-  await within(locks.timers, deliveryMsMax, tasks.fail(waiter.notify.token, taskErrors[how], cause));
+  await requireWithin(tasks.fail(waiter.notify.token, taskErrors[how], cause), deliveryMsMax, locks.timers);
 }

@@ -3,7 +3,8 @@ import { factsAbout, type LockContext } from '../service/context.ts';
 import type { AwaitedLocks } from '../store/awaited-locks.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { EpochMs } from '../time/clock.ts';
-import { describe } from './bounded.ts';
+import { errorText } from '../tools/error-text.ts';
+import { forEachAtMost } from '../tools/pool.ts';
 import { lookAgainAt } from './look-times.ts';
 import type { LockTimers, NotifyLog } from './ports.ts';
 
@@ -55,21 +56,20 @@ export function createReaper(ports: ReaperPorts): Reaper {
       let looked = 0;
       let failed = 0;
       let complete = true;
-      const underWay = new Set<Promise<void>>();
-      for await (const key of awaited.list()) {
-        complete = locks.clock.now() < until;
-        if (!complete) break;
-        const work = lookListed(key)
-          .catch((error: unknown) => {
-            failed += 1;
-            log.warn('An awaited lock could not be swept.', { namespace: key.namespace, error: describe(error) });
-          })
-          .finally(() => underWay.delete(work));
-        underWay.add(work);
+      const inTime = async function* () {
+        for await (const key of awaited.list()) {
+          complete = locks.clock.now() < until;
+          if (!complete) return;
+          yield key;
+        }
+      };
+      await forEachAtMost(inTime(), looksAtOnceMax, async (key) => {
         looked += 1;
-        if (underWay.size >= looksAtOnceMax) await Promise.race(underWay);
-      }
-      await Promise.all(underWay);
+        await lookListed(key).catch((error: unknown) => {
+          failed += 1;
+          log.warn('An awaited lock could not be swept.', { namespace: key.namespace, error: errorText(error) });
+        });
+      });
       return { looked, failed, complete };
     },
   };

@@ -6,7 +6,9 @@
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { arrivalOf } from '../store/dynamodb/connection-items.ts';
 import type { Watcher } from '../store/watcher-store.ts';
-import { describe, eachBounded } from './bounded.ts';
+import { BoundedMap } from '../tools/bounded-map.ts';
+import { errorText } from '../tools/error-text.ts';
+import { forEachAtMost } from '../tools/pool.ts';
 import { type ChangeEvents, eventsOfChange } from './change-events.ts';
 import { lockChangeOf } from './lock-change.ts';
 import type { NotifyLog } from './ports.ts';
@@ -33,7 +35,7 @@ export const atOnceMax = 20;
 const doneMax = 10_000;
 
 export function createStreamHandler(effects: readonly Effect[], log: NotifyLog): StreamHandler {
-  const doneEarlier = new Set<string>();
+  const doneEarlier = new BoundedMap<string, true>(doneMax);
   return async ({ Records }) => {
     const failed = new Set<string>();
     const read = Records.flatMap((record) => readRecord(record, log, failed));
@@ -50,17 +52,9 @@ export function createStreamHandler(effects: readonly Effect[], log: NotifyLog):
       }),
     );
     // After a failure Lambda delivers the whole rest of the batch again. Without one it repeats nothing.
-    if (failed.size > 0) remember(doneEarlier, done);
+    if (failed.size > 0) for (const id of done) doneEarlier.set(id, true);
     return { batchItemFailures: [...failed].map((itemIdentifier) => ({ itemIdentifier })) };
   };
-}
-
-function remember(doneEarlier: Set<string>, done: readonly string[]): void {
-  for (const id of done) doneEarlier.add(id);
-  for (const oldest of doneEarlier) {
-    if (doneEarlier.size <= doneMax) return;
-    doneEarlier.delete(oldest);
-  }
 }
 
 async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog): Promise<readonly StreamItem[]> {
@@ -70,7 +64,7 @@ async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog):
     if (left.length > 0) log.warn('An effect failed for some records.', { effect: effect.name, records: left.length });
     return left;
   } catch (error) {
-    log.error('An effect failed for the whole batch.', { effect: effect.name, error: describe(error) });
+    log.error('An effect failed for the whole batch.', { effect: effect.name, error: errorText(error) });
     return todo;
   }
 }
@@ -87,7 +81,7 @@ function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>)
     return change === undefined ? [] : [{ recordId, sequenceNumber, events: eventsOfChange(change) }];
   } catch (error) {
     // Images hold lease ids: the log names the record and nothing that is in it.
-    log.error('A stream record could not be read.', { sequenceNumber, error: describe(error) });
+    log.error('A stream record could not be read.', { sequenceNumber, error: errorText(error) });
     failed.add(sequenceNumber);
     return [];
   }
@@ -101,12 +95,12 @@ export async function eachItem(
   work: (item: StreamItem) => Promise<void>,
 ): Promise<StreamItem[]> {
   const left: StreamItem[] = [];
-  await eachBounded(items, atOnceMax, async (item) => {
+  await forEachAtMost(items, atOnceMax, async (item) => {
     try {
       await work(item);
     } catch (error) {
       const { sequenceNumber } = item;
-      log.warn('A record failed and is tried again.', { effect, sequenceNumber, error: describe(error) });
+      log.warn('A record failed and is tried again.', { effect, sequenceNumber, error: errorText(error) });
       left.push(item);
     }
   });

@@ -2,7 +2,9 @@
 import { isWatching, type Watcher } from '../store/watcher-store.ts';
 import type { EpochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
-import { describe, eachBounded, within } from './bounded.ts';
+import { errorText } from '../tools/error-text.ts';
+import { forEachAtMost } from '../tools/pool.ts';
+import { requireWithin } from '../tools/time-limit.ts';
 import { type ChangeEvents, historyView } from './change-events.ts';
 import type { NotifierPorts } from './ports.ts';
 
@@ -22,10 +24,10 @@ export async function welcome({ connections, watchers, locks }: NotifierPorts, w
   const { connectionId } = watcher;
   for (const pauseMs of [0, ...welcomePausesMs]) {
     if (pauseMs > 0) await pauseFor(locks.timers, pauseMs);
-    const posted = await within(
-      locks.timers,
-      postMsMax,
+    const posted = await requireWithin(
       connections.post(connectionId, connectedMessage(connectionId)),
+      postMsMax,
+      locks.timers,
     );
     if (posted === 'gone') continue;
     await watchers.welcome(watcher);
@@ -60,7 +62,7 @@ export async function push(ports: NotifierPorts, changes: readonly ChangeEvents[
   }
   const { clock } = ports.locks;
   const until = (clock.now() + pushMsMax) as EpochMs;
-  await eachBounded(all, postsAtOnceMax, (messages) => pushTo(ports, messages, until));
+  await forEachAtMost(all, postsAtOnceMax, (messages) => pushTo(ports, messages, until));
 }
 
 async function pushTo(ports: NotifierPorts, { watcher, texts }: Messages, until: EpochMs): Promise<void> {
@@ -69,11 +71,11 @@ async function pushTo(ports: NotifierPorts, { watcher, texts }: Messages, until:
   try {
     for (const text of texts) {
       if (locks.clock.now() >= until) throw new Error(`Watchers got ${pushMsMax} ms, which are over.`);
-      const posted = await within(locks.timers, postMsMax, connections.post(connectionId, text));
+      const posted = await requireWithin(connections.post(connectionId, text), postMsMax, locks.timers);
       if (posted === 'gone') return await watchers.remove(connectionId);
     }
   } catch (error) {
     // Watching is a view, not a delivery: a watcher finds what it missed in the history.
-    log.warn('A watcher missed events.', { namespace, error: describe(error) });
+    log.warn('A watcher missed events.', { namespace, error: errorText(error) });
   }
 }

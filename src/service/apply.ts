@@ -2,10 +2,10 @@ import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import { positionOf } from '../lock/position.ts';
 import type { Holder, LockState } from '../lock/state.ts';
-import { jitteredMs } from '../store/jitter.ts';
 import type { LockKey, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
+import { backoffMs } from '../tools/backoff.ts';
 import { announce, factsAbout, type LockContext } from './context.ts';
 
 /** Rounds of trying: on a lock written 500 times a second, ten lose to others with a chance far below one in a thousand. */
@@ -48,7 +48,7 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
         facts,
       });
     perhapsMine ||= written.perhapsMine;
-    await pauseFor(context.timers, jitteredMs(round, 4, 250, context.random));
+    await pauseFor(context.timers, backoffMs(round, 4, 250, context.random));
   }
   throw new StoreError('conflict', `Others kept writing to this lock for ${roundsMax * writesPerRound} tries.`);
 }

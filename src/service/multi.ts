@@ -3,9 +3,9 @@ import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
-import { jitteredMs } from '../store/jitter.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
+import { backoffMs } from '../tools/backoff.ts';
 import { type Acquired, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
 import { announce, factsAmong, type LockContext } from './context.ts';
@@ -127,7 +127,7 @@ async function swapTogether(
       for (const { key, next } of swaps) announce(context, key, next);
       return { plan, states, facts };
     }
-    await pauseFor(context.timers, jitteredMs(attempt, 5, 250, context.random));
+    await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));
   }
   throw new StoreError('conflict', `Others kept writing to these locks for ${triesMax} tries.`);
 }

@@ -6,73 +6,130 @@ import type { Timers } from '../time/timers.ts';
 const { setImmediate: nextTurn } = globalThis;
 
 /** Any fixed instant would do; fixed, so that a test sees the same fences every time. */
-const startAt = Date.UTC(2030, 0, 1);
+const defaultStartAt = Date.UTC(2030, 0, 1);
 /** Turns of the event loop that are waited for after each step: code under test may itself await a few. */
-const turnsToSettle = 3;
-/** A timer that sets itself anew for the same instant would never let time pass. */
+const defaultTurnsToSettle = 3;
+/** A timer that sets itself again for the same instant would never let time pass. */
 const stepsMax = 1_000_000;
 
 interface Timer {
   readonly at: number;
   readonly order: number;
-  readonly run: () => void;
+  /** Undefined once it is cancelled. */
+  run: (() => void) | undefined;
+}
+
+export interface VirtualTimeOptions {
+  readonly startAt?: number | undefined;
+  /** One is enough where nothing touches the real world. */
+  readonly turnsToSettle?: number | undefined;
 }
 
 /** Time that stands still until it is advanced. Timers run in the order in which they are due, and everything settles in between. */
 export class VirtualTime implements Clock, Timers {
-  #now = startAt;
+  readonly startAt: number;
+  readonly #turnsToSettle: number;
+  readonly #queue = new TimerQueue();
+  #now: number;
   #order = 0;
-  readonly #timers = new Set<Timer>();
+  #steps = 0;
 
-  now() {
-    return epochMs(this.#now);
+  constructor({ startAt = defaultStartAt, turnsToSettle = defaultTurnsToSettle }: VirtualTimeOptions = {}) {
+    this.startAt = startAt;
+    this.#turnsToSettle = turnsToSettle;
+    this.#now = startAt;
   }
 
-  after(ms: number, run: () => void): () => void {
-    this.#order += 1;
+  readonly now = () => epochMs(this.#now);
+
+  readonly after = (ms: number, run: () => void): (() => void) => {
     // Whole milliseconds, as real timers have: a fraction would get lost beside an epoch, and the timer would be due for ever.
-    const timer = { at: this.#now + Math.max(0, Math.ceil(ms)), order: this.#order, run };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
+    const timer: Timer = { at: this.#now + Math.max(0, Math.ceil(ms)), order: this.#order++, run };
+    this.#queue.push(timer);
+    return () => {
+      timer.run = undefined;
+    };
+  };
+
+  /** How many timers have run: what a replay can be compared by. */
+  get steps(): number {
+    return this.#steps;
   }
 
   /** When the next timer is due; undefined where there is none. */
   get nextAt(): number | undefined {
-    return this.#next()?.at;
+    return this.#queue.first?.at;
   }
 
-  async advance(ms: number): Promise<void> {
-    const target = this.#now + ms;
+  advance(ms: number): Promise<void> {
+    return this.passUntil(this.#now + ms);
+  }
+
+  /** Lets time pass up to the instant, or until `isOver` says so. */
+  async passUntil(instant: number, isOver: () => boolean = () => false): Promise<void> {
     await this.settle();
-    for (let steps = 0; steps < stepsMax; steps++) {
-      const timer = this.#next();
-      if (timer === undefined || timer.at > target) {
-        this.#now = target;
-        return;
+    const stepsAtMost = this.#steps + stepsMax;
+    for (let timer = this.#queue.first; timer !== undefined && timer.at <= instant; timer = this.#queue.first) {
+      if (this.#steps >= stepsAtMost) {
+        throw new Error(`More than ${stepsMax} timers ran: one of them sets itself again without letting time pass.`);
       }
+      this.#queue.removeFirst();
       this.#now = Math.max(this.#now, timer.at);
-      this.#timers.delete(timer);
-      timer.run();
+      this.#steps += 1;
+      timer.run?.();
       await this.settle();
+      if (isOver()) return;
     }
-    throw new Error(
-      `More than ${stepsMax} timers ran in ${ms} ms: one of them sets itself anew without letting time pass.`,
-    );
+    this.#now = Math.max(this.#now, instant);
   }
 
   /** Lets everything happen that needs no time. */
   async settle(): Promise<void> {
-    for (let turn = 0; turn < turnsToSettle; turn++) await new Promise<void>((resolve) => nextTurn(resolve));
-  }
-
-  #next(): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer;
-    }
-    return next;
+    for (let turn = 0; turn < this.#turnsToSettle; turn++) await new Promise<void>((resolve) => nextTurn(resolve));
   }
 }
+
+/** A binary heap, since a simulation of many processes has thousands of timers. */
+class TimerQueue {
+  readonly #heap: Timer[] = [];
+
+  /** The next that is due and not cancelled. */
+  get first(): Timer | undefined {
+    while (this.#heap[0] !== undefined && this.#heap[0].run === undefined) this.removeFirst();
+    return this.#heap[0];
+  }
+
+  push(timer: Timer): void {
+    const heap = this.#heap;
+    let index = heap.push(timer) - 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (isEarlier(heap[parent] as Timer, timer)) break;
+      heap[index] = heap[parent] as Timer;
+      index = parent;
+    }
+    heap[index] = timer;
+  }
+
+  removeFirst(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let index = 0;
+    for (;;) {
+      let child = 2 * index + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isEarlier(heap[child + 1] as Timer, heap[child] as Timer)) child += 1;
+      if (isEarlier(last, heap[child] as Timer)) break;
+      heap[index] = heap[child] as Timer;
+      index = child;
+    }
+    heap[index] = last;
+  }
+}
+
+const isEarlier = (one: Timer, other: Timer): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order);
 
 /** A small generator of numbers that look random and are the same every time (mulberry32). */
 export function seededRandom(seed: number): () => number {
@@ -110,7 +167,7 @@ export class VirtualProcess implements Runtime {
   }
 
   monotonicMs(): number {
-    return (this.#frozenAt ?? this.#time.now()) - startAt - this.#frozenMs;
+    return (this.#frozenAt ?? this.#time.now()) - this.#time.startAt - this.#frozenMs;
   }
 
   wallMs(): number {

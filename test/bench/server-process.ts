@@ -4,7 +4,8 @@ import { access, chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { settlesWithin, spawnGuarded } from '../../src/local/engine/guarded.ts';
+import { spawnGuarded } from '../../src/local/engine/guarded.ts';
+import { withinLimit } from '../../src/tools/time-limit.ts';
 import { pauseMs } from './measure.ts';
 
 export const run = promisify(execFile);
@@ -48,7 +49,7 @@ export async function startServer(
       () => false,
     );
     if (answered) return { pid: guarded.pid, stop: () => guarded.stop() };
-    const ended = await settlesWithin(guarded.exited, 100);
+    const ended = (await withinLimit(guarded.exited, 100)).kind === 'done';
     if (ended || performance.now() > endsAt) {
       await guarded.stop();
       const { lastLines } = await guarded.exited;

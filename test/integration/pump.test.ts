@@ -239,24 +239,6 @@ describe('startPump', () => {
     stuck.resolve();
   });
 
-  it('sees a change at once when it is nudged, however idle it is', async () => {
-    const seen: number[] = [];
-    const pump = pumpTo(
-      async ({ Records }) => {
-        seen.push(...Records.map(numberOf));
-      },
-      at,
-      // Without a nudge nothing would be seen within this test's time.
-      { startAt: 'LATEST', pace: { busyMs: 600_000, idleMaxMs: 600_000 } },
-    );
-    await pump.ready;
-    for (const n of upTo(5)) {
-      await at.write(n);
-      pump.nudge();
-      await until(() => expect(seen).toEqual(upTo(n + 1)));
-    }
-  });
-
   it('finds the table again after it was deleted and re-created', async () => {
     const seen: number[] = [];
     const pump = pumpTo(

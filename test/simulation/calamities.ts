@@ -1,7 +1,7 @@
 import { lockLimits } from '../../src/lock/limits.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Host } from './host.ts';
 import type { Network } from './network.ts';
@@ -11,7 +11,7 @@ import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
 export interface Stage {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly conditions: Conditions;
   readonly network: Network;
   readonly weather: StoreWeather;

@@ -1,8 +1,9 @@
 import { Holdfast } from '../../src/client/holdfast.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
 import type { Transport } from '../../src/client/transport.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
-import { beginning, type TrueTime } from './clock.ts';
+import { beginning } from './clock.ts';
 import type { Network } from './network.ts';
 import { Process } from './process.ts';
 
@@ -13,14 +14,14 @@ export class Client implements Runtime {
   /** For what the SDK has no call for. */
   readonly transport: Transport;
   readonly random: () => number;
-  readonly #time: TrueTime;
+  readonly #time: VirtualTime;
   /** A frozen Lambda's monotonic clock stands still; that of a stopped process goes on. One of the two clocks must be honest. */
   readonly #freezes: boolean;
   readonly #ratePpm: number;
   #wallAheadMs: number;
   #ids = 0;
 
-  constructor(time: TrueTime, name: string, chance: Chance, network: Network) {
+  constructor(time: VirtualTime, name: string, chance: Chance, network: Network) {
     this.#time = time;
     this.process = new Process(time, name);
     this.random = chance.branch().next;
@@ -38,12 +39,12 @@ export class Client implements Runtime {
   }
 
   monotonicMs(): number {
-    const passedMs = this.#time.now - beginning - (this.#freezes ? this.process.pausedMs : 0);
+    const passedMs = this.#time.now() - beginning - (this.#freezes ? this.process.pausedMs : 0);
     return passedMs * (1 + this.#ratePpm / 1_000_000);
   }
 
   wallMs(): number {
-    return this.#time.now + this.#wallAheadMs;
+    return this.#time.now() + this.#wallAheadMs;
   }
 
   after(ms: number, run: () => void): () => void {

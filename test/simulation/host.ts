@@ -4,16 +4,17 @@ import type { LockState } from '../../src/lock/state.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
 import { announce } from '../../src/service/context.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
-import type { DriftingClock, TrueTime } from './clock.ts';
+import type { DriftingClock } from './clock.ts';
 import { lockContextOf, timersOf } from './lock-context.ts';
 import { Process } from './process.ts';
 import { StorePath } from './store-path.ts';
 
 export interface HostParts {
   readonly name: string;
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly clock: DriftingClock;
   readonly chance: Chance;
   readonly waiting: 'bell' | 'paced';
@@ -27,7 +28,7 @@ export class Host {
   readonly waiting: 'bell' | 'paced';
   readonly #service: Service;
   readonly #operations: DirectTransport;
-  readonly #time: TrueTime;
+  readonly #time: VirtualTime;
 
   constructor({ name, time, clock, chance, waiting, path }: HostParts) {
     this.process = new Process(time, name);
@@ -60,7 +61,7 @@ export class Host {
   show(name: string, namespace: string, state: LockState): void {
     if (this.waiting !== 'bell') return;
     this.process.deliver(() =>
-      runAs(causeOfTimer(this.process.name, this.#time.now), () =>
+      runAs(causeOfTimer(this.process.name, this.#time.now()), () =>
         announce(this.#service.locks, { namespace, name }, state),
       ),
     );

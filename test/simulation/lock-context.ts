@@ -5,16 +5,17 @@ import { PacedRoom } from '../../src/service/paced-room.ts';
 import { RefusalMemory } from '../../src/service/refusal-memory.ts';
 import { StoredSessionFacts } from '../../src/service/sessions.ts';
 import { pollMsDefault } from '../../src/service/system.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import { causeOfTimer, runAs } from './cause.ts';
-import type { DriftingClock, TrueTime } from './clock.ts';
+import type { DriftingClock } from './clock.ts';
 import type { Process } from './process.ts';
 import type { StorePath } from './store-path.ts';
 
 /** The timers of a process, which remember on whose behalf they were set. */
-export const timersOf = (process: Process, time: TrueTime): Timers => ({
+export const timersOf = (process: Process, time: VirtualTime): Timers => ({
   after: (ms, run) => {
-    const cause = causeOfTimer(process.name, time.now + ms);
+    const cause = causeOfTimer(process.name, time.now() + ms);
     return process.after(ms, () => runAs(cause, run));
   },
 });

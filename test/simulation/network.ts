@@ -1,7 +1,7 @@
 import type { Answer, Call, Transport } from '../../src/client/transport.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Cause } from './cause.ts';
 import type { Chance } from './chance.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Host } from './host.ts';
 import type { Process } from './process.ts';
@@ -14,7 +14,7 @@ export interface NetworkWatcher {
 }
 
 interface NetworkParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly conditions: Conditions;
   readonly hosts: () => readonly Host[];
@@ -102,7 +102,7 @@ export class Network {
     const host = chance.pick(running);
     host.process.deliver(async () => {
       const gone = this.#goneAfter(signal, client, host);
-      const cause = { ...causeOf(client, host, call, time.now), gone };
+      const cause = { ...causeOf(client, host, call, time.now()), gone };
       watcher.arrived(cause);
       const answer = await host.serve(call, cause, gone);
       if (!host.process.isAlive) return;

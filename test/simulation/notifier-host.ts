@@ -10,10 +10,11 @@ import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports
 import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
 import type { StreamHandler } from '../../src/notify/stream-handler.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { after } from '../../src/time/clock.ts';
 import { type Cause, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
-import type { DriftingClock, TrueTime } from './clock.ts';
+import type { DriftingClock } from './clock.ts';
 import { lockContextOf, timersOf } from './lock-context.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
@@ -26,7 +27,7 @@ const lookAgainMs = 1_000;
 
 interface NotifierParts {
   readonly name: string;
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly clock: DriftingClock;
   readonly chance: Chance;
   readonly outside: Outside;
@@ -44,7 +45,7 @@ export class NotifierHost {
   readonly #notifier: StreamHandler;
   readonly #reaper: Reaper;
   readonly #reap: ReturnType<typeof createReaperHandler>;
-  readonly #time: TrueTime;
+  readonly #time: VirtualTime;
 
   constructor({ name, time, clock, chance, outside, timers: kind, path }: NotifierParts) {
     this.process = new Process(time, name);
@@ -105,6 +106,6 @@ export class NotifierHost {
 
   #cause(operation: string): Cause {
     const { name } = this.process;
-    return { operation, client: '', host: name, arrivedAt: this.#time.now, names: [], knownDead: new Set() };
+    return { operation, client: '', host: name, arrivedAt: this.#time.now(), names: [], knownDead: new Set() };
   }
 }

@@ -6,8 +6,9 @@
  *                          (tellings)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
 import { lockLimits } from '../../src/lock/limits.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
-import { DriftingClock, type TrueTime } from './clock.ts';
+import { DriftingClock } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { LockPromises } from './lock-promises.ts';
 import { NewsPromises } from './news-promises.ts';
@@ -27,7 +28,7 @@ const leaveMsMax = 5_000;
 const notifiersRunning = { queue: 2, process: 1, none: 0 };
 
 interface NotifyingParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
@@ -53,7 +54,7 @@ export class Notifying {
     this.news = new NewsPromises({
       verdicts,
       locks,
-      now: () => time.now,
+      now: () => time.now(),
       aheadMsMax: clocksInBound ? lockLimits.graceMs : 2 * clockBoundMs,
       isTaskOpen: (token) => this.outside.isTaskOpen(token),
     });
@@ -146,7 +147,7 @@ export class Notifying {
       for (const { notify, deadlineAt, leaseId } of queue) {
         if (notify === undefined) continue;
         const dueAt = Math.max(deadlineAt + conditions.clockBoundMs, calmSince);
-        if (time.now - dueAt > this.patienceMs(name, dueAt, leaveMsMax))
+        if (time.now() - dueAt > this.patienceMs(name, dueAt, leaveMsMax))
           verdicts.breach('bounded', `${name}: ${leaseId} is parked beyond its deadline`, queue);
       }
     }

@@ -8,9 +8,9 @@ import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import type { Notify } from '../../src/lock/state.ts';
 import { grantedToWaiter } from '../../src/notify/parked.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { NewsPromises, Telling } from './news-promises.ts';
 import type { Process } from './process.ts';
@@ -22,7 +22,7 @@ import type { Verdicts } from './verdicts.ts';
 const unansweredMs = 4_000;
 
 interface OutsideParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
@@ -89,7 +89,7 @@ export class Outside {
 
   #send(process: Process, command: object): Promise<object> {
     const { time, chance, conditions, weather, verdicts } = this.#parts;
-    const cause = causeNow(process.name, time.now);
+    const cause = causeNow(process.name, time.now());
     const perform = (): Performed => {
       try {
         return { value: this.#perform(cause, command) };
@@ -188,9 +188,9 @@ export class Outside {
     const copies = !isSafe && chance.happens(conditions.duplicated) ? 2 : 1;
     if (copies > 1) verdicts.count('outside: a message arrives twice');
     for (let copy = 0; copy < copies; copy++) {
-      const arrivesAt = time.now + this.#legMs() + chance.longTailed(50, weather.calm ? 300 : 5_000);
+      const arrivesAt = time.now() + this.#legMs() + chance.longTailed(50, weather.calm ? 300 : 5_000);
       address.arrivesAt = inOrder ? Math.max(arrivesAt, address.arrivesAt) : arrivesAt;
-      time.after(address.arrivesAt - time.now, () => owner.deliver(() => hear(message)));
+      time.after(address.arrivesAt - time.now(), () => owner.deliver(() => hear(message)));
     }
   }
 

@@ -1,5 +1,5 @@
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
-import type { TrueTime } from './clock.ts';
 
 /**
  * Something that runs: a host or a client. Paused, it neither runs its timers nor reads what arrives, until it goes on; killed, it
@@ -7,14 +7,14 @@ import type { TrueTime } from './clock.ts';
  */
 export class Process implements Timers {
   readonly name: string;
-  readonly #time: TrueTime;
+  readonly #time: VirtualTime;
   readonly #held: (() => void)[] = [];
   readonly #deaths: (() => void)[] = [];
   #alive = true;
   #pausedAt: number | undefined;
   #pausedMs = 0;
 
-  constructor(time: TrueTime, name: string) {
+  constructor(time: VirtualTime, name: string) {
     this.#time = time;
     this.name = name;
   }
@@ -29,7 +29,7 @@ export class Process implements Timers {
 
   /** All the time for which it stood still: what its monotonic clock did not count. */
   get pausedMs(): number {
-    return this.#pausedMs + (this.#pausedAt === undefined ? 0 : this.#time.now - this.#pausedAt);
+    return this.#pausedMs + (this.#pausedAt === undefined ? 0 : this.#time.now() - this.#pausedAt);
   }
 
   after(ms: number, run: () => void): () => void {
@@ -49,12 +49,12 @@ export class Process implements Timers {
   }
 
   pause(): void {
-    this.#pausedAt ??= this.#time.now;
+    this.#pausedAt ??= this.#time.now();
   }
 
   resume(): void {
     if (this.#pausedAt === undefined) return;
-    this.#pausedMs += this.#time.now - this.#pausedAt;
+    this.#pausedMs += this.#time.now() - this.#pausedAt;
     this.#pausedAt = undefined;
     // One by one: what the first of them starts may pause or kill the process again.
     for (const run of this.#held.splice(0)) this.deliver(run);

@@ -1,5 +1,5 @@
 import type { HistoryStore } from '../../src/store/history-store.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
+import { lockIdOf } from '../../src/store/lock-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { MemoryTellings } from '../../src/store/memory/telling-store.ts';
 import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
@@ -7,8 +7,6 @@ import type { TellingStore } from '../../src/store/telling-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
-
-const idOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
 
 /** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
 export class SideItems {
@@ -30,8 +28,8 @@ export class SideItems {
     };
     const notes = new Map<string, EpochMs>();
     this.timerNotes = {
-      read: async (key) => notes.get(idOf(key)),
-      write: async (key, firesAt) => void notes.set(idOf(key), firesAt),
+      read: async (key) => notes.get(lockIdOf(key)),
+      write: async (key, firesAt) => void notes.set(lockIdOf(key), firesAt),
     };
   }
 }

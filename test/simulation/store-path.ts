@@ -8,9 +8,9 @@ import { StoreError } from '../../src/store/store-error.ts';
 import type { TellingStore } from '../../src/store/telling-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
 import type { Table } from './store.ts';
@@ -24,7 +24,7 @@ export interface StoreWeather {
 }
 
 interface Way {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly process: Process;
   readonly table: Table;
@@ -151,7 +151,7 @@ export class StorePath {
     }: { lost: () => Error; again?: ((second: T) => T) | undefined; seen: (found: T, cause: Cause) => void },
   ): Promise<T> {
     const { time, chance, process, table, conditions, weather } = this.#way;
-    const cause = causeNow(process.name, time.now);
+    const cause = causeNow(process.name, time.now());
     const perform = () => table.perform(cause, work);
     return new Promise<T>((resolve, reject) => {
       const back = (run: () => void) => time.after(this.#legMs(), () => process.deliver(run));

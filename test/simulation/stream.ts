@@ -5,15 +5,15 @@
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { AttributeValue, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
-import { backoffMs, handlerBackoff } from '../../src/local/pump/pace.ts';
+import { handlerBackoff, retryInMs } from '../../src/local/pump/pace.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { shardOf } from '../../src/store/dynamodb/keys.ts';
 import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../../src/store/lock-store.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import type { Chance } from './chance.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Meaning } from './news-promises.ts';
 import type { Process } from './process.ts';
@@ -42,7 +42,7 @@ export interface StreamWatcher {
 }
 
 interface StreamParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
@@ -85,7 +85,7 @@ export class Stream {
   }
 
   lockWritten(key: LockKey, after: LockState, meaning: Meaning): void {
-    const id = `${key.namespace}/${key.name}`;
+    const id = lockIdOf(key);
     const item = toLockItem(key, after, retentionMsDefault);
     const image = marshall(item) as Image;
     // A lock that was collected is there again as a new item.
@@ -100,7 +100,7 @@ export class Stream {
     const lane = this.#lanes[shardOf(id, lanes)] as Lane;
     // Mostly at once, now and then very late, and never before what was written earlier.
     const lateMs = chance.longTailed(100, weather.calm ? 600 : 8_000);
-    const visibleAt = Math.max(time.now + lateMs, lane.shown.at(-1)?.visibleAt ?? 0);
+    const visibleAt = Math.max(time.now() + lateMs, lane.shown.at(-1)?.visibleAt ?? 0);
     lane.shown.push({
       visibleAt,
       meaning,
@@ -114,7 +114,7 @@ export class Stream {
         },
       },
     });
-    time.after(visibleAt - time.now, () => void this.#read(lane));
+    time.after(visibleAt - time.now(), () => void this.#read(lane));
   }
 
   /** A checkpoint was lost: what was taken long ago comes once more, and all that followed it. */
@@ -136,7 +136,7 @@ export class Stream {
       lane.position = Math.min(lane.position, lane.backTo ?? lane.position);
       lane.backTo = undefined;
       const window = lane.shown.slice(lane.position, lane.position + batchMax);
-      const batch = window.filter(({ visibleAt }) => visibleAt <= this.#parts.time.now);
+      const batch = window.filter(({ visibleAt }) => visibleAt <= this.#parts.time.now());
       if (batch.length === 0) break;
       await this.#deliver(lane, batch);
     }
@@ -165,7 +165,7 @@ export class Stream {
       plan = step.next;
       if (verdict.kind === 'taken') continue;
       verdicts.count('stream: a batch comes again');
-      await pauseFor(time, backoffMs(handlerBackoff, plan.failures, chance.next));
+      await pauseFor(time, retryInMs(handlerBackoff, plan.failures, chance.next));
     }
   }
 

@@ -1,5 +1,5 @@
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -10,7 +10,7 @@ const receivesMax = 3;
 const invisibleMs = 20_000;
 
 interface QueueParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
@@ -35,7 +35,7 @@ export class TimerQueue {
     verdicts.count('timers armed');
     if (chance.happens(conditions.timersLost)) {
       verdicts.count('timers lost');
-      this.#lose(body, time.now + delayMs);
+      this.#lose(body, time.now() + delayMs);
       return;
     }
     const copies = !weather.calm && chance.happens(conditions.duplicated) ? 2 : 1;
@@ -57,7 +57,7 @@ export class TimerQueue {
     const { time, verdicts, deliver } = this.#parts;
     if (await deliver(body)) return;
     verdicts.count('timers failed');
-    this.#lose(body, time.now);
+    this.#lose(body, time.now());
     if (receives < receivesMax) time.after(invisibleMs, () => void this.#fire(body, receives + 1));
   }
 

@@ -3,10 +3,10 @@ import type { HeldLock, HeldLocks } from '../../src/client/held-lock.ts';
 import type { LockScope } from '../../src/client/lock-scope.ts';
 import type { Session } from '../../src/client/session.ts';
 import { demandOf } from '../../src/lock/permits.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Beliefs, Resource } from './beliefs.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
-import type { TrueTime } from './clock.ts';
 import type { Outside } from './outside.ts';
 import { park } from './parking.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -30,7 +30,7 @@ export const recordKeys = ['record1', 'record2'];
 const acquireSlackMs = 120_000;
 
 export interface TrafficParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly verdicts: Verdicts;
   readonly beliefs: Beliefs;
@@ -61,7 +61,7 @@ export class Traffic {
     while (!isOver()) {
       await this.#client.idle(this.#chance.longTailed(300, 5_000));
       const [name, act] = this.#chance.pick(this.#acts);
-      this.doing = `${name} since ${this.#parts.time.now}`;
+      this.doing = `${name} since ${this.#parts.time.now()}`;
       try {
         await act();
         verdicts.count(`done ${name}`);
@@ -156,11 +156,11 @@ export class Traffic {
   async #within<H>(waitMs: number, name: string, acquiring: Promise<H>): Promise<H> {
     const { time, verdicts } = this.#parts;
     const { process } = this.#client;
-    const [from, pausedMs] = [time.now, process.pausedMs];
+    const [from, pausedMs] = [time.now(), process.pausedMs];
     try {
       return await acquiring;
     } finally {
-      const tookMs = time.now - from - (process.pausedMs - pausedMs);
+      const tookMs = time.now() - from - (process.pausedMs - pausedMs);
       if (tookMs > waitMs + acquireSlackMs)
         verdicts.breach('bounded', `${process.name} waited ${tookMs} ms for ${name}, not ${waitMs}`);
     }
@@ -207,7 +207,7 @@ export class Traffic {
     const found = await record.get();
     // After a deletion the floor is no longer shown, but it still stands.
     const fence = chance.happens(found === undefined ? 0.7 : 0.05)
-      ? { fence: this.#parts.time.now }
+      ? { fence: this.#parts.time.now() }
       : fenceOf(found?.fence ?? null);
     await record.update((count = 0) => count + 1, { triesMax: 4, ...fence });
   }

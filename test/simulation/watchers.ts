@@ -1,7 +1,7 @@
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { watcherSortPrefix } from '../../src/store/dynamodb/table.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { epochMs } from '../../src/time/clock.ts';
-import type { TrueTime } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
@@ -13,7 +13,7 @@ import type { Verdicts } from './verdicts.ts';
 const welcomedMs = 2_000;
 
 interface WatcherParts {
-  readonly time: TrueTime;
+  readonly time: VirtualTime;
   readonly conditions: Conditions;
   readonly verdicts: Verdicts;
   readonly outside: Outside;
@@ -37,7 +37,7 @@ export class Watchers {
     const process = new Process(time, 'watcher1');
     const { notify } = outside.listen(process, 'websocket', (message) => this.#hear(message as { type: string }));
     const connectionId = notify.type === 'websocket' ? notify.connectionId : '';
-    const connectedAt = epochMs(time.now);
+    const connectedAt = epochMs(time.now());
     void table.side.watchers.add({ namespace: 'sim', connectionId, connectedAt, subject: { prefix: '' } });
     const keys = { pk: 'sim/watchers', sk: `${watcherSortPrefix}${connectionId}` };
     const image = marshall({ ...keys, at: connectedAt, prefix: '' });
@@ -46,7 +46,7 @@ export class Watchers {
 
   /** So many events came of a write. */
   written(events: number): void {
-    const isWatching = this.#connectedAt !== undefined && this.#parts.time.now > this.#connectedAt + welcomedMs;
+    const isWatching = this.#connectedAt !== undefined && this.#parts.time.now() > this.#connectedAt + welcomedMs;
     if (isWatching) this.#written += events;
   }
 
@@ -60,7 +60,7 @@ export class Watchers {
 
   #hear(message: { readonly type: string }): void {
     const { verdicts, time } = this.#parts;
-    if (message.type === 'connected') this.#connectedAt ??= time.now;
+    if (message.type === 'connected') this.#connectedAt ??= time.now();
     else {
       this.#shown += 1;
       verdicts.count('events shown to a watcher');

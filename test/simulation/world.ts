@@ -18,7 +18,7 @@ import { Beliefs, Resource } from './beliefs.ts';
 import { Calamities } from './calamities.ts';
 import { Chance } from './chance.ts';
 import { Client } from './client.ts';
-import { beginning, DriftingClock, TrueTime } from './clock.ts';
+import { beginning, DriftingClock, trueTime } from './clock.ts';
 import { type Conditions, drawConditions } from './conditions.ts';
 import { Histories } from './histories.ts';
 import { Host } from './host.ts';
@@ -55,8 +55,8 @@ export class World implements TableWatcher {
   readonly #seed: number;
   readonly #chance: Chance;
   readonly #conditions: Conditions;
-  readonly #time = new TrueTime();
-  readonly #verdicts = new Verdicts(() => this.#time.now - beginning);
+  readonly #time = trueTime();
+  readonly #verdicts = new Verdicts(() => this.#time.now() - beginning);
   readonly #table: Table;
   readonly #weather: StoreWeather = { outage: false, outsideAway: false, calm: false };
   readonly #network: Network;
@@ -64,7 +64,7 @@ export class World implements TableWatcher {
   readonly #answers: AnswerPromises;
   readonly #beliefs: Beliefs;
   readonly #notifying: Notifying;
-  readonly #histories = new Histories(() => this.#time.now);
+  readonly #histories = new Histories(() => this.#time.now());
   readonly #hosts: Host[] = [];
   readonly #clients: Client[] = [];
   readonly #traffic: Traffic[] = [];
@@ -80,7 +80,7 @@ export class World implements TableWatcher {
     this.#chance = new Chance(seed);
     this.#conditions = { ...drawConditions(this.#chance.branch()), ...conditions };
     const { clocksInBound, clockBoundMs } = this.#conditions;
-    const now = () => this.#time.now;
+    const now = () => this.#time.now();
     const session = (sessionId: string) => this.#table.sessionStates.get(sessionId);
     const verdicts = this.#verdicts;
     const { directWrites } = this.#conditions;
@@ -133,7 +133,7 @@ export class World implements TableWatcher {
     await this.#pass(chaosMs);
     calamities.end();
     await this.#pass(healingMs);
-    this.#calmSince = this.#time.now;
+    this.#calmSince = this.#time.now();
     this.#watchForForgotten();
     // Even in the best of weather somebody dies while it waits, and those behind it must not wait for the dead.
     for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
@@ -181,7 +181,7 @@ export class World implements TableWatcher {
   }
 
   #pass(ms: number): Promise<void> {
-    return this.#time.passUntil(this.#time.now + ms, () => this.#verdicts.breaches.length > 0);
+    return this.#time.passUntil(this.#time.now() + ms, () => this.#verdicts.breaches.length > 0);
   }
 
   #stage() {
@@ -259,12 +259,12 @@ export class World implements TableWatcher {
       const waits = this.#couldBeGranted(state);
       const since = this.#freeSince.get(name);
       if (!waits) this.#freeSince.delete(name);
-      else if (since?.fence !== state.fence) this.#freeSince.set(name, { fence: state.fence, at: this.#time.now });
-      else if (this.#time.now - since.at > this.#wakeMs(name, state, since.at))
+      else if (since?.fence !== state.fence) this.#freeSince.set(name, { fence: state.fence, at: this.#time.now() });
+      else if (this.#time.now() - since.at > this.#wakeMs(name, state, since.at))
         this.#verdicts.breach('one wake-up', `${name} is free and its first waiter was forgotten`, state);
     }
     this.#notifying.checkSoon(this.#calmSince);
-    if (this.#time.now < this.#calmSince + watchMs) this.#time.after(100, () => this.#watchForForgotten());
+    if (this.#time.now() < this.#calmSince + watchMs) this.#time.after(100, () => this.#watchForForgotten());
   }
 
   /** Who polls looks for itself. For who is parked a timer does, and where that was lost, the schedule. */
@@ -275,7 +275,7 @@ export class World implements TableWatcher {
 
   /** By the slowest clock that a host may have. */
   #couldBeGranted(state: LockState): boolean {
-    const now = epochMs(this.#slowest(this.#time.now));
+    const now = epochMs(this.#slowest(this.#time.now()));
     const ids = [...state.holders, ...state.queue].flatMap(({ sessionId }) =>
       sessionId === undefined ? [] : [sessionId],
     );

@@ -32,26 +32,28 @@ const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk
 /** The rooms, from the heart outwards. A file belongs to the deepest room that it lies in. */
 const rooms: Record<string, Room> = {
   'src/time': { may: [] },
+  // Small tools that know nothing of locks; any room may use them.
+  'src/tools': { may: ['src/time'] },
   'src/lock': { may: ['src/time'] },
   'src/session': { may: ['src/lock', 'src/time'] },
   'src/record': { may: ['src/lock', 'src/time'] },
   'src/multi': { may: ['src/lock', 'src/time'] },
-  'src/store': { may: ['src/lock', 'src/session', 'src/record', 'src/time'] },
-  'src/store/memory': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/store'] },
+  'src/store': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools'] },
+  'src/store/memory': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools', 'src/store'] },
   'src/store/dynamodb': {
-    may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/store'],
+    may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools', 'src/store'],
     packages: storeSdk,
     types: ['aws-lambda'],
   },
   // The use cases know the ports of the store and none of its adapters.
-  'src/service': { may: [...rules, 'src/store'] },
+  'src/service': { may: [...rules, 'src/tools', 'src/store'] },
   'src/notify': {
-    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service'],
+    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service'],
     packages: storeSdk,
     types: ['aws-lambda'],
   },
   'src/notify/aws': {
-    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
+    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
     packages: [
       ...storeSdk,
       '@aws-sdk/client-sqs',
@@ -63,14 +65,14 @@ const rooms: Record<string, Room> = {
     types: ['aws-lambda'],
   },
   'src/http': {
-    may: [...rules, 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
+    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
     packages: ['zod', '@middy/core', '@aws-lambda-powertools/logger'],
     types: ['aws-lambda', '@aws-sdk/lib-dynamodb'],
   },
   // Users import these, so they bring nothing along.
-  'src/client': { may: [] },
-  'src/guards': { may: [] },
-  'src/middleware': { may: ['src/client'], types: ['@middy/core', 'aws-lambda'] },
+  'src/client': { may: ['src/tools'] },
+  'src/guards': { may: ['src/tools'] },
+  'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
     may: ['src/client', 'src/http', 'src/store/dynamodb'],
     types: ['@aws-sdk/client-dynamodb', 'aws-lambda'],
@@ -78,6 +80,7 @@ const rooms: Record<string, Room> = {
   'src/testing': {
     may: [
       ...rules,
+      'src/tools',
       'src/store',
       'src/store/memory',
       'src/service',
@@ -93,6 +96,7 @@ const rooms: Record<string, Room> = {
     may: [
       'src/engine',
       ...rules,
+      'src/tools',
       'src/store',
       'src/store/dynamodb',
       'src/service',
@@ -103,7 +107,7 @@ const rooms: Record<string, Room> = {
     packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
     types: ['aws-lambda'],
   },
-  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/http/logger.ts', 'src/http/version.ts'] },
+  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/tools', 'src/http/logger.ts', 'src/http/version.ts'] },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
   functions: {
@@ -127,7 +131,7 @@ const rooms: Record<string, Room> = {
 };
 
 /** The rules compute with what they are given: of Node they may use only what is as pure as they are. */
-const pureRooms = [...rules, 'src/client', 'src/guards'];
+const pureRooms = [...rules, 'src/tools', 'src/client', 'src/guards'];
 const pureBuiltins = ['node:crypto'];
 
 interface Import {

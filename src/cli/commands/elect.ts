@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { isHoldfastError } from '../../client/index.ts';
+import { steadyBackoffMs } from '../../tools/backoff.ts';
 import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { showingPlace } from '../place.ts';
@@ -47,7 +48,7 @@ down and its exit code passed on. A service that can't be reached is waited for.
         } catch (error) {
           if (!isPassing(error)) throw error;
           if (error.code === 'wait-timeout') continue;
-          const delayMs = Math.min(pauseMsMax, pauseMsMin * 2 ** failures) * (0.5 + Math.random() / 2);
+          const delayMs = steadyBackoffMs(failures, pauseMsMin, pauseMsMax, Math.random);
           terminal.note(`${error.message} Standing again in ${formatMs(delayMs)}.`);
           await setTimeout(delayMs, undefined, { signal: signals.interrupted }).catch(() => undefined);
           signals.interrupted.throwIfAborted();

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
+import { requireWithin } from '../../tools/time-limit.ts';
 
 export interface Credentials {
   accessKeyId: string;
@@ -33,11 +34,8 @@ export async function askForTables(at: Endpoint, withinMs: number): Promise<void
   const client = new DynamoDBClient({ ...at, maxAttempts: 1 });
   const signal = AbortSignal.timeout(withinMs);
   // The signal ends a request but not the search for credentials, which asks servers of its own; so both are bounded.
-  const late = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error(`no answer within ${withinMs} ms`)));
-  });
   try {
-    await Promise.race([client.send(new ListTablesCommand({ Limit: 1 }), { abortSignal: signal }), late]);
+    await requireWithin(client.send(new ListTablesCommand({ Limit: 1 }), { abortSignal: signal }), withinMs);
   } finally {
     client.destroy();
   }

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { reasonOf } from '../../tools/error-text.ts';
 import { StartError } from '../start-error.ts';
 import type { EngineCommand } from './command.ts';
 import { endNow } from './guarded.ts';
@@ -29,9 +30,6 @@ const orphanEndsWithinMs = 3_000;
 
 /** Claims are kept here because a database that nobody refers to would be closed, and its lock lost, by the garbage collector. */
 const claimed = new Set<DatabaseSync>();
-
-const reason = (error: unknown): string =>
-  error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.message) : String(error);
 
 /**
  * Takes a lock that the operating system frees when the process ends, however it ends, so that there is no stale lock to judge.
@@ -112,7 +110,7 @@ export async function claimFolder(folder: string, engineName: string): Promise<F
     database = lock(join(dataFolder, 'service.lock'));
   } catch (error) {
     throw new StartError(
-      `Can't write to the data folder ${dataFolder} (${reason(error)}); name another with --data, or use --memory.`,
+      `Can't write to the data folder ${dataFolder} (${(error as NodeJS.ErrnoException).code ?? reasonOf(error)}); name another with --data, or use --memory.`,
     );
   }
   const before = readServing(servingFile);

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
+import { withinLimit } from '../../tools/time-limit.ts';
 import type { EngineCommand } from './command.ts';
 import type { GuardianMessage } from './guardian.ts';
 
@@ -29,19 +30,6 @@ const stopWithinMs = 5_000;
 const guardianFile = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './guardian.ts' : './guardian.js', import.meta.url),
 );
-
-/** Whether the promise settles within the time. */
-export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, ms, false);
-  });
-  const settled = promise.then(
-    () => true,
-    () => true,
-  );
-  return Promise.race([settled, late]).finally(() => clearTimeout(timer));
-}
 
 export function endNow(pid: number): void {
   try {
@@ -99,7 +87,7 @@ export async function spawnGuarded(command: EngineCommand): Promise<GuardedEngin
     stopped = true;
     // The same signal that the death of this process would be: there is one way to end, and it is always in use.
     if (guardian.connected) guardian.disconnect();
-    if (await settlesWithin(exited, stopWithinMs)) return;
+    if ((await withinLimit(exited, stopWithinMs)).kind === 'done') return;
     endNow(pid);
     guardian.kill('SIGKILL');
     await exited;

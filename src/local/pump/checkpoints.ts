@@ -1,7 +1,8 @@
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import * as z from 'zod';
-import { describeError, type PumpLogger } from './faults.ts';
+import { errorText } from '../../tools/error-text.ts';
+import type { PumpLogger } from './faults.ts';
 
 /**
  * The last record of each shard that the handler has taken. It belongs to one stream: dynoxide gives the shard of a
@@ -64,7 +65,7 @@ export function fileCheckpoints(path: string, logger: PumpLogger, writeDelayMs =
       pending = checkpoint;
       timer ??= setTimeout(() => {
         write().catch((error) =>
-          logger.error('stream pump: the checkpoint was not written', { path, error: describeError(error) }),
+          logger.error('stream pump: the checkpoint was not written', { path, error: errorText(error) }),
         );
       }, writeDelayMs).unref();
     },
@@ -87,7 +88,7 @@ async function readCheckpoint(path: string, logger: PumpLogger): Promise<Checkpo
     // of no stream makes the pump read all that is there.
     logger.warn('stream pump: the checkpoint is unreadable, reading the stream from its start', {
       path,
-      error: describeError(error),
+      error: errorText(error),
     });
     return { streamArn: '', shards: {} };
   }

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { DurationMs } from '../../time/clock.ts';
+import { errorText } from '../../tools/error-text.ts';
+import { requireWithin } from '../../tools/time-limit.ts';
 import { Invocation } from '../invocation.ts';
-import { withinLimit } from '../time-limit.ts';
 import { afterAttempt, judge, type Plan, type Verdict, wholeBatch } from './batch.ts';
-import { Bell } from './bell.ts';
-import { describeError, type PumpLogger } from './faults.ts';
-import { type Backoff, backoffMs } from './pace.ts';
+import type { PumpLogger } from './faults.ts';
+import { type Backoff, retryInMs } from './pace.ts';
+import { pause } from './pause.ts';
 
 /** A deployed stream function, as Lambda calls it. It answers a `DynamoDBBatchResponse`, or nothing; `judge` reads it. */
 export type StreamHandler = (event: DynamoDBStreamEvent, context: Context) => Promise<unknown>;
@@ -33,7 +34,6 @@ export interface Delivery {
  * reported to `onTaken` comes again.
  */
 export async function deliver(records: readonly DynamoDBRecord[], delivery: Delivery): Promise<void> {
-  const pause = new Bell();
   let pending = records;
   let plan: Plan = wholeBatch(pending.length);
   while (pending.length > 0 && !delivery.ending.aborted) {
@@ -45,7 +45,7 @@ export async function deliver(records: readonly DynamoDBRecord[], delivery: Deli
     if (step.exhausted && !(await delivery.isEngineUp())) {
       // The record is tried again, and given up only if it fails while the engine can be reached.
       plan = { ...wholeBatch(pending.length), failures: delivery.retriesMax };
-      await pause.pause(backoffMs(delivery.backoff, plan.failures, delivery.random), delivery.ending);
+      await pause(retryInMs(delivery.backoff, plan.failures, delivery.random), delivery.ending);
       continue;
     }
     if (step.exhausted) {
@@ -54,7 +54,7 @@ export async function deliver(records: readonly DynamoDBRecord[], delivery: Deli
       pending = pending.slice(1);
     } else if (verdict.kind !== 'taken') {
       delivery.onRetry();
-      await pause.pause(backoffMs(delivery.backoff, step.next.failures, delivery.random), delivery.ending);
+      await pause(retryInMs(delivery.backoff, step.next.failures, delivery.random), delivery.ending);
     }
     plan = step.next;
   }
@@ -84,15 +84,13 @@ async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ v
 async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promise<unknown> {
   const { handler, handlerTimeoutMs } = delivery;
   const context = new Invocation(randomUUID(), Date.now() + handlerTimeoutMs);
-  const answer = await withinLimit(handler(event, context), handlerTimeoutMs);
-  if (answer.kind === 'late') throw new Error(`The handler did not answer within ${handlerTimeoutMs} ms.`);
-  return answer.value;
+  return requireWithin(handler(event, context), handlerTimeoutMs);
 }
 
 async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Delivery): Promise<void> {
   const sequenceNumbers = records.map(sequenceNumberOf);
   // Images hold lease ids, which are secret: the log names the record and nothing that is in it.
-  const fields = { sequenceNumbers, error: describeError(error) };
+  const fields = { sequenceNumbers, error: errorText(error) };
   delivery.logger.error('stream pump: a record was given up', fields);
   try {
     await delivery.onDeadLetter(records, error);
@@ -100,7 +98,7 @@ async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Deliv
     // As for Lambda: a dead-letter destination that fails can't hold up the shard.
     delivery.logger.error('stream pump: a dead letter was not taken', {
       sequenceNumbers,
-      error: describeError(refusal),
+      error: errorText(refusal),
     });
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock, EpochMs } from '../../time/clock.ts';
+import { errorText } from '../../tools/error-text.ts';
 
 /** What a failed call to the stream asks for next. */
 export type Fault =
@@ -22,13 +23,6 @@ const faultOfName: ReadonlyMap<unknown, Fault> = new Map([
 
 export function faultOf(error: unknown): Fault {
   return faultOfName.get((error as { name?: unknown } | null)?.name) ?? 'unreachable';
-}
-
-/** Name and message only: an SDK error also carries the request, and a request may carry a lease. */
-export function describeError(error: unknown): string {
-  return error instanceof Error
-    ? `${error.name}: ${error.message || (error as { code?: string }).code}`
-    : String(error);
 }
 
 export interface PumpLogger {
@@ -61,7 +55,7 @@ export class FaultLog {
     if (!trouble.told && now - (this.#toldAt.get(source) ?? Number.NEGATIVE_INFINITY) >= quietMs) {
       trouble.told = true;
       this.#toldAt.set(source, now);
-      this.#logger.warn('stream pump: reading fails, retrying', { source, error: describeError(error) });
+      this.#logger.warn('stream pump: reading fails, retrying', { source, error: errorText(error) });
     }
     return trouble.failures;
   }

@@ -39,10 +39,6 @@ export class Generation {
     return this.#drained.size;
   }
 
-  nudge(): void {
-    for (const reader of this.#readers.values()) reader.nudge();
-  }
-
   /** Starts a reader, by `run`, for each listed shard whose turn it is. */
   adopt(listed: readonly ListedShard[], run: (reader: ShardReader) => Promise<void>): void {
     // A shard that shows up later was born after the start, so all of it is new.

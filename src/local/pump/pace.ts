@@ -1,4 +1,5 @@
 import type { DurationMs } from '../../time/clock.ts';
+import { steadyBackoffMs } from '../../tools/backoff.ts';
 
 export interface Pace {
   /** Between two looks while changes come in. */
@@ -62,12 +63,6 @@ export const handlerBackoff: Backoff = { baseMs: 50, maxMs: 2_000 };
 /** An engine takes 0.05 to 3 s to start: a first retry soon enough for the one, a bound that finds the other promptly. */
 export const engineBackoff: Backoff = { baseMs: 50, maxMs: 1_000 };
 
-/**
- * Doubles with each failure up to the bound; half of it is drawn at random, so that shards and processes that failed
- * together do not return together, and the other half is certain, so that no retry is immediate.
- */
-export function backoffMs(backoff: Backoff, failures: number, random: () => number): DurationMs {
-  // Beyond 2^30 a bound has long been reached; the exponent itself has one so that years of failures don't overflow.
-  const ceilingMs = Math.min(backoff.maxMs, backoff.baseMs * 2 ** Math.min(30, Math.max(0, failures - 1)));
-  return ceilingMs / 2 + (random() * ceilingMs) / 2;
-}
+/** How long to wait after so many failures in a row. No retry is immediate, and those that failed together spread out. */
+export const retryInMs = ({ baseMs, maxMs }: Backoff, failures: number, random: () => number): DurationMs =>
+  steadyBackoffMs(Math.max(0, failures - 1), baseMs, maxMs, random);

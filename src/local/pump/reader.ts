@@ -1,10 +1,10 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import type { DurationMs } from '../../time/clock.ts';
-import { Bell } from './bell.ts';
 import { toLambdaRecord } from './event.ts';
 import { faultOf } from './faults.ts';
 import type { Position } from './lineage.ts';
 import { nextPollMs, type Pace } from './pace.ts';
+import { pause } from './pause.ts';
 import type { Page, Stream } from './stream.ts';
 
 export interface Reading {
@@ -38,7 +38,6 @@ const internalFailuresMax = 5;
 export class ShardReader {
   readonly id: string;
   position: Position;
-  readonly #bell = new Bell();
   /** Survives an outage: both engines honour an iterator that they gave out before a restart. */
   #iterator: string | null = null;
   #internalFailures = 0;
@@ -49,15 +48,10 @@ export class ShardReader {
     this.position = position;
   }
 
-  nudge(): void {
-    this.#bell.ring();
-  }
-
   async run(reading: Reading): Promise<ReadingEnd> {
     let pauseMs: DurationMs = reading.pace.busyMs;
     this.#isMending = false;
     while (!reading.ending.aborted) {
-      this.#bell.hush();
       const lookedAtMs = performance.now();
       const page = await this.#look(reading).catch((error: unknown) => ({ error }));
       if (reading.ending.aborted) break;
@@ -72,8 +66,7 @@ export class ShardReader {
       this.#iterator = page.next;
       if (page.next === null) return { kind: 'drained' };
       pauseMs = nextPollMs(reading.pace, pauseMs, look, reading.batchSize);
-      // A nudge foretells traffic, so the looks after it are close together again.
-      if (await this.#bell.pause(pauseMs, reading.ending)) pauseMs = reading.pace.busyMs;
+      await pause(pauseMs, reading.ending);
     }
     return { kind: 'ended' };
   }

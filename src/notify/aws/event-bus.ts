@@ -1,7 +1,7 @@
 import { type EventBridgeClient, PutEventsCommand, type PutEventsRequestEntry } from '@aws-sdk/client-eventbridge';
-import { jitteredMs } from '../../store/jitter.ts';
 import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
-import { describe } from '../bounded.ts';
+import { backoffMs } from '../../tools/backoff.ts';
+import { errorText } from '../../tools/error-text.ts';
 import type { BusEvent, EventBus, NotifyLog } from '../ports.ts';
 
 /** Rules select the events of this service by this source. */
@@ -36,7 +36,7 @@ export class EventBridgeBus implements EventBus {
   async publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]> {
     let left: readonly BusEvent[] = events;
     for (let attempt = 0; attempt < triesMax && left.length > 0; attempt++) {
-      if (attempt > 0) await pauseFor(this.#timers, jitteredMs(attempt, 50, 500, this.#random));
+      if (attempt > 0) await pauseFor(this.#timers, backoffMs(attempt, 50, 500, this.#random));
       const untaken: BusEvent[] = [];
       for (let start = 0; start < left.length; start += entriesMax) {
         untaken.push(...(await this.#put(left.slice(start, start + entriesMax))));
@@ -54,7 +54,7 @@ export class EventBridgeBus implements EventBus {
       );
       return batch.filter((_, index) => Entries?.[index]?.ErrorCode !== undefined);
     } catch (error) {
-      this.#log.warn('EventBridge did not take a batch.', { events: batch.length, error: describe(error) });
+      this.#log.warn('EventBridge did not take a batch.', { events: batch.length, error: errorText(error) });
       return batch;
     }
   }

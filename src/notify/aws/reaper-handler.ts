@@ -1,6 +1,7 @@
 import type { Context, ScheduledEvent, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { after, type Clock } from '../../time/clock.ts';
-import { describe, eachBounded } from '../bounded.ts';
+import { errorText } from '../../tools/error-text.ts';
+import { forEachAtMost } from '../../tools/pool.ts';
 import type { NotifyLog } from '../ports.ts';
 import type { Reaper } from '../reaper.ts';
 import { readTimer } from './timers.ts';
@@ -22,12 +23,12 @@ export function createReaperHandler(reaper: Reaper, { clock, log }: { clock: Clo
       return { batchItemFailures: [] };
     }
     const batchItemFailures: SQSBatchResponse['batchItemFailures'] = [];
-    await eachBounded(event.Records, timersAtOnceMax, async ({ messageId, body }) => {
+    await forEachAtMost(event.Records, timersAtOnceMax, async ({ messageId, body }) => {
       try {
         const { key, firesAt } = readTimer(body);
         await reaper.look(key, firesAt);
       } catch (error) {
-        log.warn('A timer failed. SQS delivers it again.', { messageId, error: describe(error) });
+        log.warn('A timer failed. SQS delivers it again.', { messageId, error: errorText(error) });
         batchItemFailures.push({ itemIdentifier: messageId });
       }
     });

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { BatchWriteCommand, type DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
+import { backoffMs } from '../../tools/backoff.ts';
 import {
   type HistoryEntry,
   type HistoryEvent,
@@ -8,7 +9,6 @@ import {
   type HistoryStore,
   historyKeptMs,
 } from '../history-store.ts';
-import { jitteredMs } from '../jitter.ts';
 import type { LockKey } from '../lock-store.ts';
 import { toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
@@ -74,7 +74,7 @@ export class DynamoDBHistory implements HistoryStore {
     let requests = batch.map((entry) => ({ PutRequest: { Item: toItem(entry) as Record<string, unknown> } }));
     const idsOf = (left: typeof requests) => left.map(({ PutRequest: { Item } }) => idOf(Item as unknown as ItemKey));
     for (let attempt = 0; attempt < triesMax; attempt++) {
-      if (attempt > 0) await pause(jitteredMs(attempt, 20, 200, Math.random));
+      if (attempt > 0) await pause(backoffMs(attempt, 20, 200, Math.random));
       try {
         const output = await this.#client.send(
           new BatchWriteCommand({ RequestItems: { [this.#tableName]: requests } }),

@@ -7,7 +7,7 @@ import {
   type QueryCommandInput,
   TransactWriteCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { jitteredMs } from '../jitter.ts';
+import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
 import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
@@ -83,7 +83,7 @@ export class ItemTable {
       wanted = [...unread, ...wanted.slice(batchReadMax)];
       fruitless = unread.length === batch.length ? fruitless + 1 : 0;
       if (fruitless >= conflictTriesMax) throw new StoreError('throttled', 'The store asked for less traffic.');
-      if (unread.length > 0) await pause(jitteredMs(fruitless, 10, 200, this.#random));
+      if (unread.length > 0) await pause(backoffMs(fruitless, 10, 200, this.#random));
     }
     return keys.map((key) => found.get(idOf({ ...key })));
   }
@@ -186,7 +186,7 @@ export class ItemTable {
         if (isConditionFailure(error)) throw error;
         const failure = toStoreError(error);
         if (failure.code !== 'conflict' || attempt + 1 >= conflictTriesMax) throw failure;
-        await pause(jitteredMs(attempt, 5, 100, this.#random));
+        await pause(backoffMs(attempt, 5, 100, this.#random));
       }
     }
   }

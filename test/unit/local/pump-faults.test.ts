@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { describeError, FaultLog, faultOf } from '../../../src/local/pump/faults.ts';
+import { FaultLog, faultOf } from '../../../src/local/pump/faults.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 function world() {
@@ -54,13 +54,5 @@ describe('faultOf', () => {
   it('takes what is no error at all for an engine that fails', () => {
     expect(faultOf(null)).toBe('unreachable');
     expect(faultOf('refused')).toBe('unreachable');
-  });
-});
-
-describe('describeError', () => {
-  it('tells the code of an error that has no message, as refused connections have none', () => {
-    expect(describeError(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }))).toBe(
-      'AggregateError: ECONNREFUSED',
-    );
   });
 });

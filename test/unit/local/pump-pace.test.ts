@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { backoffMs, nextPollMs } from '../../../src/local/pump/pace.ts';
+import { nextPollMs, retryInMs } from '../../../src/local/pump/pace.ts';
 
 const pace = { busyMs: 5, idleMaxMs: 50 };
 
@@ -28,17 +28,17 @@ describe('nextPollMs', () => {
   });
 });
 
-describe('backoffMs', () => {
+describe('retryInMs', () => {
   const backoff = { baseMs: 50, maxMs: 1_000 };
 
   it('doubles up to its bound, and half of it is certain', () => {
-    const least = [1, 2, 3, 10, 1_000_000].map((failures) => backoffMs(backoff, failures, () => 0));
+    const least = [1, 2, 3, 10, 1_000_000].map((failures) => retryInMs(backoff, failures, () => 0));
     expect(least).toEqual([25, 50, 100, 500, 500]);
-    const most = [1, 2, 3, 10, 1_000_000].map((failures) => backoffMs(backoff, failures, () => 1));
+    const most = [1, 2, 3, 10, 1_000_000].map((failures) => retryInMs(backoff, failures, () => 1));
     expect(most).toEqual([50, 100, 200, 1_000, 1_000]);
   });
 
   it('never answers zero, also for a failure that was not counted', () => {
-    expect(backoffMs(backoff, 0, () => 0)).toBe(25);
+    expect(retryInMs(backoff, 0, () => 0)).toBe(25);
   });
 });

@@ -272,36 +272,21 @@ describe('startPump, when reading fails', () => {
   });
 });
 
-describe('nudge', () => {
-  const asleep = { busyMs: 600_000, idleMaxMs: 600_000 };
-  const looks = (stream: ScriptedStream) => stream.calls.filter((call) => call === 'GetRecords').length;
-
-  it('causes one look and no more', async () => {
+describe('the pace', () => {
+  it('looks once and then leaves an idle engine alone', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [], open: true });
-    const { pump } = pumpOf(stream, { pace: asleep });
+    const { pump } = pumpOf(stream, { pace: { busyMs: 600_000, idleMaxMs: 600_000 } });
     await vi.waitFor(() => expect(pump.stats().polls).toBe(1), { interval: 2 });
-    pump.nudge();
-    await vi.waitFor(() => expect(pump.stats().polls).toBe(2), { interval: 2 });
-    // A pump that took the same nudge twice would have looked many times within these turns of the loop.
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(looks(stream)).toBe(2);
+    expect(stream.calls.filter((call) => call === 'GetRecords')).toHaveLength(1);
   });
 
-  it('is not lost on a pump that is busy with an earlier record', async () => {
+  it('looks again at once after a full page, however long its pauses are', async () => {
     const stream = new ScriptedStream();
-    stream.shards.set('a', { records: [1], open: true });
-    const seen: string[] = [];
-    const { pump } = pumpOf(stream, {
-      pace: asleep,
-      handler: async ({ Records }) => {
-        seen.push(...Records.map((record) => record.eventID ?? ''));
-        if (seen.length > 1) return;
-        stream.shards.get('a')?.records.push(2);
-        pump.nudge();
-      },
-    });
-    await sees(seen, ['a#1', 'a#2']);
+    stream.shards.set('a', { records: [1, 2, 3], open: true });
+    const { seen } = pumpOf(stream, { batchSize: 1, pace: { busyMs: 600_000, idleMaxMs: 600_000 } });
+    await sees(seen, ['a#1', 'a#2', 'a#3']);
   });
 });
 

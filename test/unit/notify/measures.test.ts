@@ -11,10 +11,10 @@ describe('measuring what the stream shows', () => {
   it('counts grants and expiries and takes the times of waits, holds and hand-overs', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 1_000 });
-    await world.clock.pass(100);
+    await world.clock.advance(100);
     await world.park(waiter, { type: 'event', ref: 'first' });
     await world.drain();
-    await world.clock.pass(1_150);
+    await world.clock.advance(1_150);
     await world.drain();
     await world.release(waiter);
     await world.drain();
@@ -30,7 +30,7 @@ describe('measuring what the stream shows', () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 60_000 });
     await world.park(waiter, { type: 'event', ref: 'first' });
-    await world.clock.pass(500);
+    await world.clock.advance(500);
     await world.release(holder);
     await world.drain();
     expect(valuesOf(world, 'HandOffLatency')).toEqual([0]);

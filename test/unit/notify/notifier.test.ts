@@ -21,7 +21,7 @@ async function heldWorld(...ways: Parameters<World['park']>[1][]): Promise<World
 describe('telling a parked waiter', () => {
   it('publishes the grant by its own reference, without the lease', async () => {
     const world = await heldWorld(event('order 7'));
-    await world.clock.pass(1_000);
+    await world.clock.advance(1_000);
     await world.release(holder);
     await world.drain();
     const [told, ...more] = world.published.filter(({ detailType }) => detailType === 'granted-to-waiter');
@@ -39,7 +39,7 @@ describe('telling a parked waiter', () => {
 
   it('answers a task token with the grant and its lease', async () => {
     const world = await heldWorld(token('token-1'));
-    await world.clock.pass(1_000);
+    await world.clock.advance(1_000);
     await world.release(holder);
     await world.drain();
     const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
@@ -130,7 +130,7 @@ describe('telling a parked waiter', () => {
   it('does not give up a grant that its owner has learned of from the answer to a repeat, and renewed', async () => {
     const world = await heldWorld(token('answered'), event('next'));
     await world.release(holder);
-    await world.clock.pass(100);
+    await world.clock.advance(100);
     await world.do({ kind: 'renew', leaseId: waiter });
     world.ways.task = async () => 'gone';
     expect(await world.drain()).toEqual([]);
@@ -145,7 +145,7 @@ describe('telling a parked waiter', () => {
     const swap = store.swap.bind(store);
     store.swap = async (...args) => {
       store.swap = swap;
-      await world.clock.pass(1);
+      await world.clock.advance(1);
       await world.do({ kind: 'renew', leaseId: waiter });
       return swap(...args);
     };
@@ -187,7 +187,7 @@ describe('telling a parked waiter', () => {
     world.ways.task = () => new Promise(() => {});
     await world.release(holder);
     const draining = world.drain();
-    await world.clock.pass(10_000);
+    await world.clock.advance(10_000);
     expect(await draining).toHaveLength(1);
   });
 
@@ -243,7 +243,7 @@ describe('a batch of the stream', () => {
     const world = createWorld();
     await world.watch('watcher');
     await world.acquire(holder);
-    await world.clock.pass(100);
+    await world.clock.advance(100);
     await world.do({ kind: 'renew', leaseId: holder });
     await world.drain();
     expect(world.records()).toHaveLength(2);

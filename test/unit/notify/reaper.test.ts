@@ -14,9 +14,9 @@ describe('the reaper', () => {
     await world.acquire(holder, { leaseMs: 5_000 });
     await world.park('lease-waiter-00001', event('first'));
     await world.drain();
-    await world.clock.pass(5_000 + lockLimits.graceMs - 1);
+    await world.clock.advance(5_000 + lockLimits.graceMs - 1);
     expect(world.records()).toHaveLength(2);
-    await world.clock.pass(1);
+    await world.clock.advance(1);
     await world.drain();
     expect(world.toldRefs()).toEqual(['first']);
   });
@@ -29,7 +29,7 @@ describe('the reaper', () => {
     }
     await world.drain();
     for (let turn = 1; turn <= 5; turn++) {
-      await world.clock.pass(1_000 + lockLimits.graceMs);
+      await world.clock.advance(1_000 + lockLimits.graceMs);
       await world.drain();
       expect(world.toldRefs()).toHaveLength(turn);
     }
@@ -43,11 +43,11 @@ describe('the reaper', () => {
     for (let renewal = 0; renewal < 40; renewal++) {
       await world.drain();
       expect(world.timers.size).toBe(1);
-      await world.clock.pass(1_000);
+      await world.clock.advance(1_000);
       await world.do({ kind: 'renew', leaseId: holder });
     }
     expect(world.toldRefs()).toEqual([]);
-    await world.clock.pass(5_000 + lockLimits.graceMs);
+    await world.clock.advance(5_000 + lockLimits.graceMs);
     await world.drain();
     expect(world.toldRefs()).toEqual(['first']);
   });
@@ -57,7 +57,7 @@ describe('the reaper', () => {
     await world.acquire(holder, { leaseMs: 60_000 });
     await world.park('lease-waiter-00001', { type: 'task-token', token: 'token-1' }, { waitMs: 3_000 });
     await world.drain();
-    await world.clock.pass(3_000);
+    await world.clock.advance(3_000);
     await world.drain();
     expect(world.tasks).toEqual([{ token: 'token-1', error: 'Holdfast.WaitTimeout' }]);
     expect(await world.historyTypes()).toEqual(['granted', 'queued', 'wait-timeout']);
@@ -71,7 +71,7 @@ describe('the reaper', () => {
     await world.park('lease-waiter-00002', event('second'));
     world.awaited.keys = [lockKey, idle];
     // The stream was never shown, so no timer stands.
-    await world.clock.pass(10_000);
+    await world.clock.advance(10_000);
     const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
     expect(swept).toEqual({ looked: 2, failed: 0, complete: true });
     await world.drain();
@@ -95,7 +95,7 @@ describe('the reaper as a function', () => {
     const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.park('lease-waiter-00001', event('first'));
-    await world.clock.pass(2_000);
+    await world.clock.advance(2_000);
     const timer = JSON.stringify({ namespace: 'test', lock: 'wallet', firesAt: world.clock.now() });
     expect(await handler(messages('{"lock":7}', timer, 'no json'), context)).toEqual({
       batchItemFailures: [{ itemIdentifier: 'message-0' }, { itemIdentifier: 'message-2' }],
@@ -109,7 +109,7 @@ describe('the reaper as a function', () => {
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.park('lease-waiter-00001', event('first'));
     world.awaited.keys = [lockKey];
-    await world.clock.pass(2_000);
+    await world.clock.advance(2_000);
     const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
     expect(await handler(scheduled, context)).toEqual({ batchItemFailures: [] });
     expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');

@@ -30,7 +30,7 @@ describe('the first message of a watcher', () => {
     let tries = 0;
     world.ways.post = async () => (++tries <= 3 ? 'gone' : 'sent');
     const delivering = world.deliver([arrival('new')]);
-    await world.clock.pass(1_000);
+    await world.clock.advance(1_000);
     expect(await delivering).toEqual({ batchItemFailures: [] });
     expect(textsTo(world, 'new')).toEqual([{ type: 'connected', connectionId: 'new' }]);
   });
@@ -53,7 +53,7 @@ describe('the first message of a watcher', () => {
     await world.watchers.add(watcher);
     world.ways.post = async () => 'gone';
     const delivering = world.deliver([arrival('new')]);
-    await world.clock.pass(5_000);
+    await world.clock.advance(5_000);
     expect([await delivering, world.watchers.size]).toEqual([{ batchItemFailures: [] }, 0]);
   });
 });
@@ -104,7 +104,7 @@ describe('showing events to watchers', () => {
     await settled();
     // No time has passed, and all others have seen both events.
     expect(world.posted).toHaveLength(200);
-    await world.clock.pass(1_000);
+    await world.clock.advance(1_000);
     expect(await draining).toEqual([]);
     expect(world.watchers.size).toBe(101);
   });
@@ -115,7 +115,7 @@ describe('showing events to watchers', () => {
     world.ways.post = () => new Promise(() => {});
     await world.acquire(holder);
     const draining = world.drain();
-    await world.clock.pass(7_000);
+    await world.clock.advance(7_000);
     expect(await draining).toEqual([]);
   });
 });

@@ -23,37 +23,8 @@ import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { MemoryTellings } from '../../../src/store/memory/telling-store.ts';
 import { MemoryWatchers } from '../../../src/store/memory/watcher-store.ts';
 import type { Watcher } from '../../../src/store/watcher-store.ts';
-import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
-
-/** Time that passes only when it is told to. */
-export class TurnedClock {
-  #now: number = startOfTime;
-  readonly #alarms = new Set<{ at: number; run: () => void }>();
-
-  now = (): EpochMs => epochMs(this.#now);
-
-  after = (ms: number, run: () => void): (() => void) => {
-    const alarm = { at: this.#now + Math.max(0, ms), run };
-    this.#alarms.add(alarm);
-    return () => this.#alarms.delete(alarm);
-  };
-
-  /** Lets time pass, ringing each alarm at its instant and letting what it starts settle before the next. */
-  async pass(ms: number): Promise<void> {
-    const until = this.#now + ms;
-    await settled();
-    for (;;) {
-      const due = [...this.#alarms].filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0];
-      if (due === undefined) break;
-      this.#alarms.delete(due);
-      this.#now = Math.max(this.#now, due.at);
-      due.run();
-      await settled();
-    }
-    this.#now = until;
-  }
-}
 
 /** Everything that only waits for other promises has run by then. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -100,7 +71,7 @@ class StreamedLockStore extends MemoryLockStore {
 export const lockKey: LockKey = { namespace: 'test', name: 'wallet' };
 
 export function createWorld() {
-  const clock = new TurnedClock();
+  const clock = new VirtualTime({ startAt: startOfTime });
   const store = new StreamedLockStore();
   const sessionStore = new MemorySessionStore();
   const locks: LockContext = {
