@@ -189,20 +189,22 @@ export class DeadlockError extends HoldfastError {
 }
 
 /**
- * A later holder has already written: this fence is below the highest that the record has seen. Never worth a retry.
+ * A write was refused because its fence is below the floor: a later holder has written. Records and guards throw the same class. The
+ * lock was lost, so stop the work that it protected. A retry with the same fence can never succeed, because floors only rise.
  *
  * @example
  * ```ts
- * catch (error) { if (error instanceof StaleFenceError) return; } // The later holder's work stands.
+ * catch (error) { if (error instanceof StaleFenceError) return; } // A later holder has written. Its data stays.
  * ```
  */
 export class StaleFenceError extends HoldfastError {
   override readonly name = 'StaleFenceError';
-  readonly fenceFloor: number;
+  /** The highest fence that the record or the resource has seen. */
+  readonly floor: number;
 
-  constructor(message: string, fenceFloor: number, details: ErrorDetails = {}) {
+  constructor(message: string, floor: number, details: ErrorDetails = {}) {
     super('stale-fence', message, details);
-    this.fenceFloor = fenceFloor;
+    this.floor = floor;
   }
 }
 

@@ -112,8 +112,9 @@ export abstract class LockScope {
     optionsOrWork: AcquireOptions | ((lock: HeldLock) => T | Promise<T>),
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<T> {
-    const [options, run] = work === undefined ? [{}, optionsOrWork] : [optionsOrWork, work];
-    return runUnder(await this.acquire(name, options as AcquireOptions), run as (lock: HeldLock) => T | Promise<T>);
+    const [options, run] = typeof optionsOrWork === 'function' ? [{}, optionsOrWork] : [optionsOrWork, work];
+    if (run === undefined) throw new TypeError('Expected the work as the last argument of withLock; got none.');
+    return runUnder(await this.acquire(name, options), run);
   }
 
   /**
@@ -157,19 +158,27 @@ export abstract class LockScope {
   }
 
   /**
-   * Runs the work while holding several locks.
+   * Runs the work while holding several locks, and releases them in every case.
    *
    * @example
    * ```ts
    * await locks.withLocks(['wallet:1', 'wallet:2'], { waitMs: 5_000 }, async (both) => transfer(both.fences, both.signal));
    * ```
    */
-  async withLocks<T>(
+  withLocks<T>(entries: readonly LockEntry[], work: (locks: HeldLocks) => T | Promise<T>): Promise<T>;
+  withLocks<T>(
     entries: readonly LockEntry[],
     options: AcquireAllOptions,
     work: (locks: HeldLocks) => T | Promise<T>,
+  ): Promise<T>;
+  async withLocks<T>(
+    entries: readonly LockEntry[],
+    optionsOrWork: AcquireAllOptions | ((locks: HeldLocks) => T | Promise<T>),
+    work?: (locks: HeldLocks) => T | Promise<T>,
   ): Promise<T> {
-    return runUnder(await this.acquireAll(entries, options), work);
+    const [options, run] = typeof optionsOrWork === 'function' ? [{}, optionsOrWork] : [optionsOrWork, work];
+    if (run === undefined) throw new TypeError('Expected the work as the last argument of withLocks; got none.');
+    return runUnder(await this.acquireAll(entries, options), run);
   }
 
   /**

@@ -4,6 +4,7 @@
  * All guards follow one rule. A write whose fence is below the floor is refused. Any other write is applied and raises the
  * floor to its fence, in the same atomic step. An equal fence is accepted, because one holder may write many times.
  */
+import { StaleFenceError } from '../client/errors.ts';
 
 /**
  * A write that was refused because its fence is below the floor.
@@ -23,41 +24,11 @@ export interface Stale {
 }
 
 /**
- * {@link throwIfStale} throws it, for callers that prefer an exception to a value. The lock was lost: stop the work that it
- * protected. A retry with the same fence can never succeed, because floors only rise.
- *
- * @example
- * ```ts
- * try {
- *   throwIfStale(await executeFenced(run, statement));
- * } catch (error) {
- *   if (isStaleFence(error)) return; // A later holder has written. Its data stays.
- *   throw error;
- * }
- * ```
- */
-export class StaleFenceError extends Error {
-  override readonly name = 'StaleFenceError';
-  readonly code = 'stale-fence';
-  readonly fence: number;
-  readonly floor: number;
-
-  constructor(fence: number, floor: number, options?: ErrorOptions) {
-    super(
-      `The write carried fence ${fence}, but the resource has already seen ${floor}: a later holder wrote.`,
-      options,
-    );
-    this.fence = fence;
-    this.floor = floor;
-  }
-}
-
-/**
  * Recognises a {@link StaleFenceError} by its code, so that it also works for an error from another copy of this package.
  *
  * @example
  * ```ts
- * if (isStaleFence(error)) metrics.count('stale-write-refused', error.floor - error.fence);
+ * if (isStaleFence(error)) logger.warn(`A later holder has written, with fence ${error.floor}.`);
  * ```
  */
 export function isStaleFence(error: unknown): error is StaleFenceError {
@@ -65,7 +36,8 @@ export function isStaleFence(error: unknown): error is StaleFenceError {
 }
 
 /**
- * Turns a stale outcome of any guard into a {@link StaleFenceError}, and returns every other outcome.
+ * Turns a stale outcome of any guard into a {@link StaleFenceError}, and returns every other outcome. It is the same class that the SDK
+ * throws for a record.
  *
  * @example
  * ```ts
@@ -75,7 +47,10 @@ export function isStaleFence(error: unknown): error is StaleFenceError {
 export function throwIfStale<O extends { readonly kind: string }>(outcome: O): Exclude<O, { readonly kind: 'stale' }> {
   if (outcome.kind === 'stale') {
     const { fence, floor } = outcome as unknown as Stale;
-    throw new StaleFenceError(fence, floor);
+    throw new StaleFenceError(
+      `The write carried fence ${fence}, but the resource has already seen ${floor}: a later holder has written.`,
+      floor,
+    );
   }
   return outcome as Exclude<O, { readonly kind: 'stale' }>;
 }

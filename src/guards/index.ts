@@ -4,6 +4,7 @@
  *
  * @packageDocumentation
  */
+export { StaleFenceError } from '../client/errors.ts';
 export {
   type DynamoDBFenceOptions,
   type DynamoDBRefusal,
@@ -13,7 +14,7 @@ export {
   type TombstoneOptions,
   tombstoneDynamoDB,
 } from './dynamodb.ts';
-export { checkFence, isStaleFence, readFloor, type Stale, StaleFenceError, throwIfStale } from './fence.ts';
+export { checkFence, isStaleFence, readFloor, type Stale, throwIfStale } from './fence.ts';
 export {
   evalArguments,
   type FencedCall,

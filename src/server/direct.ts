@@ -1,4 +1,4 @@
-import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
 import { serviceOn } from '../http/wiring.ts';
 import { documentClient, tableClients } from '../store/dynamodb/client.ts';
@@ -10,7 +10,8 @@ export interface DirectOptions extends ClientOptions {
   readonly region?: string | undefined;
   /** Absent: DynamoDB itself. */
   readonly endpoint?: string | undefined;
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** What the AWS SDK takes: keys, or a provider such as `fromIni()`. Absent: where the AWS SDK usually finds them. */
+  readonly credentials?: DynamoDBClientConfig['credentials'] | undefined;
   /** A client of your own, with your own settings; it stays yours to end. Give it short timeouts: a lease does not wait. */
   readonly client?: DynamoDBClient | undefined;
   /** How long an ended lock's item is kept; it must be the same as the service's. */

@@ -94,7 +94,7 @@ describe.concurrent('record', () => {
     );
     const stale = await cli.run('record', 'put', 'config', '{}', '--if-present', '--fence', '6', '--json');
     expect(stale.code).toBe(65);
-    expect(JSON.parse(stale.stderr).error).toMatchObject({ code: 'stale-fence', fenceFloor: 7 });
+    expect(JSON.parse(stale.stderr).error).toMatchObject({ code: 'stale-fence', floor: 7 });
     expect(await cli.run('record', 'delete', 'config', '--if-version', '2', '--fence', '7')).toMatchObject({ code: 0 });
   });
 });

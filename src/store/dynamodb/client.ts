@@ -1,4 +1,4 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { sdkCalls, type TableCalls, wireCalls } from './table-calls.ts';
 
@@ -7,7 +7,8 @@ export interface StoreAddress {
   readonly region?: string | undefined;
   /** Absent: DynamoDB itself. */
   readonly endpoint?: string | undefined;
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** Keys, or a function that gives them. Absent: where the AWS SDK usually finds them. */
+  readonly credentials?: DynamoDBClientConfig['credentials'] | undefined;
 }
 
 /** How long a call may take, and how many go on at once. */

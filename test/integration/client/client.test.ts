@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import {
   DeadlockError,
   Holdfast,
@@ -321,6 +321,14 @@ describe('a service that is out of reach', () => {
       patience: { retryMs: 300, releaseMs: 300 },
     });
     await expect(nowhere.tryAcquire('a')).rejects.toThrow(UnavailableError);
+  });
+
+  it('is not one where direct mode gets its credentials from a function, as the AWS SDK does', async () => {
+    const { endpoint, region } = inject('engine');
+    const credentials = vi.fn(async () => ({ ...localCredentials, sessionToken: 'token' }));
+    await using locks = createDirect({ tableName: service.table, region, endpoint, credentials, namespace: 'test' });
+    expect(await locks.tryAcquire('by-provider')).toMatchObject({ ok: true });
+    expect(credentials).toHaveBeenCalled();
   });
 
   it('is a store that is out of reach in direct mode', async () => {

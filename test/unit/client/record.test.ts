@@ -34,6 +34,7 @@ describe('record', () => {
     expect(await record.get()).toBeUndefined();
     await expect(record.put('no', { version: 1 }, { fence: 7 })).rejects.toMatchObject({ version: null });
     await expect(record.put('no', 'absent', { fence: 6 })).rejects.toThrow(StaleFenceError);
+    await expect(record.put('no', 'absent', { fence: 6 })).rejects.toMatchObject({ code: 'stale-fence', floor: 7 });
     expect(await record.put('no', 'absent', { fence: 7 })).toEqual(
       expect.not.objectContaining({ expiresAt: expect.anything() }),
     );

@@ -87,5 +87,6 @@ describe('acquireAll', () => {
     const both = await twin.until(waiting);
     expect(both.isHeld()).toBe(true);
     expect(await other.withLocks(['c', 'd'], {}, ({ names }) => names)).toEqual(['c', 'd']);
+    expect(await other.withLocks(['c', 'd'], ({ names }) => names)).toEqual(['c', 'd']);
   });
 });

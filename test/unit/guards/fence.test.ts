@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { checkFence, isStaleFence, readFloor, StaleFenceError, throwIfStale } from '../../../src/guards/fence.ts';
+import { StaleFenceError as SdkStaleFenceError } from '../../../src/client/index.ts';
+import { checkFence, isStaleFence, readFloor, throwIfStale } from '../../../src/guards/fence.ts';
 import * as guards from '../../../src/guards/index.ts';
+import { StaleFenceError } from '../../../src/guards/index.ts';
 
 describe('checkFence', () => {
   it.each([1, 1_800_000_000_034, Number.MAX_SAFE_INTEGER])('accepts %d', (fence) => {
@@ -35,10 +37,12 @@ describe('readFloor', () => {
 });
 
 describe('throwIfStale', () => {
-  it('throws a stale outcome with its code, fence and floor', () => {
+  it('throws a stale outcome as the error that the SDK throws for a record, with the floor', () => {
     const stale = { kind: 'stale', fence: 33, floor: 34 } as const;
     expect(() => throwIfStale(stale)).toThrow(StaleFenceError);
-    expect(() => throwIfStale(stale)).toThrow(expect.objectContaining({ code: 'stale-fence', fence: 33, floor: 34 }));
+    expect(() => throwIfStale(stale)).toThrow(SdkStaleFenceError);
+    expect(() => throwIfStale(stale)).toThrow(expect.objectContaining({ code: 'stale-fence', floor: 34 }));
+    expect(() => throwIfStale(stale)).toThrow(/fence 33.*seen 34/);
   });
 
   it('gives every other outcome back', () => {
@@ -49,7 +53,7 @@ describe('throwIfStale', () => {
 
 describe('isStaleFence', () => {
   it('knows the error by its code, from any copy of the package', () => {
-    expect(isStaleFence(new StaleFenceError(33, 34))).toBe(true);
+    expect(isStaleFence(new StaleFenceError('refused', 34))).toBe(true);
     expect(isStaleFence(Object.assign(new Error('elsewhere'), { code: 'stale-fence' }))).toBe(true);
     expect(isStaleFence(new Error('stale-fence'))).toBe(false);
     expect(isStaleFence({ code: 'stale-fence' })).toBe(false);
