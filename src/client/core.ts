@@ -2,6 +2,7 @@ import type { Caller } from './caller.ts';
 import { InvalidRequestError } from './errors.ts';
 import type { Observe } from './observer.ts';
 import type { Runtime } from './runtime.ts';
+import type { Tracing } from './tracing.ts';
 import type { Call, Transport } from './transport.ts';
 
 /** Times that bound the SDK's own patience. */
@@ -41,6 +42,7 @@ export interface Core {
   readonly caller: Caller;
   readonly runtime: Runtime;
   readonly observe: Observe;
+  readonly tracing: Tracing;
   readonly patience: Patience;
   readonly defaults: Defaults;
   /** What is held or open now. */

@@ -2,6 +2,7 @@ import type { Claim } from './acquire.ts';
 import type { Core } from './core.ts';
 import { Held } from './held.ts';
 import type { Tenure } from './tenure.ts';
+import type { TracedHold } from './tracing.ts';
 
 interface Grant {
   readonly name: string;
@@ -40,8 +41,15 @@ export class HeldLock extends Held {
   readonly #leaseId: string;
 
   /** @internal */
-  constructor(core: Core, claim: Claim | undefined, tenure: Tenure, grant: Grant, leaseId: string) {
-    super(core, claim, tenure);
+  constructor(
+    core: Core,
+    claim: Claim | undefined,
+    tenure: Tenure,
+    grant: Grant,
+    leaseId: string,
+    traced?: TracedHold,
+  ) {
+    super(core, claim, tenure, traced);
     this.name = grant.name;
     this.limit = grant.limit;
     this.permits = grant.permits;
@@ -103,8 +111,9 @@ export class HeldLocks extends Held {
     tenure: Tenure,
     grants: readonly { readonly lock: string; readonly fence: number }[],
     waitedMs: number,
+    traced?: TracedHold,
   ) {
-    super(core, claim, tenure);
+    super(core, claim, tenure, traced);
     this.names = grants.map(({ lock }) => lock);
     this.waitedMs = waitedMs;
     this.#fences = new Map(grants.map(({ lock, fence }) => [lock, fence]));

@@ -3,6 +3,7 @@ import type { Closable, Core } from './core.ts';
 import { LeaseLostError, type LostReason } from './errors.ts';
 import { asyncDispose } from './runtime.ts';
 import type { Tenure } from './tenure.ts';
+import type { TracedHold } from './tracing.ts';
 import type { Release } from './views.ts';
 
 /** What holding one lock and holding several have in common. */
@@ -10,13 +11,16 @@ export abstract class Held implements Closable {
   readonly #core: Core;
   readonly #claim: Claim | undefined;
   readonly #tenure: Tenure;
+  readonly #traced: TracedHold | undefined;
   #releasing: Promise<Release> | undefined;
 
   /** @internal */
-  constructor(core: Core, claim: Claim | undefined, tenure: Tenure) {
+  constructor(core: Core, claim: Claim | undefined, tenure: Tenure, traced?: TracedHold) {
     this.#core = core;
     this.#claim = claim;
     this.#tenure = tenure;
+    this.#traced = traced;
+    if (traced !== undefined) this.onLost((error) => traced.end('lost', error));
     // What hangs on a session is given back with it.
     if (claim?.sessionBound === false) core.open.add(this);
   }
@@ -112,6 +116,11 @@ export abstract class Held implements Closable {
     return this.#releasing;
   }
 
+  /** @internal Runs the work as a part of this hold's trace. */
+  trace<T>(work: () => T): T {
+    return this.#traced === undefined ? work() : this.#traced.run(work);
+  }
+
   /** @internal */
   giveBack(): Promise<unknown> {
     return this.release();
@@ -126,6 +135,7 @@ export abstract class Held implements Closable {
   protected letGo(): void {
     this.#tenure.end();
     this.#core.open.delete(this);
+    this.#traced?.end('detached');
     this.#releasing ??= Promise.resolve({ released: false, reason: 'already_released' });
   }
 
@@ -138,9 +148,15 @@ export abstract class Held implements Closable {
     try {
       const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
       const answer = await caller.call(claim.release(), policy);
-      return readRelease(answer.body, answer.tries);
+      const release = readRelease(answer.body, answer.tries);
+      this.#traced?.end(release.released ? 'released' : 'lost');
+      return release;
     } catch (error) {
-      if (error instanceof LeaseLostError) return { released: false, reason: error.reason as Release['reason'] };
+      if (error instanceof LeaseLostError) {
+        this.#traced?.end('lost', error);
+        return { released: false, reason: error.reason as Release['reason'] };
+      }
+      this.#traced?.end('unreleased', error);
       observe({ type: 'release-failed', name: claim.label, error });
       throw error;
     }
@@ -166,7 +182,7 @@ function readRelease(body: unknown, tries: number): Release {
 export async function runUnder<H extends Held, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
   let result: T;
   try {
-    result = await work(held);
+    result = await held.trace(() => work(held));
   } catch (error) {
     await held.release().catch(() => undefined);
     throw error;

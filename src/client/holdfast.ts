@@ -24,6 +24,7 @@ import { RecordHandle } from './record.ts';
 import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
 import { openSession, type Session, type SessionOptions } from './session.ts';
 import { leaseTenure } from './tenure.ts';
+import { safeTracing, type Tracing } from './tracing.ts';
 import type { Call, Transport } from './transport.ts';
 import type { FenceCheck, GrantBody, Health, LockEvent, LockSummary, LockView, Notify, Waiting } from './views.ts';
 import { type WatchEvent, type WatchTarget, watchEvents } from './watch.ts';
@@ -37,6 +38,8 @@ export interface ClientOptions extends Defaults {
   /** Bounds of the client's own patience. */
   readonly patience?: Partial<Patience> | undefined;
   readonly breaker?: BreakerOptions | undefined;
+  /** Makes traces of waiting and holding: `openTelemetry()` of `holdfast/opentelemetry`. */
+  readonly tracing?: Tracing | undefined;
   /** Clocks, timers and chance. For tests only. */
   readonly runtime?: Runtime | undefined;
 }
@@ -101,6 +104,7 @@ export class Holdfast extends LockScope {
       transport,
       runtime,
       observe,
+      tracing: safeTracing(options.tracing),
       caller: new Caller({ transport, runtime, breaker, observe, closed: closed.signal }),
       patience: { ...patienceDefault, ...options.patience },
       defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
@@ -316,11 +320,16 @@ export class Holdfast extends LockScope {
     };
     const { patience } = core;
     const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal: options.signal };
-    const answer = await core.caller.call(calls.renew(options.leaseMs), policy);
+    const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
+    const answer = await core.caller.call(calls.renew(options.leaseMs), policy).catch((error) => {
+      waiting.failed(error);
+      throw error;
+    });
     const body = answer.body as GrantBody;
     const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
     const tenure = leaseTenure(core, { claim, body, from: answer.sentAt, remainingMs }, options);
-    return new HeldLock(core, claim, tenure, { ...body, name }, lease.leaseId);
+    const traced = waiting.granted({ fences: [body.fence], waitedMs: 0 });
+    return new HeldLock(core, claim, tenure, { ...body, name }, lease.leaseId, traced);
   }
 
   /**

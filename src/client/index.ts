@@ -53,6 +53,7 @@ export type {
 } from './record.ts';
 export type { Runtime } from './runtime.ts';
 export type { Session, SessionOptions } from './session.ts';
+export type { HoldOutcome, TracedHold, TracedLocks, TracedWait, Tracing } from './tracing.ts';
 export type { Answer, Call, Transport, WatchHandlers } from './transport.ts';
 export type * from './views.ts';
 export type { WatchEvent, WatchGrant, WatchTarget } from './watch.ts';

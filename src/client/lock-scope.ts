@@ -68,11 +68,14 @@ export abstract class LockScope {
     const { signal, onWaiting } = options;
     const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
     const claims = lockClaim(core, name, options, resolved, hold?.id);
+    const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
     try {
       const taken = await take<GrantBody>(core, claims, { waitMs, signal, onWaiting, bearMs: resolved.bearMs });
       const { body } = taken;
-      return new HeldLock(core, taken.claim, this.#tenure(taken, options), { ...body, name }, body.leaseId);
+      const traced = waiting.granted({ fences: [body.fence], waitedMs: body.waitedMs });
+      return new HeldLock(core, taken.claim, this.#tenure(taken, options), { ...body, name }, body.leaseId, traced);
     } catch (error) {
+      waiting.failed(error);
       if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
       core.observe({ type: 'failed-open', name, error });
       const { limit = 1, permits = 1, mode } = options;
@@ -133,10 +136,14 @@ export abstract class LockScope {
     const { signal, onWaiting } = options;
     const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
     const claims = manyClaim(core, entries, resolved, hold?.id);
+    const waiting = core.tracing.wait({ namespace: core.namespace, locks: entries.map(nameOf) });
     try {
       const taken = await take<ManyGrantBody>(core, claims, { waitMs, signal, onWaiting, bearMs: resolved.bearMs });
-      return new HeldLocks(core, taken.claim, this.#tenure(taken, options), taken.body.grants, taken.body.waitedMs);
+      const { grants, waitedMs } = taken.body;
+      const traced = waiting.granted({ fences: grants.map(({ fence }) => fence), waitedMs });
+      return new HeldLocks(core, taken.claim, this.#tenure(taken, options), grants, waitedMs, traced);
     } catch (error) {
+      waiting.failed(error);
       if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
       core.observe({ type: 'failed-open', name: entries.map(nameOf).join(', '), error });
       const grants = entries.map((entry) => ({ lock: nameOf(entry), fence: 0 }));

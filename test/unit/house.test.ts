@@ -73,6 +73,7 @@ const rooms: Record<string, Room> = {
   'src/client': { may: ['src/tools'] },
   // One StaleFenceError, whether a record or a guard refuses.
   'src/guards': { may: ['src/tools', 'src/client/errors.ts'] },
+  'src/opentelemetry': { may: ['src/client'], packages: ['@opentelemetry/api'] },
   'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
     may: ['src/client', 'src/http', 'src/store/dynamodb'],
