@@ -7,7 +7,7 @@ import { createNotifier } from '../src/notify/notifier.ts';
 const env = process.env;
 const table = deployedTable(env);
 
-/** Reads the table's stream: notifies waiters, arms timers, keeps the history, publishes events and shows them to watchers. */
+/** Reads the table's stream: notifies parked waiters and arms timers. */
 export const handler = middy(
   createNotifier(
     awsNotifierPorts({

@@ -60,10 +60,13 @@ function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
   ];
 }
 
-/** What the service measures about itself. One line for each namespace: the search finds them when the dashboard is opened. */
+/**
+ * What the service measures about itself: a line for the whole, and one for each namespace that has metrics of its own. The search
+ * finds them when the dashboard is opened.
+ */
 const measured = (name: MeasureName, statistic: string): MathExpression =>
   new MathExpression({
-    expression: `SEARCH('{${metricsNamespace},namespace,service} MetricName="${name}"', '${statistic}', 300)`,
+    expression: `SEARCH('Namespace="${metricsNamespace}" MetricName="${name}"', '${statistic}', 300)`,
     label: `${name} ${statistic}`,
     period: Duration.minutes(5),
     usingMetrics: {},
@@ -106,15 +109,24 @@ function busiestLocks({ http: { logGroup } }: Monitored): LogQueryWidget {
 }
 
 function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
-  const { notifier } = notifications;
+  const { notifier, publisher } = notifications;
   const { reaper } = expiry;
   return [
-    graph('Notifier late by (ms)', [notifier.function.metric('IteratorAge', worst)], third),
     graph(
-      'Notifier and reaper',
+      'Notifier and publisher late by (ms)',
+      [
+        notifier.function.metric('IteratorAge', { ...worst, label: 'Notifier' }),
+        publisher.function.metric('IteratorAge', { ...worst, label: 'Publisher' }),
+      ],
+      third,
+    ),
+    graph(
+      'Notifier, publisher and reaper',
       [
         notifier.function.metricInvocations(sum),
         notifier.function.metricErrors(sum),
+        publisher.function.metricInvocations(sum),
+        publisher.function.metricErrors(sum),
         reaper.function.metricInvocations(sum),
         reaper.function.metricErrors(sum),
       ],
@@ -123,9 +135,13 @@ function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
     graph(
       'Dead letters, and timers armed',
       [
-        notifications.deadLetters.metricApproximateNumberOfMessagesVisible({
+        notifications.notifierDeadLetters.metricApproximateNumberOfMessagesVisible({
           ...worst,
           label: 'Notifier dead letters',
+        }),
+        notifications.publisherDeadLetters.metricApproximateNumberOfMessagesVisible({
+          ...worst,
+          label: 'Publisher dead letters',
         }),
         expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ ...worst, label: 'Timer dead letters' }),
         expiry.timers.metricApproximateNumberOfMessagesDelayed({ ...worst, label: 'Timers armed' }),

@@ -1,6 +1,7 @@
 import { Duration } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction as FunctionTarget } from 'aws-cdk-lib/aws-events-targets';
+import { RecursiveLoop } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
@@ -35,6 +36,9 @@ export class Expiry extends Construct {
       ...functionProps,
       description: 'Ends leases whose time is up where somebody waits',
       timeout,
+      // A timer past 15 minutes is a chain: the reaper reads a message and sends the next one to the same queue. Lambda takes that for
+      // a runaway loop and ends it after 16 messages, which is four hours. Each chain ends by itself, when nobody waits any more.
+      recursiveLoop: RecursiveLoop.ALLOW,
       environment: { ...functionProps.environment, HOLDFAST_TIMER_QUEUE_URL: this.timers.queueUrl },
     });
     this.reaper.function.addEventSource(

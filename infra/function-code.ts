@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Code } from 'aws-cdk-lib/aws-lambda';
 
 /** The functions that are deployed; each is `functions/<name>.ts` in the sources. */
-export const functionNames = ['http', 'notifier', 'reaper', 'websocket'] as const;
+export const functionNames = ['http', 'notifier', 'publisher', 'reaper', 'websocket'] as const;
 export type FunctionName = (typeof functionNames)[number];
 
 /** The construct runs from the sources and from the published package, which differ in depth but not in their root. */

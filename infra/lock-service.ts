@@ -1,5 +1,6 @@
 import { ArnFormat, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
 import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
+import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
@@ -95,6 +96,12 @@ export class LockService extends Construct {
     return this.#part('notifications');
   }
 
+  /** Where events are published. Asking for it makes the service publish them: EventBridge bills each. */
+  get eventBus(): IEventBus {
+    this.notifications.publishEvents();
+    return this.notifications.eventBus;
+  }
+
   get expiry(): Expiry {
     return this.#part('expiry');
   }
@@ -166,8 +173,10 @@ export class LockService extends Construct {
     const notifications = new Notifications(this, 'Notifications', {
       table: this.table,
       eventBus: props.eventBus,
-      function: this.#functionProps('notifier'),
+      notifier: this.#functionProps('notifier'),
+      publisher: this.#functionProps('publisher'),
     });
+    if (props.events === true || props.eventBus !== undefined) notifications.publishEvents();
     const expiry = new Expiry(this, 'Expiry', { function: this.#functionProps('reaper') });
     const websocket = new ServiceFunction(this, 'Websocket', {
       ...this.#functionProps('websocket'),
@@ -190,14 +199,15 @@ export class LockService extends Construct {
       logRetention,
     });
 
-    const { notifier } = notifications;
+    const { notifier, publisher } = notifications;
     const { reaper } = expiry;
-    for (const [name, { role }] of Object.entries({ http, notifier, reaper, websocket })) {
+    for (const [name, { role }] of Object.entries({ http, notifier, publisher, reaper, websocket })) {
       allowTableAccess(this.table, role, tableAccess[name as FunctionName]);
     }
     expiry.armFrom(notifier);
     expiry.armFrom(reaper);
     watchApi.tellFrom(notifier);
+    watchApi.tellFrom(publisher);
     this.#allowTaskTokens(notifier);
 
     const parts = { httpApi, http, watchApi, websocket, notifications, expiry };
@@ -211,6 +221,7 @@ export class LockService extends Construct {
   #functionProps(name: FunctionName) {
     const props = this.#props;
     const { leaseMsMin, leaseMsMax, waitMsMax } = lockLimits;
+    const metricNamespaces = (props.metricNamespaces ?? []).map(namespaceOf);
     return {
       code: functionCode(name, props.functionsFolder),
       memorySizeMb: name === 'http' ? (props.memorySizeMb ?? 512) : 512,
@@ -219,6 +230,8 @@ export class LockService extends Construct {
       environment: {
         HOLDFAST_TABLE: this.table.tableName,
         ...setting('HOLDFAST_RETENTION_MS', 'retention', props.retention, retentionMsMin, Infinity),
+        ...(props.history === false ? { HOLDFAST_HISTORY: 'off' } : {}),
+        ...(metricNamespaces.length > 0 ? { HOLDFAST_METRIC_NAMESPACES: metricNamespaces.join(',') } : {}),
         ...(name === 'http'
           ? {
               ...setting('HOLDFAST_POLL_MS', 'poll', props.poll, 0, pollMsMax),

@@ -5,17 +5,20 @@ import {
   type Dashboard,
   type IMetric,
   MathExpression,
+  Metric,
   TreatMissingData,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
+import type { MeasureName } from '../src/notify/measures.ts';
 import { createDashboard } from './dashboard.ts';
 import type { Expiry } from './expiry.ts';
 import type { LockHttpApi } from './http-api.ts';
 import type { Notifications } from './notifications.ts';
-import type { ServiceFunction } from './service-function.ts';
+import { metricsNamespace, type ServiceFunction } from './service-function.ts';
 
 /** Everything that is monitored. */
 export interface Monitored {
@@ -48,6 +51,12 @@ interface AlarmProps {
 const minute = Duration.minutes(1);
 const fiveMinutes = Duration.minutes(5);
 const sumOverFiveMinutes = { period: fiveMinutes, statistic: 'Sum' } as const;
+
+const visibleIn = (queue: Queue): IMetric =>
+  queue.metricApproximateNumberOfMessagesVisible({ period: minute, statistic: 'Maximum' });
+
+const lateness = (reader: ServiceFunction): IMetric =>
+  reader.function.metric('IteratorAge', { period: minute, statistic: 'Maximum' });
 
 /** One alarm for each condition that needs a person. */
 export class Monitoring extends Construct {
@@ -93,12 +102,11 @@ export class Monitoring extends Construct {
   }
 
   #deliveryAlarms({ notifications, expiry }: Monitored): Alarm[] {
-    const age = notifications.notifier.function.metric('IteratorAge', { period: minute, statistic: 'Maximum' });
     return [
       this.#alarm('NotifierLate', {
-        meaning: 'Parked waiters and watchers learn of changes more than a minute late.',
+        meaning: 'Parked waiters learn of their grants more than a minute late.',
         runbook: 'notifier-late',
-        metric: age,
+        metric: lateness(notifications.notifier),
         atLeast: 60_000,
         periods: 3,
       }),
@@ -110,11 +118,39 @@ export class Monitoring extends Construct {
         atLeast: 5,
       }),
       this.#alarm('NotifierDeadLetters', {
-        meaning: 'The notifier gave up some changes: a waiter was not notified, or the history has a gap.',
+        meaning: 'The notifier gave up some changes: a parked waiter was not notified, or a timer was not armed.',
         runbook: 'notifier-dead-letters',
-        metric: notifications.deadLetters.metricApproximateNumberOfMessagesVisible({
-          period: minute,
-          statistic: 'Maximum',
+        metric: visibleIn(notifications.notifierDeadLetters),
+        atLeast: 1,
+      }),
+      this.#alarm('PublisherLate', {
+        meaning: 'History, events and watchers are more than ten minutes behind. No lock is held up by it.',
+        runbook: 'publisher-late',
+        metric: lateness(notifications.publisher),
+        atLeast: 600_000,
+        periods: 3,
+      }),
+      this.#alarm('PublisherFailing', {
+        meaning: 'Batches of the stream fail in the publisher and are tried again.',
+        runbook: 'function-failing',
+        metric: notifications.publisher.function.metricErrors(sumOverFiveMinutes),
+        atLeast: 5,
+      }),
+      this.#alarm('PublisherDeadLetters', {
+        meaning: 'The publisher gave up some changes: the history has a gap, or events are missing from the bus.',
+        runbook: 'publisher-dead-letters',
+        metric: visibleIn(notifications.publisherDeadLetters),
+        atLeast: 1,
+      }),
+      this.#alarm('EventsRefused', {
+        meaning:
+          'The event bus refuses events for good, and they are lost: a missing permission, a deleted bus or a disabled key.',
+        runbook: 'events-refused',
+        metric: new Metric({
+          namespace: metricsNamespace,
+          metricName: 'EventsRefused' satisfies MeasureName,
+          dimensionsMap: { service: 'publisher' },
+          ...sumOverFiveMinutes,
         }),
         atLeast: 1,
       }),
@@ -128,7 +164,7 @@ export class Monitoring extends Construct {
       this.#alarm('TimerDeadLetters', {
         meaning: 'Some timers could not be handled. The sweep of each minute finds their locks, up to a minute later.',
         runbook: 'timer-dead-letters',
-        metric: expiry.deadLetters.metricApproximateNumberOfMessagesVisible({ period: minute, statistic: 'Maximum' }),
+        metric: visibleIn(expiry.deadLetters),
         atLeast: 1,
       }),
     ];

@@ -5,49 +5,73 @@ import { EventSourceMapping, FilterCriteria, StartingPosition } from 'aws-cdk-li
 import { SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import { streamFilter } from '../src/notify/stream-filter.ts';
+import { notifierFilter, publisherFilter, type StreamFilter } from '../src/notify/stream-filter.ts';
 import { createDeadLetters } from './queues.ts';
 import { ServiceFunction, type ServiceFunctionProps } from './service-function.ts';
+
+type FunctionProps = Omit<ServiceFunctionProps, 'description' | 'timeout'>;
 
 export interface NotificationsProps {
   readonly table: TableV2;
   readonly eventBus?: IEventBus | undefined;
-  readonly function: Omit<ServiceFunctionProps, 'description' | 'timeout'>;
+  readonly notifier: FunctionProps;
+  readonly publisher: FunctionProps;
 }
 
-/** From the table's stream to waiters, watchers, the history and the event bus. */
+/**
+ * From the table's stream to waiters (the notifier), and to the history, the event bus, watchers and metrics (the publisher). Each
+ * reads the stream by itself, so that nothing optional holds up a hand-off. A stream takes two readers: these are the two.
+ */
 export class Notifications extends Construct {
   readonly eventBus: IEventBus;
   readonly notifier: ServiceFunction;
-  readonly deadLetters: Queue;
+  readonly publisher: ServiceFunction;
+  readonly notifierDeadLetters: Queue;
+  readonly publisherDeadLetters: Queue;
+  #publishesEvents = false;
 
-  constructor(scope: Construct, id: string, { table, eventBus, function: functionProps }: NotificationsProps) {
+  constructor(scope: Construct, id: string, { table, eventBus, notifier, publisher }: NotificationsProps) {
     super(scope, id);
     this.eventBus = eventBus ?? (new EventBus(this, 'Bus', { description: 'What happens to locks' }) as IEventBus);
-    this.deadLetters = createDeadLetters(this, 'DeadLetters');
-    Validations.of(this.deadLetters).acknowledge({
+    this.notifier = new ServiceFunction(this, 'Notifier', {
+      ...notifier,
+      description: 'Notifies parked waiters and arms timers, from the stream',
+      timeout: Duration.seconds(60),
+      environment: { ...notifier.environment, HOLDFAST_BUS: this.eventBus.eventBusName },
+    });
+    // A waiter may ask to be notified by an event, whether or not anybody reads the others.
+    this.notifier.allow(['events:PutEvents'], [this.eventBus.eventBusArn]);
+    this.publisher = new ServiceFunction(this, 'Publisher', {
+      ...publisher,
+      description: 'Keeps the history, publishes events and shows them to watchers, from the stream',
+      timeout: Duration.seconds(60),
+    });
+    this.notifierDeadLetters = this.#readStream('Notifier', this.notifier, table, notifierFilter);
+    this.publisherDeadLetters = this.#readStream('Publisher', this.publisher, table, publisherFilter);
+  }
+
+  /** Every event goes onto the bus from now on. EventBridge bills each of them, so this is done only if somebody asks. */
+  publishEvents(): void {
+    if (this.#publishesEvents) return;
+    this.#publishesEvents = true;
+    this.publisher.allow(['events:PutEvents'], [this.eventBus.eventBusArn]);
+    this.publisher.function.addEnvironment('HOLDFAST_EVENTS_BUS', this.eventBus.eventBusName);
+  }
+
+  #readStream(id: string, reader: ServiceFunction, { tableStreamArn }: TableV2, filter: StreamFilter): Queue {
+    if (tableStreamArn === undefined) throw new Error('The table has no stream.');
+    const deadLetters = createDeadLetters(this, `${id}DeadLetters`);
+    Validations.of(deadLetters).acknowledge({
       id: 'AwsSolutions-SQS3',
       reason:
         'It is itself the dead-letter queue of a stream, which names it as a destination and not in a redrive policy.',
     });
-    this.notifier = new ServiceFunction(this, 'Notifier', {
-      ...functionProps,
-      description: 'Notifies of changes to locks, from the stream',
-      timeout: Duration.seconds(60),
-      environment: { ...functionProps.environment, HOLDFAST_BUS: this.eventBus.eventBusName },
-    });
-    this.notifier.allow(['events:PutEvents'], [this.eventBus.eventBusArn]);
-    this.#readStream(table);
-  }
-
-  #readStream({ tableStreamArn }: TableV2): void {
-    if (tableStreamArn === undefined) throw new Error('The table has no stream.');
-    this.notifier.allow(
+    reader.allow(
       ['dynamodb:DescribeStream', 'dynamodb:GetRecords', 'dynamodb:GetShardIterator', 'dynamodb:ListStreams'],
       [tableStreamArn],
     );
-    const mapping = new EventSourceMapping(this, 'Stream', {
-      target: this.notifier.function,
+    const mapping = new EventSourceMapping(this, `${id}Stream`, {
+      target: reader.function,
       eventSourceArn: tableStreamArn,
       // From the oldest record of the stream. Otherwise what is written while the mapping is being created would be missed.
       startingPosition: StartingPosition.TRIM_HORIZON,
@@ -60,10 +84,11 @@ export class Notifications extends Construct {
       retryAttempts: 5,
       // After an hour a notification is of no use to a waiter. The dead-letter queue keeps where the record is.
       maxRecordAge: Duration.hours(1),
-      onFailure: new SqsDlq(this.deadLetters),
-      filters: [FilterCriteria.filter(streamFilter)],
+      onFailure: new SqsDlq(deadLetters),
+      filters: filter.map((pattern) => FilterCriteria.filter(pattern)),
     });
     // A mapping that starts before its role may read would fail to be created.
-    mapping.node.addDependency(this.notifier.role);
+    mapping.node.addDependency(reader.role);
+    return deadLetters;
   }
 }

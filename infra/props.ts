@@ -75,8 +75,25 @@ export interface LockServiceProps {
   /** A key of yours for the table, in a stack that names its Region. @default DynamoDB's own, which costs nothing */
   readonly encryptionKey?: IKey;
 
-  /** Where events are published. @default a bus of its own */
+  /**
+   * Publishes every event of every lock. EventBridge bills each, so this is done only if it is asked for: by this, by `eventBus`, or by
+   * using `locks.eventBus`. A parked waiter that asked for an event gets it in any case.
+   * @default false
+   */
+  readonly events?: boolean;
+
+  /** Where events are published. Naming one asks for them. @default a bus of its own */
   readonly eventBus?: IEventBus;
+
+  /** Keeps for seven days what happened to each lock. It costs a write for each hold. @default true */
+  readonly history?: boolean;
+
+  /**
+   * Lock namespaces that get metrics of their own, beside those of the whole service. Each costs up to nine metrics a month, and a
+   * caller may invent namespaces, so they are named.
+   * @default none
+   */
+  readonly metricNamespaces?: readonly string[];
 
   /**
    * State machines whose task tokens may be used when a parked waiter is granted the lock.

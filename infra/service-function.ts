@@ -6,6 +6,7 @@ import {
   type Code,
   Function as LambdaFunction,
   LoggingFormat,
+  type RecursiveLoop,
   Runtime,
   SystemLogLevel,
 } from 'aws-cdk-lib/aws-lambda';
@@ -19,6 +20,8 @@ export interface ServiceFunctionProps {
   readonly memorySizeMb: number;
   readonly environment: Readonly<Record<string, string>>;
   readonly logRetention: RetentionDays;
+  /** Absent: Lambda ends what looks like a loop between functions and queues. */
+  readonly recursiveLoop?: RecursiveLoop;
   /** Absent: the function shares the account's concurrency. */
   readonly reservedConcurrency?: number | undefined;
 }
@@ -63,10 +66,10 @@ export class ServiceFunction extends Construct {
       systemLogLevelV2: SystemLogLevel.WARN,
       environment: {
         POWERTOOLS_SERVICE_NAME: `holdfast-${id.toLowerCase()}`,
-        POWERTOOLS_METRICS_NAMESPACE: metricsNamespace,
         POWERTOOLS_LOG_LEVEL: 'INFO',
         ...props.environment,
       },
+      ...(props.recursiveLoop === undefined ? {} : { recursiveLoop: props.recursiveLoop }),
       ...(props.reservedConcurrency === undefined ? {} : { reservedConcurrentExecutions: props.reservedConcurrency }),
     });
   }

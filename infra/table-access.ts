@@ -20,7 +20,13 @@ const lockItems = ['GetItem', 'BatchGetItem', 'PutItem', 'UpdateItem'] as const;
 /** What each function does with the table, and no more. Nothing is ever scanned. */
 export const tableAccess: Record<FunctionName, TableAccess> = {
   http: { items: [...lockItems, 'Query'], queries: ['listing', 'bySession'] },
-  notifier: { items: [...lockItems, 'BatchWriteItem', 'Query'], queries: [] },
+  notifier: { items: lockItems, queries: [] },
+  publisher: {
+    items: ['GetItem', 'UpdateItem', 'BatchWriteItem', 'Query'],
+    queries: [],
+    // It shows what happened and changes no lock.
+    leadingKeys: ['*/history/*', '*/watchers', 'connection/*'],
+  },
   reaper: { items: lockItems, queries: ['awaited'] },
   websocket: {
     items: ['GetItem', 'PutItem', 'BatchWriteItem'],

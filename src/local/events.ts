@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eventSource } from '../notify/aws/event-bus.ts';
 import { grantedToWaiter } from '../notify/parked.ts';
-import type { BusEvent, EventBus, NotifyLog } from '../notify/ports.ts';
+import type { BusEvent, EventBus, NotifyLog, Untaken } from '../notify/ports.ts';
 import { toIso } from '../time/clock.ts';
 import { pauseFor, systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
@@ -26,7 +26,7 @@ export class HttpEventBus implements EventBus {
     this.#log = options.log;
   }
 
-  async publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]> {
+  async publish(events: readonly BusEvent[]): Promise<readonly Untaken[]> {
     const url = this.#url;
     if (url === undefined) return [];
     for (const [index, event] of events.entries()) {
@@ -34,7 +34,9 @@ export class HttpEventBus implements EventBus {
       const left = events.slice(index);
       this.#log.warn('HOLDFAST_EVENTS_URL did not take events.', { events: left.length });
       // Only what a waiter depends on is worth holding up the stream for: a listener that was not started must not.
-      return left.filter(({ detailType }) => detailType === grantedToWaiter);
+      return left
+        .filter(({ detailType }) => detailType === grantedToWaiter)
+        .map((event) => ({ event, isFinal: false }));
     }
     return [];
   }

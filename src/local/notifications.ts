@@ -1,9 +1,10 @@
 /** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { createNotifier } from '../notify/notifier.ts';
+import { notifierEffects } from '../notify/notifier.ts';
 import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
+import { publisherEffects } from '../notify/publisher.ts';
 import { createReaper } from '../notify/reaper.ts';
-import type { StreamHandler } from '../notify/stream-handler.ts';
+import { createStreamHandler, type StreamHandler } from '../notify/stream-handler.ts';
 import type { LockContext } from '../service/context.ts';
 import { DynamoDBAwaitedLocks } from '../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';
@@ -12,6 +13,7 @@ import { DynamoDBTellings } from '../store/dynamodb/telling-items.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import { after, systemClock } from '../time/clock.ts';
+import { systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
 import { HttpEventBus } from './events.ts';
 import { localTasks } from './tasks.ts';
@@ -45,18 +47,26 @@ export function createNotifications(options: NotificationOptions): Notifications
   const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, log } = options;
   const timers = new ProcessTimers();
   const watchers = new DynamoDBWatchers({ client, tableName });
-  const handler = createNotifier({
-    locks,
+  // A line for each delivery belongs into CloudWatch, not onto a developer's screen.
+  const shared = {
     bus: new HttpEventBus({ url: eventsUrl, region, log }),
-    tasks: localTasks({ url: tasksUrl, region, log }),
     connections,
+    log: { ...log, info: () => {} },
+  };
+  const notifying = notifierEffects({
+    ...shared,
+    locks,
+    tasks: localTasks({ url: tasksUrl, region, log }),
     timers,
+    tellings: new DynamoDBTellings({ client, tableName }),
+  });
+  const publishing = publisherEffects({
+    ...shared,
+    clock: systemClock,
+    pauses: systemTimers,
     history: new DynamoDBHistory({ client, tableName }),
     watchers,
-    tellings: new DynamoDBTellings({ client, tableName }),
     meter: noMeter,
-    // A line for each delivery belongs into CloudWatch, not onto a developer's screen.
-    log: { ...log, info: () => {} },
   });
   const reaper = createReaper({ locks, timers, awaited: new DynamoDBAwaitedLocks({ client, tableName }), log });
   const underWay = new Set<Promise<unknown>>();
@@ -80,7 +90,8 @@ export function createNotifications(options: NotificationOptions): Notifications
   };
   let sweeping: NodeJS.Timeout | undefined;
   return {
-    handler,
+    // One pump reads the stream for both. Every call of theirs ends in bounded time.
+    handler: createStreamHandler([...notifying, ...publishing], shared.log),
     watchers,
     start() {
       track(sweep());

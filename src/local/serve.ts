@@ -9,7 +9,7 @@ import type { Service } from '../http/service.ts';
 import { createWebsocketHandler } from '../http/websocket.ts';
 import { serviceOn } from '../http/wiring.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
-import { passesStreamFilter } from '../notify/stream-filter.ts';
+import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -145,7 +145,8 @@ function startStreamPump(
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
     pace: isRemote ? remotePace : awaitingPace(() => service.locks.room.isAwaited()),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
-    filter: passesStreamFilter,
+    // Everything that the notifier wants, the publisher wants too.
+    filter: (record) => passesFilter(record, publisherFilter),
     logger: log,
   });
 }

@@ -8,11 +8,12 @@ export type MeasureName =
   | 'HoldTime'
   | 'HandOffLatency'
   | 'Refusals'
-  | 'StaleFences';
+  | 'StaleFences'
+  | 'EventsRefused';
 
-/** One value of a metric, by the namespace of the lock. */
+/** One value of a metric, by the namespace of the lock where there is one. */
 export interface Measure {
-  readonly namespace: string;
+  readonly namespace?: string;
   readonly name: MeasureName;
   readonly unit: 'Count' | 'Milliseconds';
   readonly value: number;

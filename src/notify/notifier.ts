@@ -2,19 +2,15 @@
  * The stream-driven notifier: stream records in, deliveries out.
  *
  *     record ──> change ──> events ──┬─> deliver  grants to parked waiters, failures to their tasks
- *                                    ├─> arm      timers for the reaper
- *                                    ├─> record   the lock's history
- *                                    ├─> publish  to the event bus
- *                                    ├─> show     to WebSocket watchers
- *                                    └─> measure  metrics
+ *                                    └─> arm      timers for the reaper
+ *
+ * It does only what waiters depend on. The publisher does the rest, and reads the stream by itself.
  */
 import { factsAbout } from '../service/context.ts';
 import { lockIdOf } from '../store/lock-store.ts';
-import type { Watcher } from '../store/watcher-store.ts';
 import { forEachAtMost } from '../tools/pool.ts';
-import { busEventOf, type ChangeEvents } from './change-events.ts';
+import type { ChangeEvents } from './change-events.ts';
 import { callsForTimer, lookDueAt } from './look-times.ts';
-import { measuresOf } from './measures.ts';
 import { deliverEndedWait, deliverGrant } from './parked.ts';
 import type { NotifierPorts } from './ports.ts';
 import {
@@ -25,20 +21,16 @@ import {
   type StreamHandler,
   type StreamItem,
 } from './stream-handler.ts';
-import { push, welcome } from './watchers.ts';
 
 export function createNotifier(ports: NotifierPorts): StreamHandler {
-  return createStreamHandler(effectsOf(ports), ports.log);
+  return createStreamHandler(notifierEffects(ports), ports.log);
 }
 
-function effectsOf(ports: NotifierPorts): Effect[] {
+/** For a process that reads the stream once for all effects. */
+export function notifierEffects(ports: NotifierPorts): Effect[] {
   return [
     { name: 'deliver', run: (items) => deliverAll(ports, items) },
     { name: 'arm', run: (items) => armAll(ports, items) },
-    { name: 'record', run: (items) => recordAll(ports, items) },
-    { name: 'publish', run: (items) => publishAll(ports, items) },
-    { name: 'show', run: (items) => showAll(ports, items) },
-    { name: 'measure', run: (items) => measureAll(ports, items) },
   ];
 }
 
@@ -72,37 +64,6 @@ async function armAll(ports: NotifierPorts, items: readonly StreamItem[]): Promi
     if (isCalledFor && dueAt !== null) await timers.arm(key, dueAt);
   });
   return left.flatMap(({ events }) => byLock.get(lockId(events as ChangeEvents)) ?? []);
-}
-
-async function recordAll({ history }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  const unwritten = new Set(await history.append(items.flatMap(({ events }) => events?.entries ?? [])));
-  return items.filter(({ events }) => events?.entries.some((entry) => unwritten.has(entry)));
-}
-
-async function publishAll({ bus }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  const published = items.flatMap((item) =>
-    (item.events?.entries ?? []).map((entry) => ({ item, event: busEventOf(entry) })),
-  );
-  if (published.length === 0) return [];
-  const untaken = new Set(await bus.publish(published.map(({ event }) => event)));
-  return [...new Set(published.filter(({ event }) => untaken.has(event)).map(({ item }) => item))];
-}
-
-/** First messages come first: a watcher that connected in this batch may then be shown the rest of it. */
-async function showAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  const arrivals = items.filter(({ arrival }) => arrival !== undefined);
-  const left = await eachItem(ports.log, 'show', arrivals, ({ arrival }) => welcome(ports, arrival as Watcher));
-  await push(
-    ports,
-    items.flatMap(({ events }) => (events === undefined ? [] : [events])),
-  );
-  return left;
-}
-
-async function measureAll({ meter }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  meter.record(items.flatMap(({ events }) => (events === undefined ? [] : measuresOf(events))));
-  meter.flush();
-  return [];
 }
 
 const lockId = ({ change: { key } }: ChangeEvents): string => lockIdOf(key);

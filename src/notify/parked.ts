@@ -88,9 +88,10 @@ async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder
     case 'event': {
       // A bus has many readers: it gets the waiter's own reference in place of the lease.
       const detail = { ...namesOf(key), ref: notify.ref, owner, fence, remainingMs: left };
-      const untaken = await ports.bus.publish([{ detailType: grantedToWaiter, time: facts.now, detail }]);
-      if (untaken.length > 0) throw new Error('The event bus did not take the event.');
-      return 'sent';
+      const [untaken] = await ports.bus.publish([{ detailType: grantedToWaiter, time: facts.now, detail }]);
+      if (untaken === undefined) return 'sent';
+      if (untaken.isFinal) return 'gone';
+      throw new Error('The event bus did not take the event.');
     }
     case 'task-token':
       return ports.tasks.succeed(notify.token, grantOutput(key, holder, facts));

@@ -4,7 +4,8 @@ import type { HistoryStore } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { TellingStore } from '../store/telling-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
-import type { EpochMs } from '../time/clock.ts';
+import type { Clock, EpochMs } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import type { Measure } from './measures.ts';
 
 /** An event as EventBridge takes it. */
@@ -14,9 +15,15 @@ export interface BusEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
+/** An event that the bus did not take. `isFinal`: it never will. */
+export interface Untaken {
+  readonly event: BusEvent;
+  readonly isFinal: boolean;
+}
+
 export interface EventBus {
   /** Returns the events that were not taken, after retries of its own. */
-  publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]>;
+  publish(events: readonly BusEvent[]): Promise<readonly Untaken[]>;
 }
 
 /**
@@ -59,15 +66,27 @@ export interface NotifyLog {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
+/** For what parked waiters and timers depend on. */
 export interface NotifierPorts {
   readonly locks: LockContext;
   readonly bus: EventBus;
   readonly tasks: TaskTokens;
   readonly connections: Connections;
   readonly timers: LockTimers;
-  readonly history: HistoryStore;
-  readonly watchers: WatcherStore;
   readonly tellings: TellingStore;
+  readonly log: NotifyLog;
+}
+
+/** For what is shown to others. Nobody's lock depends on it. */
+export interface PublisherPorts {
+  readonly clock: Clock;
+  readonly pauses: Timers;
+  /** Absent: nobody asked for events. */
+  readonly bus?: EventBus | undefined;
+  /** Absent: no history is kept. */
+  readonly history?: HistoryStore | undefined;
+  readonly connections: Connections;
+  readonly watchers: WatcherStore;
   readonly meter: Meter;
   readonly log: NotifyLog;
 }

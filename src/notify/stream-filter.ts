@@ -1,23 +1,54 @@
 /**
- * Which stream records concern the notifier: locks, and watchers that connect. The notifier writes history and notes to the same
- * table. Without this filter its own writes would call it again, for ever.
+ * Which stream records concern the notifier, and which the publisher. Both write to the same table. Without a filter their own writes
+ * would call them again, for ever.
  *
- * The stack gives the pattern to the event source mapping. The local pump and the tests apply the same pattern themselves.
+ * The stack gives the patterns to the event source mappings. The local pump and the tests apply the same patterns by `passesFilter`.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
-import { watcherSortPrefix } from '../store/dynamodb/table.ts';
+import { tableShape, watcherSortPrefix } from '../store/dynamodb/table.ts';
 
-/** A value that fits as it is, or the beginning of one. */
-type Match = string | { readonly prefix: string };
+/** The part of Lambda's filter language that is used here. `exists` works on leaves only, such as the `S` of an attribute. */
+type Rule = string | { readonly prefix: string } | { readonly exists: true };
+interface Pattern {
+  readonly [field: string]: Pattern | readonly Rule[];
+}
 
-const sortKeys: readonly Match[] = ['lock', { prefix: watcherSortPrefix }];
+/** A record passes if one of the patterns fits. Lambda takes up to five. */
+export type StreamFilter = readonly Pattern[];
 
-/** In the language of Lambda's event filtering. */
-export const streamFilter = { dynamodb: { Keys: { sk: { S: sortKeys } } } };
+const aLock: readonly Rule[] = ['lock'];
+/** A lock that somebody waits for has this attribute, for the reaper's index. It stays for up to a minute after the last waiter left. */
+const isAwaited = { [tableShape.indexes.awaited.partitionKey]: { S: [{ exists: true }] } } as const;
 
-/** Whether Lambda would hand this record to the notifier. */
-export function passesStreamFilter({ dynamodb }: DynamoDBRecord): boolean {
-  const sortKey = dynamodb?.Keys?.sk?.S;
-  if (sortKey === undefined) return false;
-  return sortKeys.some((match) => (typeof match === 'string' ? sortKey === match : sortKey.startsWith(match.prefix)));
+/**
+ * Locks that somebody waits for, or waited for until this change: only these have waiters to notify or need a timer. So an uncontended
+ * lock never calls the notifier.
+ */
+export const notifierFilter: StreamFilter = [
+  { dynamodb: { Keys: { sk: { S: aLock } }, NewImage: isAwaited } },
+  { dynamodb: { Keys: { sk: { S: aLock } }, OldImage: isAwaited } },
+];
+
+/** Every change of a lock, and watchers that connect. */
+export const publisherFilter: StreamFilter = [
+  { dynamodb: { Keys: { sk: { S: [...aLock, { prefix: watcherSortPrefix }] } } } },
+];
+
+/** Whether Lambda would hand this record to the function that has this filter. */
+export const passesFilter = (record: DynamoDBRecord, filter: StreamFilter): boolean =>
+  filter.some((pattern) => fits(pattern, record));
+
+function fits(pattern: Pattern, value: unknown): boolean {
+  return Object.entries(pattern).every(([field, expected]) => {
+    const found = (value as Record<string, unknown> | undefined)?.[field];
+    return isRules(expected) ? expected.some((rule) => fitsRule(rule, found)) : fits(expected, found);
+  });
+}
+
+const isRules = (expected: Pattern | readonly Rule[]): expected is readonly Rule[] => Array.isArray(expected);
+
+function fitsRule(rule: Rule, found: unknown): boolean {
+  if (typeof found !== 'string') return false;
+  if (typeof rule === 'string') return found === rule;
+  return 'exists' in rule || found.startsWith(rule.prefix);
 }

@@ -1,12 +1,12 @@
 /** Showing events to watchers by WebSocket. */
 import { isWatching, type Watcher } from '../store/watcher-store.ts';
-import type { EpochMs } from '../time/clock.ts';
+import { after, type EpochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { requireWithin } from '../tools/time-limit.ts';
 import { type ChangeEvents, historyView } from './change-events.ts';
-import type { NotifierPorts } from './ports.ts';
+import type { PublisherPorts } from './ports.ts';
 
 /** The management API answers in tens of milliseconds, however slowly the client reads; later than this it won't. */
 const postMsMax = 1_000;
@@ -20,14 +20,14 @@ const welcomePausesMs = [10, 20, 50, 100, 200, 500, 1_000];
 export const connectedMessage = (connectionId: string): string => JSON.stringify({ type: 'connected', connectionId });
 
 /** Sends the first message. The stream may be faster than the answer to `$connect`: then the connection does not exist yet. */
-export async function welcome({ connections, watchers, locks }: NotifierPorts, watcher: Watcher): Promise<void> {
+export async function welcome({ connections, watchers, pauses }: PublisherPorts, watcher: Watcher): Promise<void> {
   const { connectionId } = watcher;
   for (const pauseMs of [0, ...welcomePausesMs]) {
-    if (pauseMs > 0) await pauseFor(locks.timers, pauseMs);
+    if (pauseMs > 0) await pauseFor(pauses, pauseMs);
     const posted = await requireWithin(
       connections.post(connectionId, connectedMessage(connectionId)),
       postMsMax,
-      locks.timers,
+      pauses,
     );
     if (posted === 'gone') continue;
     await watchers.welcome(watcher);
@@ -46,7 +46,7 @@ interface Messages {
  * Shows changes to the watchers of those locks. Each watcher's messages go in order; watchers do not wait for each other. A watcher
  * that is gone is removed. If a watcher does not take a message in time, it alone misses the rest of the batch.
  */
-export async function push(ports: NotifierPorts, changes: readonly ChangeEvents[]): Promise<void> {
+export async function push(ports: PublisherPorts, changes: readonly ChangeEvents[]): Promise<void> {
   const all: Messages[] = [];
   for (const [namespace, own] of Map.groupBy(changes, ({ change }) => change.key.namespace)) {
     const entries = own.flatMap((one) => one.entries);
@@ -60,18 +60,17 @@ export async function push(ports: NotifierPorts, changes: readonly ChangeEvents[
       if (texts.length > 0) all.push({ watcher, texts });
     }
   }
-  const { clock } = ports.locks;
-  const until = (clock.now() + pushMsMax) as EpochMs;
+  const until = after(ports.clock.now(), pushMsMax);
   await forEachAtMost(all, postsAtOnceMax, (messages) => pushTo(ports, messages, until));
 }
 
-async function pushTo(ports: NotifierPorts, { watcher, texts }: Messages, until: EpochMs): Promise<void> {
-  const { connections, watchers, locks, log } = ports;
+async function pushTo(ports: PublisherPorts, { watcher, texts }: Messages, until: EpochMs): Promise<void> {
+  const { connections, watchers, clock, pauses, log } = ports;
   const { namespace, connectionId } = watcher;
   try {
     for (const text of texts) {
-      if (locks.clock.now() >= until) throw new Error(`Watchers got ${pushMsMax} ms, which are over.`);
-      const posted = await requireWithin(connections.post(connectionId, text), postMsMax, locks.timers);
+      if (clock.now() >= until) throw new Error(`Watchers got ${pushMsMax} ms, which are over.`);
+      const posted = await requireWithin(connections.post(connectionId, text), postMsMax, pauses);
       if (posted === 'gone') return await watchers.remove(connectionId);
     }
   } catch (error) {

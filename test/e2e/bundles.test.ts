@@ -21,14 +21,14 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import { toLambdaRecord } from '../../src/local/pump/event.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { passesStreamFilter } from '../../src/notify/stream-filter.ts';
+import { notifierFilter, passesFilter, publisherFilter, type StreamFilter } from '../../src/notify/stream-filter.ts';
 import { GuardedAws } from '../infra/guarded-aws.ts';
 import { LambdaProcess } from '../infra/lambda-process.ts';
 import { createStack, freshFolder, resourcesOf, spell, statementsOf, templateOf } from '../infra/synthesized.ts';
 
 const region = 'us-east-1';
 const tableName = 'holdfast-bundles';
-const template = templateOf(createStack());
+const template = templateOf(createStack({ events: true }));
 const folder = freshFolder();
 
 let engine: Engine;
@@ -177,7 +177,7 @@ const connect = (routeKey: '$connect' | '$disconnect' | '$default', connectionId
   });
 
 /** Everything that the stream of the table has, filtered as the mapping does. */
-async function streamRecords(): Promise<DynamoDBRecord[]> {
+async function streamRecords(filter: StreamFilter): Promise<DynamoDBRecord[]> {
   const client = new DynamoDBStreamsClient({ endpoint: engine.endpoint, region, credentials: localCredentials });
   const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn: streamArn }));
   const records: DynamoDBRecord[] = [];
@@ -192,10 +192,13 @@ async function streamRecords(): Promise<DynamoDBRecord[]> {
     }
   }
   client.destroy();
-  return records.filter(passesStreamFilter);
+  return records.filter((record) => passesFilter(record, filter));
 }
 
-const notify = async () => functions.notifier.lambda.invoke<DynamoDBBatchResponse>({ Records: await streamRecords() });
+const notify = async () =>
+  functions.notifier.lambda.invoke<DynamoDBBatchResponse>({ Records: await streamRecords(notifierFilter) });
+const publish = async () =>
+  functions.publisher.lambda.invoke<DynamoDBBatchResponse>({ Records: await streamRecords(publisherFilter) });
 
 describe('the http bundle', () => {
   it('says that it can read its store, and which version it is', async () => {
@@ -270,17 +273,20 @@ describe('the http bundle', () => {
   });
 });
 
-describe('the websocket and notifier bundles', () => {
-  it('welcome a watcher, tell a parked waiter and publish what happened, without a lease', async () => {
+describe('the websocket, notifier and publisher bundles', () => {
+  it('welcome a watcher, notify a parked waiter and publish what happened, without a lease', async () => {
     expect(await connect('$connect', 'watcher-1=')).toMatchObject({ statusCode: 200 });
     expect(await connect('$default', 'watcher-1=')).toMatchObject({ statusCode: 200 });
     expect(await notify(), functions.notifier.lambda.log.join('\n')).toEqual({ batchItemFailures: [] });
-    const { aws } = functions.notifier;
-    const posted = aws.callsOf('execute-api:ManageConnections');
+    expect(await publish(), functions.publisher.lambda.log.join('\n')).toEqual({ batchItemFailures: [] });
+    const posted = functions.publisher.aws.callsOf('execute-api:ManageConnections');
     expect(posted[0]).toMatchObject({ connectionId: 'watcher-1=', type: 'connected' });
-    const entries = aws.callsOf('events:PutEvents').flatMap(({ Entries }) => Entries);
-    const told = entries.find(({ DetailType }) => DetailType === 'granted-to-waiter');
-    expect(JSON.parse(told.Detail)).toMatchObject({ namespace: 'orders', lock: 'a', ref: 'order-1' });
+    const entriesOf = ({ aws }: { aws: GuardedAws }) =>
+      aws.callsOf('events:PutEvents').flatMap(({ Entries }) => Entries);
+    const delivered = entriesOf(functions.notifier);
+    expect(delivered.map(({ DetailType }) => DetailType)).toEqual(['granted-to-waiter']);
+    expect(JSON.parse(delivered[0].Detail)).toMatchObject({ namespace: 'orders', lock: 'a', ref: 'order-1' });
+    const entries = [...delivered, ...entriesOf(functions.publisher)];
     expect(entries.map(({ DetailType }) => DetailType)).toEqual(
       expect.arrayContaining(['queued', 'granted', 'released']),
     );

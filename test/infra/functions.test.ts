@@ -43,7 +43,6 @@ describe.each(functionNames)('the %s function', (name) => {
 
   it('is told the table', () => {
     expect(spell(Environment.Variables.HOLDFAST_TABLE)).toMatch(/^<LocksTable\w+>$/);
-    expect(Environment.Variables.POWERTOOLS_METRICS_NAMESPACE).toBe('Holdfast');
   });
 
   it('may do to the table what it does, and nothing else', () => {
@@ -71,7 +70,8 @@ describe.each(functionNames)('the %s function', (name) => {
     const stars = statements
       .flatMap(({ actions, resources }) => [...actions, ...resources])
       .filter((text) => text.includes('*'));
-    const unnameable = name === 'notifier' ? [/stateMachine:\*$/, /\/v1\/POST\/@connections\/\*$/] : [];
+    const connections = /\/v1\/POST\/@connections\/\*$/;
+    const unnameable = { notifier: [/stateMachine:\*$/, connections], publisher: [connections] }[name as string] ?? [];
     for (const star of stars)
       expect(
         unnameable.some((pattern) => pattern.test(star)),
@@ -86,6 +86,7 @@ describe('the functions', () => {
 
   it('are told of each other by what the stack made', () => {
     expect(spell(variables('notifier').HOLDFAST_BUS)).toMatch(/^<LocksNotificationsBus\w+>$/);
+    expect(variables('publisher').HOLDFAST_EVENTS_BUS).toBeUndefined();
     expect(spell(variables('notifier').HOLDFAST_TIMER_QUEUE_URL)).toMatch(/^<LocksExpiryTimers\w+>$/);
     expect(spell(variables('reaper').HOLDFAST_TIMER_QUEUE_URL)).toMatch(/^<LocksExpiryTimers\w+>$/);
     expect(spell(variables('notifier').HOLDFAST_WEBSOCKET_ENDPOINT)).toMatch(/^https:\/\/<LocksWatchApi\w+>\..*\/v1$/);

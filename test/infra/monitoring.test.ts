@@ -29,7 +29,7 @@ describe('the alarms', () => {
     }
   });
 
-  it('watch errors of every function, throttling, delays and both dead-letter queues', () => {
+  it('watch errors of every function, throttling, delays and every dead-letter queue', () => {
     const watched = alarms.flatMap(([, { Properties }]) => {
       const metrics = Properties.Metrics?.flatMap(
         ({ MetricStat }: { MetricStat?: { Metric: object } }) => MetricStat?.Metric ?? [],
@@ -53,7 +53,10 @@ describe('the alarms', () => {
         '5xx HttpApi',
         'Throttles HttpFunction',
         'IteratorAge NotificationsNotifierFunction',
-        'ApproximateNumberOfMessagesVisible NotificationsDeadLetters',
+        'IteratorAge NotificationsPublisherFunction',
+        'ApproximateNumberOfMessagesVisible NotificationsNotifierDeadLetters',
+        'ApproximateNumberOfMessagesVisible NotificationsPublisherDeadLetters',
+        'EventsRefused publisher',
         'ApproximateNumberOfMessagesVisible ExpiryDeadLetters',
         'WriteThrottleEvents Table',
         'ReadThrottleEvents Table',

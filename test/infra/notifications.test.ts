@@ -1,7 +1,7 @@
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
 import { describe, expect, it } from 'vitest';
-import { streamFilter } from '../../src/notify/stream-filter.ts';
+import { notifierFilter, publisherFilter } from '../../src/notify/stream-filter.ts';
 import { createStack, resourcesOf, spell, statementsOf, templateOf } from './synthesized.ts';
 
 const deployed = templateOf(createStack());
@@ -13,6 +13,9 @@ const mappingOf = (target: string) => {
   if (found === undefined) throw new Error(`Nothing is mapped to ${target}.`);
   return found[1].Properties;
 };
+
+const patternsOf = ({ FilterCriteria }: { FilterCriteria: { Filters: { Pattern: string }[] } }) =>
+  FilterCriteria.Filters.map(({ Pattern }) => JSON.parse(Pattern));
 
 const queueOf = (name: string) => {
   const found = resourcesOf(deployed, 'AWS::SQS::Queue').find(([id]) => id.includes(name));
@@ -28,10 +31,8 @@ describe('the notifier', () => {
     expect(mapping.StartingPosition).toBe('TRIM_HORIZON');
   });
 
-  it('is called for locks and connections only, so that what it writes does not wake it', () => {
-    expect(mapping.FilterCriteria.Filters.map(({ Pattern }: { Pattern: string }) => JSON.parse(Pattern))).toEqual([
-      streamFilter,
-    ]);
+  it('is called for awaited locks only, so that a lock without waiters costs nothing here', () => {
+    expect(patternsOf(mapping)).toEqual(notifierFilter);
   });
 
   it('is spared what it already handled, and gives up within bounds', () => {
@@ -45,12 +46,22 @@ describe('the notifier', () => {
   });
 
   it('leaves what it gives up in a dead-letter queue for two weeks', () => {
-    const queue = queueOf('NotificationsDeadLetters');
+    const queue = queueOf('NotificationsNotifierDeadLetters');
     expect(spell(mapping.DestinationConfig.OnFailure.Destination)).toBe(`<${queue.id}.Arn>`);
     expect(queue.MessageRetentionPeriod).toBe(14 * 86_400);
   });
 
-  it('publishes to a bus of its own, or to the one that is given', () => {
+  it('does nothing that is optional: that has a function, a reader of the stream and a dead-letter queue of its own', () => {
+    const optional = mappingOf('Publisher');
+    expect(spell(optional.EventSourceArn)).toBe(spell(mapping.EventSourceArn));
+    expect(patternsOf(optional)).toEqual(publisherFilter);
+    expect(spell(optional.DestinationConfig.OnFailure.Destination)).toBe(
+      `<${queueOf('NotificationsPublisherDeadLetters').id}.Arn>`,
+    );
+    expect(optional).toMatchObject({ FunctionResponseTypes: ['ReportBatchItemFailures'], MaximumRetryAttempts: 5 });
+  });
+
+  it('delivers by a bus of its own, or by the one that is given', () => {
     expect(resourcesOf(deployed, 'AWS::Events::EventBus')).toHaveLength(1);
     const given = templateOf(
       createStack((outside) => ({
@@ -75,7 +86,36 @@ describe('the notifier', () => {
   });
 });
 
+describe('the publisher', () => {
+  const mayPublish = (template = deployed) =>
+    statementsOf(template, 'PublisherRole').some(({ actions }) => actions.includes('events:PutEvents'));
+
+  it('publishes events only if somebody asks for them, since each is billed', () => {
+    expect(mayPublish()).toBe(false);
+    expect(mayPublish(templateOf(createStack({ events: true })))).toBe(true);
+    const stack = createStack();
+    const { eventBusName } = stack.locks.eventBus;
+    expect(eventBusName).toBeDefined();
+    expect(mayPublish(templateOf(stack))).toBe(true);
+  });
+
+  it('keeps history unless it is switched off', () => {
+    const historyOf = (template = deployed) =>
+      resourcesOf(template, 'AWS::Lambda::Function').find(([id]) => id.includes('Publisher'))?.[1].Properties
+        .Environment.Variables.HOLDFAST_HISTORY;
+    expect(historyOf()).toBeUndefined();
+    expect(historyOf(templateOf(createStack({ history: false })))).toBe('off');
+  });
+});
+
 describe('the reaper', () => {
+  it('may send to the queue that it reads, for as long as a chain of timers lasts', () => {
+    const [, reaper] = resourcesOf(deployed, 'AWS::Lambda::Function').find(([id]) => id.includes('Reaper')) ?? [];
+    expect(reaper?.Properties.RecursiveLoop).toBe('Allow');
+    const others = resourcesOf(deployed, 'AWS::Lambda::Function').filter(([id]) => !id.includes('Reaper'));
+    for (const [id, { Properties }] of others) expect(Properties.RecursiveLoop, id).toBeUndefined();
+  });
+
   it('is called by timers, a few at a time, and gives up a message after three tries', () => {
     const timers = queueOf('ExpiryTimers');
     expect(spell(mappingOf('Reaper').EventSourceArn)).toBe(`<${timers.id}.Arn>`);
@@ -103,7 +143,7 @@ describe('every queue', () => {
   it('is encrypted and refuses to be spoken to without TLS', () => {
     const queues = resourcesOf(deployed, 'AWS::SQS::Queue');
     const policies = resourcesOf(deployed, 'AWS::SQS::QueuePolicy').map(([, { Properties }]) => Properties);
-    expect(queues).toHaveLength(3);
+    expect(queues).toHaveLength(4);
     for (const [id, { Properties }] of queues) {
       expect(Properties.SqsManagedSseEnabled, id).toBe(true);
       const policy = policies.find(({ Queues }) => spell(Queues[0]) === `<${id}>`);

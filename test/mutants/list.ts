@@ -10,6 +10,7 @@ const decide = 'src/lock/decide.ts';
 const validity = 'src/lock/validity.ts';
 const notifier = 'src/notify/notifier.ts';
 const parked = 'src/notify/parked.ts';
+const publisher = 'src/notify/publisher.ts';
 const streamHandler = 'src/notify/stream-handler.ts';
 
 /** Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every one must be noticed. */
@@ -447,9 +448,46 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'events that the bus did not take are forgotten',
+    file: publisher,
+    text: 'return [...new Set(published.filter(({ event }) => left.has(event)).map(({ item }) => item))];',
+    instead: 'return left.size < 0 ? items : [];',
+  },
+  {
+    name: 'a delivery that AWS refuses for good is tried again and again',
+    file: 'src/notify/aws/outcome.ts',
+    text: 'if (status < 400 || status >= 500 || status === 408 || status === 429) return false;',
+    instead: 'if (status !== 410) return false;',
+  },
+  {
+    name: 'throttling counts as a refusal for good',
+    file: 'src/notify/aws/outcome.ts',
+    text: 'if ($retryable?.throttling === true || isThrottling(error.name) || throttlings.has(error.name)) return false;',
+    instead: '',
+  },
+  {
+    name: 'a waiter whose bus refuses it for good blocks those behind it',
+    file: parked,
+    text: "if (untaken.isFinal) return 'gone';",
+    instead: '',
+  },
+  {
+    name: 'the notifier waits for the history of a lock',
     file: notifier,
-    text: 'return [...new Set(published.filter(({ event }) => untaken.has(event)).map(({ item }) => item))];',
-    instead: 'return untaken.size < 0 ? items : [];',
+    text: 'return createStreamHandler(notifierEffects(ports), ports.log);',
+    instead:
+      "return createStreamHandler([...notifierEffects(ports), { name: 'record', run: async (items) => { await (ports as never as { history: { append: (entries: unknown[]) => Promise<unknown> } }).history?.append(items.flatMap(({ events }) => events?.entries ?? [])); return items; } }], ports.log);",
+  },
+  {
+    name: 'the filter keeps the last grant of a queue from the notifier',
+    file: 'src/notify/stream-filter.ts',
+    text: '  { dynamodb: { Keys: { sk: { S: aLock } }, OldImage: isAwaited } },\n',
+    instead: '',
+  },
+  {
+    name: 'a metric loses its namespace past 100 values',
+    file: 'src/notify/aws/meter.ts',
+    text: '          namespace,\n          byName.map(',
+    instead: '          start === 0 ? namespace : undefined,\n          byName.map(',
   },
   {
     name: 'the first waiter sets no timer',
@@ -564,7 +602,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a task that was answered by the first of two tries counts as gone',
-    file: 'src/notify/aws/task-tokens.ts',
+    file: 'src/notify/aws/outcome.ts',
     text: ' && attemptsOf(error) === 1',
     instead: ' && attemptsOf(error) > 0',
   },

@@ -5,13 +5,15 @@ import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
-import { createNotifier } from '../../src/notify/notifier.ts';
+import { notifierEffects } from '../../src/notify/notifier.ts';
 import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
+import { publisherEffects } from '../../src/notify/publisher.ts';
 import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
-import type { StreamHandler } from '../../src/notify/stream-handler.ts';
+import { createStreamHandler, type StreamHandler } from '../../src/notify/stream-handler.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { after } from '../../src/time/clock.ts';
+import { missedByFilter } from '../support/missed-by-filter.ts';
 import { type Cause, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { DriftingClock } from './clock.ts';
@@ -64,23 +66,26 @@ export class NotifierHost {
     const lockTimers: LockTimers =
       kind === 'process' ? own : new SqsTimers({ client, queueUrl: 'timers', notes: stores.timerNotes, clock });
     own.onFire((key) => void this.#lookAt(key, own));
-    this.#notifier = createNotifier({
-      locks,
+    const shared = {
       bus: new EventBridgeBus({ client, busName: 'events', log: silent, timers, random }),
-      tasks: new StepFunctionsTasks({ client }),
       connections: new ApiGatewayConnections({ client }),
-      timers: lockTimers,
-      history: stores.history,
-      watchers: stores.watchers,
-      tellings: stores.tellings,
-      meter: noMeter,
       log: silent,
-    });
+    };
+    const tasks = new StepFunctionsTasks({ client });
+    const { tellings, history, watchers } = stores;
+    this.#notifier = createStreamHandler(
+      [
+        ...notifierEffects({ ...shared, locks, tasks, timers: lockTimers, tellings }),
+        ...publisherEffects({ ...shared, clock, pauses: timers, history, watchers, meter: noMeter }),
+      ],
+      silent,
+    );
     this.#reaper = createReaper({ locks, timers: lockTimers, awaited: stores.awaited, log: silent });
     this.#reap = createReaperHandler(this.#reaper, { clock, log: silent });
   }
 
   notify(records: readonly DynamoDBRecord[]): Promise<DynamoDBBatchResponse> {
+    if (missedByFilter(records).length > 0) throw new Error('The filter keeps work from the notifier.');
     return runAs(this.#cause('notify'), () => this.#notifier({ Records: [...records] }));
   }
 

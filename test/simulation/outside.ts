@@ -51,7 +51,11 @@ export interface Listener {
 type Performed = { readonly value: object } | { readonly error: Error };
 
 const failure = (name: string, attempts = 1): Error =>
-  Object.assign(new Error(`The outside says ${name}.`), { name, $metadata: { attempts } });
+  Object.assign(new Error(`The outside says ${name}.`), {
+    name,
+    // A call that got no answer has no status.
+    $metadata: { attempts, ...(name === 'TimeoutError' ? {} : { httpStatusCode: 400 }) },
+  });
 
 export class Outside {
   readonly #parts: OutsideParts;

@@ -60,7 +60,6 @@ const rooms: Record<string, Room> = {
       '@aws-sdk/client-sfn',
       '@aws-sdk/client-eventbridge',
       '@aws-sdk/client-apigatewaymanagementapi',
-      '@aws-lambda-powertools/metrics',
     ],
     types: ['aws-lambda'],
   },

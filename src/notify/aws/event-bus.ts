@@ -2,15 +2,26 @@ import { type EventBridgeClient, PutEventsCommand, type PutEventsRequestEntry } 
 import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { errorText } from '../../tools/error-text.ts';
-import type { BusEvent, EventBus, NotifyLog } from '../ports.ts';
+import { forEachAtMost } from '../../tools/pool.ts';
+import type { BusEvent, EventBus, NotifyLog, Untaken } from '../ports.ts';
+import { isFinalRefusal } from './outcome.ts';
 
 /** Rules select the events of this service by this source. */
 export const eventSource = 'holdfast';
 
 /** What PutEvents takes at once. Our entries have about a kilobyte, far below its 256 KiB. */
 const entriesMax = 10;
+/** A batch of 100 records has some 200 events: 20 requests in four rounds. */
+const requestsAtOnceMax = 5;
 /** Throttling passes within a second. What is still not taken is tried again with its record. */
 const triesMax = 4;
+/** What EventBridge says of a single entry that it will never take. Its other codes mean "not now". */
+const finalCodes = new Set([
+  'NotAuthorizedForSourceException',
+  'NotAuthorizedForDetailTypeException',
+  'InvalidArgument',
+  'MalformedDetail',
+]);
 
 export class EventBridgeBus implements EventBus {
   readonly #client: EventBridgeClient;
@@ -33,29 +44,41 @@ export class EventBridgeBus implements EventBus {
     this.#random = options.random ?? Math.random;
   }
 
-  async publish(events: readonly BusEvent[]): Promise<readonly BusEvent[]> {
+  async publish(events: readonly BusEvent[]): Promise<readonly Untaken[]> {
+    const refused: Untaken[] = [];
     let left: readonly BusEvent[] = events;
     for (let attempt = 0; attempt < triesMax && left.length > 0; attempt++) {
       if (attempt > 0) await pauseFor(this.#timers, backoffMs(attempt, 50, 500, this.#random));
-      const untaken: BusEvent[] = [];
-      for (let start = 0; start < left.length; start += entriesMax) {
-        untaken.push(...(await this.#put(left.slice(start, start + entriesMax))));
-      }
-      left = untaken;
+      const untaken = await this.#putAll(left);
+      refused.push(...untaken.filter(({ isFinal }) => isFinal));
+      left = untaken.filter(({ isFinal }) => !isFinal).map(({ event }) => event);
     }
-    return left;
+    return [...refused, ...left.map((event) => ({ event, isFinal: false }))];
+  }
+
+  async #putAll(events: readonly BusEvent[]): Promise<readonly Untaken[]> {
+    const starts = Array.from({ length: Math.ceil(events.length / entriesMax) }, (_, index) => index * entriesMax);
+    const untaken: Untaken[] = [];
+    await forEachAtMost(starts, requestsAtOnceMax, async (start) => {
+      untaken.push(...(await this.#put(events.slice(start, start + entriesMax))));
+    });
+    return untaken;
   }
 
   /** Returns the events that were refused: a request may succeed for some of its entries only. */
-  async #put(batch: readonly BusEvent[]): Promise<readonly BusEvent[]> {
+  async #put(batch: readonly BusEvent[]): Promise<readonly Untaken[]> {
     try {
       const { Entries } = await this.#client.send(
         new PutEventsCommand({ Entries: batch.map((event) => this.#entryOf(event)) }),
       );
-      return batch.filter((_, index) => Entries?.[index]?.ErrorCode !== undefined);
+      return batch.flatMap((event, index) => {
+        const code = Entries?.[index]?.ErrorCode;
+        return code === undefined ? [] : [{ event, isFinal: finalCodes.has(code) }];
+      });
     } catch (error) {
       this.#log.warn('EventBridge did not take a batch.', { events: batch.length, error: errorText(error) });
-      return batch;
+      const isFinal = isFinalRefusal(error);
+      return batch.map((event) => ({ event, isFinal }));
     }
   }
 

@@ -1,16 +1,36 @@
-import { Metrics } from '@aws-lambda-powertools/metrics';
 import type { Measure } from '../measures.ts';
 import type { Meter } from '../ports.ts';
 
 export const metricsNamespace = 'Holdfast';
 
-/** Metrics as log lines in CloudWatch's embedded format: no call and no wait. One line for each namespace and batch. */
+/** CloudWatch takes at most 100 values of one metric in a line. */
+const valuesMax = 100;
+
+export interface MeterOptions {
+  readonly serviceName: string;
+  /** Lock namespaces that get metrics of their own. Each metric costs by the month and a caller may invent namespaces, so they are named here. */
+  readonly namespaces?: readonly string[];
+  readonly write?: (line: string) => void;
+  readonly now?: () => number;
+}
+
+/**
+ * Metrics as log lines in CloudWatch's embedded format: no call and no wait. Every value counts for the service as a whole, and for
+ * its namespace too if that is among those named.
+ */
 export class EmbeddedMeter implements Meter {
-  readonly #metrics: Metrics;
+  readonly #serviceName: string;
+  readonly #namespaces: ReadonlySet<string>;
+  readonly #write: (line: string) => void;
+  readonly #now: () => number;
   #measures: Measure[] = [];
 
-  constructor({ serviceName }: { serviceName: string }) {
-    this.#metrics = new Metrics({ namespace: metricsNamespace, serviceName });
+  constructor({ serviceName, namespaces = [], write, now = Date.now }: MeterOptions) {
+    this.#serviceName = serviceName;
+    this.#namespaces = new Set(namespaces);
+    // Not by console: Lambda would wrap the line into JSON of its own, and CloudWatch would not find the metrics in it.
+    this.#write = write ?? ((line) => process.stdout.write(`${line}\n`));
+    this.#now = now;
   }
 
   record(measures: readonly Measure[]): void {
@@ -20,10 +40,36 @@ export class EmbeddedMeter implements Meter {
   flush(): void {
     const measures = this.#measures;
     this.#measures = [];
-    for (const [namespace, own] of Map.groupBy(measures, (measure) => measure.namespace)) {
-      this.#metrics.addDimension('namespace', namespace);
-      for (const { name, unit, value } of own) this.#metrics.addMetric(name, unit, value);
-      this.#metrics.publishStoredMetrics();
+    const known = ({ namespace }: Measure) =>
+      namespace !== undefined && this.#namespaces.has(namespace) ? namespace : undefined;
+    for (const [namespace, own] of Map.groupBy(measures, known)) {
+      const byName = [...Map.groupBy(own, ({ name }) => name)];
+      for (let start = 0; byName.some(([, values]) => values.length > start); start += valuesMax) {
+        this.#writeLine(
+          namespace,
+          byName.map(([, values]) => values.slice(start, start + valuesMax)).filter((values) => values.length > 0),
+        );
+      }
     }
+  }
+
+  #writeLine(namespace: string | undefined, metrics: readonly (readonly Measure[])[]): void {
+    const own = namespace === undefined ? [] : [['service', 'namespace']];
+    const line = {
+      _aws: {
+        Timestamp: this.#now(),
+        CloudWatchMetrics: [
+          {
+            Namespace: metricsNamespace,
+            Dimensions: [['service'], ...own],
+            Metrics: metrics.map(([first]) => ({ Name: first?.name, Unit: first?.unit })),
+          },
+        ],
+      },
+      service: this.#serviceName,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...Object.fromEntries(metrics.map((values) => [values[0]?.name, values.map(({ value }) => value)])),
+    };
+    this.#write(JSON.stringify(line));
   }
 }

@@ -10,7 +10,9 @@ import { DynamoDBWatchers } from '../../store/dynamodb/connection-items.ts';
 import { DynamoDBHistory } from '../../store/dynamodb/history-items.ts';
 import { DynamoDBTellings } from '../../store/dynamodb/telling-items.ts';
 import { DynamoDBTimerNotes } from '../../store/dynamodb/timer-items.ts';
-import type { NotifierPorts, NotifyLog } from '../ports.ts';
+import { systemClock } from '../../time/clock.ts';
+import { systemTimers } from '../../time/timers.ts';
+import type { NotifierPorts, NotifyLog, PublisherPorts } from '../ports.ts';
 import type { ReaperPorts } from '../reaper.ts';
 import { ApiGatewayConnections } from './connections.ts';
 import { EventBridgeBus } from './event-bus.ts';
@@ -20,16 +22,25 @@ import { StepFunctionsTasks } from './task-tokens.ts';
 import { SqsTimers } from './timers.ts';
 
 interface Table {
-  readonly locks: LockContext;
   readonly client: DynamoDBDocumentClient;
   readonly tableName: string;
   readonly log: NotifyLog;
 }
 
 export interface NotifierSetting extends Table {
+  readonly locks: LockContext;
   readonly busName: string;
   readonly timerQueueUrl: string;
   readonly websocketEndpoint: string;
+}
+
+export interface PublisherSetting extends Table {
+  /** Absent: nobody asked for events. */
+  readonly busName?: string | undefined;
+  readonly keepsHistory: boolean;
+  readonly websocketEndpoint: string;
+  /** Lock namespaces with metrics of their own. */
+  readonly metricNamespaces: readonly string[];
 }
 
 const timersOf = ({ client, tableName, timerQueueUrl }: Table & { readonly timerQueueUrl: string }) =>
@@ -39,25 +50,42 @@ const timersOf = ({ client, tableName, timerQueueUrl }: Table & { readonly timer
     notes: new DynamoDBTimerNotes({ client, tableName }),
   });
 
+const busOf = (busName: string, log: NotifyLog) =>
+  new EventBridgeBus({ client: new EventBridgeClient(boundedRequests), busName, log });
+
+const connectionsAt = (endpoint: string) =>
+  new ApiGatewayConnections({ client: new ApiGatewayManagementApiClient({ ...boundedRequests, endpoint }) });
+
 export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
   const { locks, client, tableName, busName, websocketEndpoint, log } = setting;
   return {
     locks,
-    bus: new EventBridgeBus({ client: new EventBridgeClient(boundedRequests), busName, log }),
+    bus: busOf(busName, log),
     tasks: new StepFunctionsTasks({ client: new SFNClient(boundedRequests) }),
-    connections: new ApiGatewayConnections({
-      client: new ApiGatewayManagementApiClient({ ...boundedRequests, endpoint: websocketEndpoint }),
-    }),
+    connections: connectionsAt(websocketEndpoint),
     timers: timersOf(setting),
-    history: new DynamoDBHistory({ client, tableName }),
-    watchers: new DynamoDBWatchers({ client, tableName }),
     tellings: new DynamoDBTellings({ client, tableName }),
-    meter: new EmbeddedMeter({ serviceName: 'notifier' }),
     log,
   };
 }
 
-export function awsReaperPorts(setting: Table & { readonly timerQueueUrl: string }): ReaperPorts {
+export function awsPublisherPorts(setting: PublisherSetting): PublisherPorts {
+  const { client, tableName, busName, keepsHistory, websocketEndpoint, metricNamespaces, log } = setting;
+  return {
+    clock: systemClock,
+    pauses: systemTimers,
+    bus: busName === undefined ? undefined : busOf(busName, log),
+    history: keepsHistory ? new DynamoDBHistory({ client, tableName }) : undefined,
+    connections: connectionsAt(websocketEndpoint),
+    watchers: new DynamoDBWatchers({ client, tableName }),
+    meter: new EmbeddedMeter({ serviceName: 'publisher', namespaces: metricNamespaces }),
+    log,
+  };
+}
+
+export function awsReaperPorts(
+  setting: Table & { readonly locks: LockContext; readonly timerQueueUrl: string },
+): ReaperPorts {
   const { locks, client, tableName, log } = setting;
   return { locks, timers: timersOf(setting), awaited: new DynamoDBAwaitedLocks({ client, tableName }), log };
 }

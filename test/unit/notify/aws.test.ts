@@ -60,6 +60,24 @@ afterEach(() => {
   server.close();
 });
 
+/** What AWS says when the same delivery would be refused again, and when it may pass. */
+const finalRefusals = [
+  [400, 'AccessDeniedException'],
+  [400, 'KmsAccessDeniedException'],
+  [400, 'ValidationException'],
+  [403, 'ForbiddenException'],
+  [404, 'ResourceNotFoundException'],
+  [413, 'PayloadTooLargeException'],
+] as const;
+const passingRefusals = [
+  [400, 'ThrottlingException'],
+  [400, 'KmsThrottlingException'],
+  [429, 'LimitExceededException'],
+  [429, 'TooManyRequestsException'],
+  [500, 'InternalFailure'],
+  [503, 'ServiceUnavailable'],
+] as const;
+
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
 const event = (id: number): BusEvent => ({ detailType: 'granted', time: epochMs(1_800_000_000_000), detail: { id } });
 
@@ -94,10 +112,32 @@ describe('the event bus on EventBridge', () => {
   });
 
   it('comes back with what it could not send, after a bounded number of tries', async () => {
-    answer = () => ({ status: 400, body: { __type: 'ResourceNotFoundException' } });
-    const events = [event(1)];
-    expect(await bus().publish(events)).toEqual(events);
+    answer = () => ({ status: 503, body: {} });
+    expect(await bus().publish([event(1)])).toEqual([{ event: event(1), isFinal: false }]);
     expect(heard).toHaveLength(4);
+  });
+
+  it.each(finalRefusals)('gives up at once what %i %s refuses for good', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
+    expect(await bus().publish([event(1)])).toEqual([{ event: event(1), isFinal: true }]);
+    expect(heard).toHaveLength(1);
+  });
+
+  it('does not wait for one request before it sends the next', async () => {
+    let open = 0;
+    let most = 0;
+    const client = {
+      send: async ({ input }: { input: { Entries: unknown[] } }) => {
+        open += 1;
+        most = Math.max(most, open);
+        await new Promise((resolve) => setImmediate(resolve));
+        open -= 1;
+        return { Entries: input.Entries.map(() => ({ EventId: 'x' })) };
+      },
+    };
+    const parallel = new EventBridgeBus({ client: client as never, busName: 'my-bus', log: quiet });
+    expect(await parallel.publish(Array.from({ length: 100 }, (_, index) => event(index)))).toEqual([]);
+    expect(most).toBe(5);
   });
 });
 
@@ -125,8 +165,13 @@ describe('task tokens on Step Functions', () => {
     expect(heard).toHaveLength(2);
   });
 
-  it.each(['ThrottlingException', 'AccessDeniedException'])('throws %s, which may pass', async (type) => {
-    answer = () => ({ status: 400, body: { __type: type } });
+  it.each(finalRefusals)('takes %i %s for final, so that nobody waits behind it', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
+    expect(await tasks().succeed('token', {})).toBe('gone');
+  });
+
+  it.each(passingRefusals)('throws %i %s, which may pass', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
     await expect(tasks().succeed('token', {})).rejects.toThrow();
   });
 });
@@ -139,12 +184,9 @@ describe('connections on API Gateway', () => {
     expect(heard).toEqual([{ path: '/@connections/id=', target: undefined, body: 'hello' }]);
   });
 
-  it.each([
-    [410, 'GoneException', 'gone'],
-    [400, 'BadRequestException', 'gone'],
-  ])('takes %i for a connection that is %s', async (status, type, delivered) => {
+  it.each([[410, 'GoneException'] as const, ...finalRefusals])('takes %i %s for final', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
-    expect(await connections().post('id', 'hello')).toBe(delivered);
+    expect(await connections().post('id', 'hello')).toBe('gone');
   });
 
   it('does not call a connection gone that its own second try found closed', async () => {
@@ -155,8 +197,8 @@ describe('connections on API Gateway', () => {
     expect(heard).toHaveLength(2);
   });
 
-  it('throws what may pass', async () => {
-    answer = () => ({ status: 429, body: { __type: 'LimitExceededException' } });
+  it.each(passingRefusals)('throws %i %s, which may pass', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
     await expect(connections().post('id', 'hello')).rejects.toThrow();
   });
 });

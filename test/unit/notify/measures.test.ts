@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
+import type { Measure } from '../../../src/notify/measures.ts';
 import { createWorld, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -38,26 +39,60 @@ describe('measuring what the stream shows', () => {
 });
 
 describe('the embedded meter', () => {
-  afterEach(() => {
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
+  const grant = (namespace: string) => ({ namespace, name: 'Grants', unit: 'Count', value: 1 }) as const;
+  // biome-ignore lint/suspicious/noExplicitAny: a line is whatever CloudWatch reads.
+  const linesOf = (measures: readonly Measure[], namespaces: readonly string[] = []): any[] => {
+    const lines: unknown[] = [];
+    const write = (line: string) => void lines.push(JSON.parse(line));
+    const meter = new EmbeddedMeter({ serviceName: 'publisher', namespaces, write, now: () => 1_800_000_000_000 });
+    meter.record(measures);
+    meter.flush();
+    meter.flush();
+    return lines;
+  };
+
+  it('writes a line in the embedded format, without a dimension that callers could make grow', () => {
+    const wait = { namespace: 'a', name: 'WaitTime', unit: 'Milliseconds', value: 7 } as const;
+    expect(linesOf([grant('a'), grant('b'), grant('a'), wait])).toEqual([
+      {
+        _aws: {
+          Timestamp: 1_800_000_000_000,
+          CloudWatchMetrics: [
+            {
+              Namespace: 'Holdfast',
+              Dimensions: [['service']],
+              Metrics: [
+                { Name: 'Grants', Unit: 'Count' },
+                { Name: 'WaitTime', Unit: 'Milliseconds' },
+              ],
+            },
+          ],
+        },
+        service: 'publisher',
+        Grants: [1, 1, 1],
+        WaitTime: [7],
+      },
+    ]);
   });
 
-  it('writes one line for each namespace, with its values', () => {
-    // With the first one set, Powertools writes through the console that can be listened to; alone, it would write nothing.
-    vi.stubEnv('POWERTOOLS_DEV', 'true');
-    vi.stubEnv('POWERTOOLS_METRICS_DISABLED', 'false');
-    const lines: Record<string, unknown>[] = [];
-    vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(JSON.parse(line)));
-    const meter = new EmbeddedMeter({ serviceName: 'notifier' });
-    const grant = (namespace: string) => ({ namespace, name: 'Grants', unit: 'Count', value: 1 }) as const;
-    const wait = { namespace: 'a', name: 'WaitTime', unit: 'Milliseconds', value: 7 } as const;
-    meter.record([grant('a'), grant('b'), grant('a'), wait]);
-    meter.flush();
-    meter.flush();
-    expect(lines).toEqual([
-      expect.objectContaining({ namespace: 'a', Grants: [1, 1], WaitTime: 7 }),
-      expect.objectContaining({ namespace: 'b', Grants: 1 }),
+  it('counts a namespace by itself too if it is named, and no other', () => {
+    const lines = linesOf([grant('orders'), grant('invented')], ['orders']);
+    const dimensionsOf = (line: (typeof lines)[number]) => line._aws.CloudWatchMetrics[0].Dimensions;
+    expect(lines.map((line) => [line.namespace, dimensionsOf(line)])).toEqual([
+      ['orders', [['service'], ['service', 'namespace']]],
+      [undefined, [['service']]],
+    ]);
+  });
+
+  it('keeps the namespace past 100 values, which is what one line takes', () => {
+    const lines = linesOf(
+      Array.from({ length: 250 }, () => grant('orders')),
+      ['orders'],
+    );
+    expect(lines.map(({ namespace, Grants }) => [namespace, Grants.length])).toEqual([
+      ['orders', 100],
+      ['orders', 100],
+      ['orders', 50],
     ]);
   });
 });

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createWorld, lockKey, type World } from './world.ts';
+import { createNotifier } from '../../../src/notify/notifier.ts';
+import { createPublisher } from '../../../src/notify/publisher.ts';
+import { createWorld, lockKey, settled, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
 const waiter = 'lease-waiter-00001';
@@ -200,6 +202,73 @@ describe('telling a parked waiter', () => {
     else await world.do({ kind: 'give-up', leaseId: waiter });
     await world.drain();
     expect(world.tasks).toEqual([{ token: 'token-1', error }]);
+  });
+});
+
+describe('what is optional', () => {
+  const hanging = <T>(): Promise<T> => new Promise(() => {});
+
+  it('never holds up a delivery or a timer, though the bus, the history and the watchers all hang', async () => {
+    const world = await heldWorld(token('token-1'), token('token-2'));
+    const publisher = createPublisher({
+      ...world.ports,
+      bus: { publish: hanging },
+      history: { append: hanging, page: hanging },
+      watchers: { ...world.ports.watchers, welcomed: hanging },
+    });
+    const notifier = createNotifier(world.ports);
+    await world.release(holder);
+    const batch = { Records: structuredClone(world.records()) };
+    const published = publisher(batch);
+    expect(await notifier(batch)).toEqual({ batchItemFailures: [] });
+    expect(world.tasks.map((task) => task.token)).toEqual(['token-1']);
+    expect(world.timers.size).toBe(1);
+    // Another batch comes for the notifier while the publisher still hangs over its first.
+    await world.release(waiter);
+    expect(await notifier({ Records: structuredClone(world.records().slice(-1)) })).toEqual({ batchItemFailures: [] });
+    expect(world.tasks.map((task) => task.token)).toEqual(['token-1', 'token-2']);
+    expect(await Promise.race([published, settled().then(() => 'hangs')])).toBe('hangs');
+  });
+
+  it('does not keep a task waiting behind a waiter whose bus hangs', async () => {
+    const world = await heldWorld(event('never'));
+    const other = { namespace: 'test', name: 'other' };
+    await world.acquire(holder, {}, other);
+    await world.park(waiter, token('token-1'), {}, other);
+    await world.release(holder);
+    await world.release(holder, other);
+    const notifier = createNotifier({ ...world.ports, bus: { publish: hanging } });
+    const notified = notifier({ Records: structuredClone(world.records()) });
+    await settled();
+    expect(world.tasks.map((task) => task.token)).toEqual(['token-1']);
+    await world.clock.advance(5_000);
+    expect((await notified).batchItemFailures).toHaveLength(1);
+  });
+
+  it('gives up a waiter whose bus refuses it for good, and goes on with the next', async () => {
+    const world = await heldWorld(event('refused'), token('token-2'));
+    world.ways.publish = ({ detailType }) => (detailType === 'granted-to-waiter' ? 'never' : true);
+    await world.release(holder);
+    expect(await world.drain()).toEqual([]);
+    expect(world.tasks.map((task) => task.token)).toEqual(['token-2']);
+  });
+
+  it('does not try again what the bus refuses for good: it is counted, and there is an alarm', async () => {
+    const world = createWorld();
+    world.ways.publish = () => 'never';
+    await world.acquire(holder);
+    expect(await world.drain()).toEqual([]);
+    expect(world.measured).toContainEqual({ name: 'EventsRefused', unit: 'Count', value: 1 });
+    expect(await world.historyTypes()).toEqual(['granted']);
+  });
+
+  it('is left out where nobody asked for it', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    const bare = createPublisher({ ...world.ports, bus: undefined, history: undefined });
+    expect(await bare({ Records: structuredClone(world.records()) })).toEqual({ batchItemFailures: [] });
+    expect([world.published, await world.historyTypes()]).toEqual([[], []]);
+    expect(world.measured.map(({ name }) => name)).toContain('Grants');
   });
 });
 

@@ -1,28 +1,56 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { passesStreamFilter, streamFilter } from '../../../src/notify/stream-filter.ts';
+import { notifierFilter, passesFilter, publisherFilter } from '../../../src/notify/stream-filter.ts';
+import { createWorld } from './world.ts';
 
-const recordOf = (sk: string): DynamoDBRecord => ({ dynamodb: { Keys: { pk: { S: 'test/lock/a' }, sk: { S: sk } } } });
+const recordOf = (sk: string, more: object = {}): DynamoDBRecord => ({
+  dynamodb: { Keys: { pk: { S: 'test/lock/a' }, sk: { S: sk } }, ...more },
+});
+const awaited = { ap: { S: 'awaited/1' } };
+const ownWrites = ['session', 'record', 'timer', 'connection', 'lock/x', '0001794836660898.0000000000000003.0001'];
 
-describe('the stream filter', () => {
+describe('the filter of the publisher', () => {
   it.each(['lock', 'watcher/abc='])('passes %s', (sk) => {
-    expect(passesStreamFilter(recordOf(sk))).toBe(true);
+    expect(passesFilter(recordOf(sk), publisherFilter)).toBe(true);
   });
 
-  it.each(['session', 'record', 'timer', 'connection', 'lock/x', '0001794836660898.0000000000000003.0001'])(
-    'stops %s, so that what the notifier writes does not call it again',
-    (sk) => {
-      expect(passesStreamFilter(recordOf(sk))).toBe(false);
-    },
-  );
+  it.each(ownWrites)('stops %s, so that what the functions write does not call them again', (sk) => {
+    expect(passesFilter(recordOf(sk), publisherFilter)).toBe(false);
+  });
 
   it('stops a record without keys', () => {
-    expect(passesStreamFilter({})).toBe(false);
+    expect(passesFilter({}, publisherFilter)).toBe(false);
+  });
+});
+
+describe('the filter of the notifier', () => {
+  it('passes a lock that is awaited, before or after the change', () => {
+    expect(passesFilter(recordOf('lock', { NewImage: awaited }), notifierFilter)).toBe(true);
+    expect(passesFilter(recordOf('lock', { OldImage: awaited, NewImage: {} }), notifierFilter)).toBe(true);
   });
 
-  it('is a pattern that Lambda accepts: lists of values and of prefixes', () => {
-    expect(JSON.parse(JSON.stringify(streamFilter))).toEqual({
-      dynamodb: { Keys: { sk: { S: ['lock', { prefix: 'watcher/' }] } } },
-    });
+  it('stops locks that nobody waits for, and everything else', () => {
+    expect(passesFilter(recordOf('lock', { NewImage: {}, OldImage: {} }), notifierFilter)).toBe(false);
+    for (const sk of [...ownWrites, 'watcher/abc='])
+      expect(passesFilter(recordOf(sk, { NewImage: awaited }), notifierFilter)).toBe(false);
+  });
+
+  it('stops every record of a lock that is taken and given back with nobody waiting', async () => {
+    const world = createWorld();
+    await world.acquire('lease-holder-00001');
+    await world.release('lease-holder-00001');
+    expect(world.records().map((record) => passesFilter(record, notifierFilter))).toEqual([false, false]);
+    expect(world.records().map((record) => passesFilter(record, publisherFilter))).toEqual([true, true]);
+  });
+});
+
+describe('both filters', () => {
+  it('are in the language that Lambda reads: fields, and lists of rules at the leaves', () => {
+    const leaves = (value: unknown): unknown[] =>
+      Array.isArray(value) ? [value] : Object.values(value as object).flatMap(leaves);
+    for (const pattern of [...notifierFilter, ...publisherFilter]) {
+      for (const rules of leaves(pattern)) expect(rules).toBeInstanceOf(Array);
+    }
+    expect(notifierFilter.length).toBeLessThanOrEqual(5);
   });
 });

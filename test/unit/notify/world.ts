@@ -6,9 +6,11 @@ import type { LockCommand } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState, Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
-import { createNotifier } from '../../../src/notify/notifier.ts';
-import type { BusEvent, Delivered, NotifierPorts } from '../../../src/notify/ports.ts';
+import { notifierEffects } from '../../../src/notify/notifier.ts';
+import type { BusEvent, Delivered, NotifierPorts, PublisherPorts } from '../../../src/notify/ports.ts';
+import { publisherEffects } from '../../../src/notify/publisher.ts';
 import { createReaper } from '../../../src/notify/reaper.ts';
+import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { PacedRoom } from '../../../src/service/paced-room.ts';
@@ -25,6 +27,7 @@ import { MemoryWatchers } from '../../../src/store/memory/watcher-store.ts';
 import type { Watcher } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+import { missedByFilter } from '../../support/missed-by-filter.ts';
 
 /** Everything that only waits for other promises has run by then. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -98,16 +101,19 @@ export function createWorld() {
   const watchers = new MemoryWatchers();
   /** What each way of telling does next; a test sets them. */
   const ways = {
-    publish: (_event: BusEvent): boolean => true,
+    publish: (_event: BusEvent): boolean | 'never' => true,
     task: async (_token: string): Promise<Delivered> => 'sent',
     post: async (_connectionId: string, _text: string): Promise<Delivered> => 'sent',
   };
-  const ports: NotifierPorts = {
+  const ports: NotifierPorts & PublisherPorts & { history: MemoryHistory } = {
     locks,
+    clock,
+    pauses: clock,
     bus: {
       publish: async (events) => {
-        published.push(...events.filter(ways.publish));
-        return events.filter((event) => !ways.publish(event));
+        const taken = events.map((event) => ({ event, is: ways.publish(event) }));
+        published.push(...taken.filter(({ is }) => is === true).map(({ event }) => event));
+        return taken.filter(({ is }) => is !== true).map(({ event, is }) => ({ event, isFinal: is === 'never' }));
       },
     },
     tasks: {
@@ -149,7 +155,8 @@ export function createWorld() {
   timers.onFire((key) => void reaper.look(key));
 
   let shown = 0;
-  let notify = createNotifier(ports);
+  const createBoth = () => createStreamHandler([...notifierEffects(ports), ...publisherEffects(ports)], ports.log);
+  let notify = createBoth();
   const world = {
     clock,
     store,
@@ -174,7 +181,10 @@ export function createWorld() {
     release: (leaseId: string, key = lockKey) => apply(locks, key, { kind: 'release', leaseId }),
     records: () => store.records,
     /** Hands these records to the notifier. */
-    deliver: (records: readonly DynamoDBRecord[]) => notify({ Records: structuredClone([...records]) }),
+    deliver: (records: readonly DynamoDBRecord[]) => {
+      if (missedByFilter(records).length > 0) throw new Error('The filter keeps work from the notifier.');
+      return notify({ Records: structuredClone([...records]) });
+    },
     /** Hands over what was written since the last time, until nothing more comes of it. */
     async drain() {
       const failures: string[] = [];
@@ -188,7 +198,7 @@ export function createWorld() {
     },
     /** A notifier that remembers nothing takes over, as after a crash. */
     restart() {
-      notify = createNotifier(ports);
+      notify = createBoth();
     },
     async watch(connectionId: string, subject: Watcher['subject'] = { prefix: '' }) {
       const watcher: Watcher = { namespace: lockKey.namespace, connectionId, connectedAt: clock.now(), subject };

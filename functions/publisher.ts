@@ -1,0 +1,21 @@
+import middy from '@middy/core';
+import { deployedTable, requireVariable } from '../src/http/deployed.ts';
+import { createLogger } from '../src/http/logger.ts';
+import { awsPublisherPorts } from '../src/notify/aws/ports.ts';
+import { createPublisher } from '../src/notify/publisher.ts';
+
+const env = process.env;
+
+/** Reads the table's stream: keeps the history, publishes events and shows them to watchers. */
+export const handler = middy(
+  createPublisher(
+    awsPublisherPorts({
+      ...deployedTable(env),
+      busName: env.HOLDFAST_EVENTS_BUS,
+      keepsHistory: env.HOLDFAST_HISTORY !== 'off',
+      websocketEndpoint: requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT'),
+      metricNamespaces: env.HOLDFAST_METRIC_NAMESPACES?.split(',') ?? [],
+      log: createLogger('holdfast-publisher'),
+    }),
+  ),
+);

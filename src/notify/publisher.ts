@@ -1,0 +1,70 @@
+/**
+ * Shows others what happened to locks. It reads the stream beside the notifier and by itself: a bus that hangs or a history that
+ * can't be written never holds up a hand-off.
+ *
+ *     record ──> change ──> events ──┬─> record   the lock's history
+ *                                    ├─> publish  to the event bus
+ *                                    ├─> show     to WebSocket watchers
+ *                                    └─> measure  metrics
+ */
+import type { Watcher } from '../store/watcher-store.ts';
+import { busEventOf } from './change-events.ts';
+import { measuresOf } from './measures.ts';
+import type { PublisherPorts } from './ports.ts';
+import { createStreamHandler, type Effect, eachItem, type StreamHandler, type StreamItem } from './stream-handler.ts';
+import { push, welcome } from './watchers.ts';
+
+export function createPublisher(ports: PublisherPorts): StreamHandler {
+  return createStreamHandler(publisherEffects(ports), ports.log);
+}
+
+/** For a process that reads the stream once for all effects. */
+export function publisherEffects(ports: PublisherPorts): Effect[] {
+  return [
+    { name: 'record', run: (items) => recordAll(ports, items) },
+    { name: 'publish', run: (items) => publishAll(ports, items) },
+    { name: 'show', run: (items) => showAll(ports, items) },
+    { name: 'measure', run: (items) => measureAll(ports, items) },
+  ];
+}
+
+async function recordAll({ history }: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  if (history === undefined) return [];
+  const unwritten = new Set(await history.append(items.flatMap(({ events }) => events?.entries ?? [])));
+  return items.filter(({ events }) => events?.entries.some((entry) => unwritten.has(entry)));
+}
+
+async function publishAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  const { bus, log, meter } = ports;
+  const published = items.flatMap((item) =>
+    (item.events?.entries ?? []).map((entry) => ({ item, event: busEventOf(entry) })),
+  );
+  if (bus === undefined || published.length === 0) return [];
+  const untaken = await bus.publish(published.map(({ event }) => event));
+  const refused = untaken.filter(({ isFinal }) => isFinal).length;
+  if (refused > 0) {
+    // Retries would be refused too, and the history of other locks would wait behind them. The metric has an alarm.
+    log.error('The event bus refuses events for good. They are lost.', { events: refused });
+    meter.record([{ name: 'EventsRefused', unit: 'Count', value: refused }]);
+    meter.flush();
+  }
+  const left = new Set(untaken.filter(({ isFinal }) => !isFinal).map(({ event }) => event));
+  return [...new Set(published.filter(({ event }) => left.has(event)).map(({ item }) => item))];
+}
+
+/** First messages come first: a watcher that connected in this batch may then be shown the rest of it. */
+async function showAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  const arrivals = items.filter(({ arrival }) => arrival !== undefined);
+  const left = await eachItem(ports.log, 'show', arrivals, ({ arrival }) => welcome(ports, arrival as Watcher));
+  await push(
+    ports,
+    items.flatMap(({ events }) => (events === undefined ? [] : [events])),
+  );
+  return left;
+}
+
+async function measureAll({ meter }: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  meter.record(items.flatMap(({ events }) => (events === undefined ? [] : measuresOf(events))));
+  meter.flush();
+  return [];
+}
