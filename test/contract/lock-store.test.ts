@@ -4,6 +4,7 @@ import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../src/lock/state.ts';
+import { listingKeyOf } from '../../src/store/dynamodb/keys.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
@@ -122,5 +123,39 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     const all = await store.list(namespace, { prefix: '', limit: 100 });
     expect(all.locks.map(({ name }) => name)).toEqual([...names, 'job', 'job.', 'joc', 'other'].sort());
     expect(all.locks[0]?.state.holders).toMatchObject([{ leaseId: 'lease-a-0000000000' }]);
+  });
+
+  it.each([1, 2, 3, 5])(
+    'lists every name once in pages of %i, names that begin with one another included',
+    async (limit) => {
+      const namespace = randomUUID();
+      const stems = ['job', 'job+', 'job-1', 'job:a', 'z'];
+      const names = stems.flatMap((stem) => [
+        stem,
+        ...['+', '-', '0', '1', '11', 'a', 'z', '~'].map((end) => stem + end),
+      ]);
+      const unique = [...new Set(names)].sort();
+      await Promise.all(unique.map((name) => command({ namespace, name }, acquireOf('lease-a-0000000000'))));
+      const listed: string[] = [];
+      let after: string | undefined;
+      do {
+        const page = await store.list(namespace, { prefix: '', limit, ...(after === undefined ? {} : { after }) });
+        expect(page.locks.length).toBeLessThanOrEqual(limit);
+        listed.push(...page.locks.map(({ name }) => name));
+        after = page.after;
+      } while (after !== undefined && listed.length <= unique.length);
+      expect(listed).toEqual(unique);
+    },
+  );
+
+  it('goes on where one shard of the listing holds exactly as many names as a page, and more behind', async () => {
+    const namespace = randomUUID();
+    const [first, ...others] = Array.from({ length: 200 }, (_, index) => `lock-${String(index).padStart(3, '0')}`);
+    const shardOf = (name = '') => listingKeyOf({ namespace, name }).lp;
+    const names = [first as string, ...others.filter((name) => shardOf(name) === shardOf(first)).slice(0, 3)];
+    await Promise.all(names.map((name) => command({ namespace, name }, acquireOf('lease-a-0000000000'))));
+    const page = await store.list(namespace, { prefix: '', limit: 2 });
+    const rest = await store.list(namespace, { prefix: '', limit: 2, after: page.after as string });
+    expect([...page.locks, ...rest.locks].map(({ name }) => name)).toEqual(names);
   });
 });

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
-import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
+import { lockItemKey } from '../../src/store/dynamodb/keys.ts';
+import { type LockItem, toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -15,13 +16,52 @@ import { acquireOf, commands, startOfTime, steps, stepWorld, type World, worlds 
 
 let store: DynamoDBLockStore;
 let put: (key: LockKey, state: LockState) => Promise<unknown>;
+let rawItem: (key: LockKey) => Promise<LockItem>;
 
 beforeAll(async () => {
   const { access, tableName } = await freshTable();
   store = new DynamoDBLockStore(access);
   put = (key, state) =>
     access.client.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
+  rawItem = async (key) => {
+    const input = { TableName: tableName, Key: lockItemKey(key), ConsistentRead: true };
+    return (await access.client.send(new GetCommand(input))).Item ?? {};
+  };
 });
+
+/** What a hand-off leaves of the waiter in the holder that it became: nobody reads it. */
+const ofWaiters = new Set(['u', 'k', 'b', 'g']);
+
+/**
+ * Every attribute that means something. What is left behind on purpose, and how the queue lies, is left out; the queue itself is part
+ * of the state, which is compared as well.
+ */
+function meaningOf(item: LockItem): LockItem {
+  const { q: _q, t: _t, w: _w, ap: _ap, as: _as, ...rest } = item;
+  const isPast = (name: string) => /^[fax]#/.test(name) && (rest[`h#${name.slice(2)}`] ?? null) === null;
+  const claimOf = (value: object) => Object.fromEntries(Object.entries(value).filter(([name]) => !ofWaiters.has(name)));
+  return Object.fromEntries(
+    Object.entries(rest)
+      .filter(([name, value]) => value !== null && !isPast(name))
+      .map(([name, value]) => [name, name.startsWith('h#') ? claimOf(value as object) : value]),
+  );
+}
+
+/**
+ * What a write left in the table, against what `decide` would have put there: indexes and TTL included. A write to the queue alone
+ * leaves the TTL as it was (`keptFrom`): the holder's last write set it, and retention is longer than a lease and a wait together.
+ */
+async function expectSameItem(key: LockKey, next: LockState, keptFrom?: LockState): Promise<void> {
+  const raw = await rawItem(key);
+  if (next.rev === 0) return expect(raw).toEqual({});
+  const expected = toLockItem(key, next, retentionMsDefault);
+  const { ttl } = keptFrom === undefined ? expected : toLockItem(key, keptFrom, retentionMsDefault);
+  expect(meaningOf(raw)).toEqual(meaningOf({ ...expected, ...(ttl === undefined ? {} : { ttl }) }));
+  // Who is awaited is found by the index, since its first waiter or longer; who no longer is may stay until the next sweep.
+  if (expected.ap === undefined) return;
+  expect(raw.ap).toBe(expected.ap);
+  expect(raw.as).toBeLessThanOrEqual(expected.as as number);
+}
 
 /** A lock of its own for each run, in the given state. */
 async function lockIn({ state }: World): Promise<LockKey> {
@@ -97,6 +137,7 @@ describe('a direct write', () => {
             if (command.kind === 'release' && expected.next.fence > world.state.fence) seen.handedOff += 1;
             expect(written.state).toEqual(expected.next);
             expect(await store.read(key)).toEqual(expected.next);
+            await expectSameItem(key, expected.next);
           } else {
             seen.refused += 1;
             expect(written.state).toEqual(world.state);
@@ -110,6 +151,48 @@ describe('a direct write', () => {
     expect(seen.applied).toBeGreaterThan(50);
     expect(seen.refused).toBeGreaterThan(50);
     expect(seen.handedOff).toBeGreaterThan(10);
+  });
+});
+
+/** Who holds, under a session or by itself, and what is asked next: chance seldom meets these. */
+const part = { limit: 3, permits: 1 };
+const bySession = { leaseMs: null, sessionId: 'session-1' };
+const plainPart = acquireOf('lease-a-0000000000', part);
+const boundPart = acquireOf('lease-b-0000000000', { ...part, ...bySession });
+const boundWhole = acquireOf('lease-b-0000000000', bySession);
+const held: Record<string, readonly LockCommand[]> = {
+  'nobody ever': [],
+  nobody: [plainPart, { kind: 'release', leaseId: plainPart.leaseId }],
+  'a lease': [plainPart],
+  'a session': [boundPart],
+  'a lease and a session': [plainPart, boundPart],
+  'a session as a whole': [boundWhole],
+};
+const askedNext: Record<string, LockCommand> = {
+  'a part for a lease': acquireOf('lease-c-0000000000', part),
+  'a part for a session': acquireOf('lease-c-0000000000', { ...part, ...bySession }),
+  'the whole for a lease': acquireOf('lease-c-0000000000'),
+  'the whole for a session': acquireOf('lease-c-0000000000', bySession),
+  'a renewal of the lease': { kind: 'renew', leaseId: plainPart.leaseId },
+  'a renewal of the lease for longer': { kind: 'renew', leaseId: plainPart.leaseId, leaseMs: 60_000 },
+  'a renewal under the session': { kind: 'renew', leaseId: boundPart.leaseId },
+  'a release of the lease': { kind: 'release', leaseId: plainPart.leaseId },
+  'a release under the session': { kind: 'release', leaseId: boundPart.leaseId },
+};
+
+describe.each(Object.keys(held))('where %s holds', (holders) => {
+  it.each(Object.keys(askedNext))('%s leaves what decide makes, or is refused', async (ask) => {
+    const taken = held[holders] as readonly LockCommand[];
+    const world = taken
+      .map((command) => ({ afterMs: 5, command }))
+      .reduce<World>((before, step) => stepWorld(before, step), { state: unusedLock, now: startOfTime });
+    const facts: Facts = { now: epochMs(world.now + 3_000), graceMs: lockLimits.graceMs };
+    const key = await lockIn(world);
+    const command = askedNext[ask] as LockCommand;
+    const expected = decide(world.state, command, facts);
+    const written = await store.attempt(key, command, facts);
+    if (written.applied) expect(written.state).toEqual(expected.next);
+    await expectSameItem(key, written.applied ? expected.next : world.state);
   });
 });
 
@@ -130,6 +213,7 @@ describe('enqueue', () => {
 
         expect(written.applied).toBe(true);
         expect(written.state).toEqual(expected.next);
+        await expectSameItem(key, expected.next, world.state);
         applied += 1;
         const again = await store.enqueue(key, expected.answer.waiter, command.limit);
         expect(again.applied, 'the same waiter queued twice').toBe(false);
@@ -161,6 +245,7 @@ describe('enqueue', () => {
         const written = await store.attend(key, index, waiter, facts.now);
 
         expect(written).toEqual({ applied: true, state: expected.next });
+        await expectSameItem(key, expected.next, world.state);
         attended += 1;
         expect((await store.attend(key, index + 1, waiter, facts.now)).applied, 'another place was taken').toBe(false);
       }),

@@ -55,8 +55,9 @@ export class Started {
   stdout = '';
   stderr = '';
 
-  constructor(file: string, args: readonly string[], env: NodeJS.ProcessEnv) {
-    const child = spawn(file, args, { env: { ...plainEnv, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  /** `detached`: in a process group of its own, which can be killed as a whole. */
+  constructor(file: string, args: readonly string[], env: NodeJS.ProcessEnv, detached = false) {
+    const child = spawn(file, args, { env: { ...plainEnv, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached });
     started.push(child);
     this.process = child;
     child.stdin.on('error', () => {});

@@ -6,16 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../src/local/engine/endpoint.ts';
 import { type Call, callAt, lockAt } from '../support/service.ts';
-import {
-  type Cli,
-  cliOf,
-  endStarted,
-  isRunning,
-  program,
-  type Started,
-  startServing,
-  waitUntilGone,
-} from './cli-rig.ts';
+import { type Cli, cliOf, endStarted, isRunning, program, Started, startServing, waitUntilGone } from './cli-rig.ts';
 
 let cli: Cli;
 
@@ -80,6 +71,14 @@ describe.concurrent('run', () => {
     process.kill(parentOf(orphan), 'SIGKILL');
     expect(await exit).toEqual([137, null]);
     await waitUntilGone(orphan);
+  });
+
+  it('ends the command also where its whole process group is killed with -9, as a terminal or a supervisor may do', async () => {
+    const args = ['run', 'swept-away', '--lease', '2s', '--', ...lasting()];
+    const running = new Started(process.execPath, [program, ...args], cli.env, true);
+    const pid = await pidOf(running);
+    process.kill(-running.pid, 'SIGKILL');
+    await waitUntilGone(pid);
   });
 
   it('passes signals on', async () => {

@@ -103,4 +103,28 @@ describe('elect', () => {
     expect(log).toEqual(['first elected', 'first stops']);
     expect((await clients[1].inspect('scheduler')).state).toBe('free');
   });
+
+  it('keeps the office while its work winds down, also where the whole client is closed', async () => {
+    const { twin, log, stand, clients } = world();
+    const [client, rival] = clients;
+    const stopped = Promise.withResolvers<void>();
+    client.elect('scheduler', {
+      leaseMs: 9_000,
+      onElected: async () => {
+        log.push('slow elected');
+        await stopped.promise;
+        log.push('slow stops');
+      },
+    });
+    await twin.settle();
+    stand(rival, 'second');
+    await twin.advance(1_000);
+    const closing = client.close();
+    await twin.advance(1_500);
+    expect(log).toEqual(['slow elected']);
+    stopped.resolve();
+    await twin.until(closing);
+    await twin.advance(1_000);
+    expect(log).toEqual(['slow elected', 'slow stops', 'second elected']);
+  });
 });

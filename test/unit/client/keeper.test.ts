@@ -38,6 +38,17 @@ describe('renewal', () => {
     expect(lock.isHeld()).toBe(true);
   });
 
+  it('comes in time where only a part of the lease was left when its grant was found again', async () => {
+    const { twin, one, events } = world();
+    // The grant was made, its answer never came, and the repeat that finds it comes ten seconds later.
+    twin.hang(one, { operation: 'acquire' });
+    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 30_000, waitMs: 0 }));
+    const leftMs = lock.remainingMs();
+    expect(leftMs).toBeLessThan(25_000);
+    await twin.advance(leftMs * 0.4);
+    expect(events.filter(({ type }) => type === 'renewed')).toHaveLength(1);
+  });
+
   it('stops after holdMsMax', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000, holdMsMax: 30_000 });

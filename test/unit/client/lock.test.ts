@@ -76,6 +76,15 @@ describe('acquire', () => {
     expect(events.filter(({ type }) => type === 'retry')).toHaveLength(3);
   });
 
+  it('waits as long as it was told to before it repeats a request that was throttled', async () => {
+    const { twin, one } = world();
+    const began = twin.now();
+    // The twin says 100 ms each time; the client's own pause before its first repeat is shorter than that.
+    twin.throttle(one);
+    await twin.until(one.acquire('wallet:42', { waitMs: 0 }));
+    expect(twin.now() - began).toBeGreaterThanOrEqual(100);
+  });
+
   it('never takes an unavailable service for a held lock', async () => {
     const { twin, one } = world();
     twin.partition(one);

@@ -128,6 +128,23 @@ describe('startPump, as shards come and go', () => {
     await sees(seen, ['quick#2', 'quick#3', 'slow#1']);
   });
 
+  it('does not count as taken, when it stops, what its handler had not taken', async () => {
+    const stream = new ScriptedStream();
+    stream.shards.set('a', { records: [1, 2, 3], open: true });
+    const checkpoints = memoryCheckpoints();
+    const begun = Promise.withResolvers<void>();
+    const handler: PumpOptions['handler'] = async () => {
+      begun.resolve();
+      throw new Error('The handler fails until the pump stops.');
+    };
+    // The last of the page concerns nobody: what stands before it is still owed.
+    const filter: PumpOptions['filter'] = ({ dynamodb }) => dynamodb?.SequenceNumber !== '3';
+    const { pump } = pumpOf(stream, { checkpoints, handler, filter });
+    await begun.promise;
+    await pump.stop();
+    expect((await checkpoints.load())?.shards ?? {}).toEqual({});
+  });
+
   it('starts at the latest record of open shards and leaves closed ones alone', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('old', { records: [1, 2], open: false });

@@ -52,6 +52,17 @@ describe('the reaper', () => {
     expect(world.toldRefs()).toEqual(['first']);
   });
 
+  it('looks when the latest of several changes in one batch makes it due, not the first', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    await world.do({ kind: 'renew', leaseId: holder, leaseMs: 2_000 });
+    await world.drain();
+    await world.clock.advance(2_000 + lockLimits.graceMs);
+    await world.drain();
+    expect(world.toldRefs()).toEqual(['first']);
+  });
+
   it('ends the wait of a parked waiter at its deadline', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 60_000 });

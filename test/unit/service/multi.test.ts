@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
 import { acquire } from '../../../src/service/acquire.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
@@ -61,6 +62,18 @@ describe('acquireAll', () => {
     const repeat = acquireAll(locks, namespace, { ...both, waitMs: 60_000 - locks.pollMs });
     await time.advance(locks.pollMs);
     expect(await repeat).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - 2 * locks.pollMs });
+  });
+
+  it('keeps what it has gathered between two polls, however short the lease that was asked for', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const first = acquireAll(locks, namespace, { ...both, leaseMs: 1_000 });
+    await time.advance(locks.pollMs);
+    expect(await first).toMatchObject({ kind: 'waiting', name: 'b' });
+    // As long as a poller may stay away without losing its place.
+    await time.advance(lockLimits.waiterAbsenceMs - 100);
+    const barging = acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: 'lease-of-barger-00' });
+    expect(await barging).toMatchObject({ answer: { kind: 'held' } });
   });
 
   it('does not grant where a lock that was held already is lost in between', async () => {

@@ -1,0 +1,71 @@
+/** What sessions and waits mean to each other, in the use cases. */
+import { describe, expect, it } from 'vitest';
+import { acquire } from '../../../src/service/acquire.ts';
+import type { LockContext } from '../../../src/service/context.ts';
+import { release } from '../../../src/service/lease.ts';
+import { createSession, endSession } from '../../../src/service/sessions.ts';
+import { memoryService } from '../../../src/testing/memory-service.ts';
+import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+
+const namespace = 'test';
+
+function world() {
+  const time = new VirtualTime();
+  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
+  const open = async (owner: string) =>
+    (await createSession(locks, namespace, { ttlMs: 600_000, owner })).session.sessionId;
+  const take = (name: string, owner: string, more: object = {}, context: LockContext = locks) =>
+    acquire(context, { namespace, name }, { leaseId: `lease-of-${owner}-${name}-0`, owner, waitMs: 0, ...more });
+  return { time, locks, open, take };
+}
+
+const parked = { waitMs: 3_600_000, notify: { type: 'event' as const, ref: 'somebody' } };
+
+describe('the end of a session', () => {
+  it('lets those go on who stood behind one of its waits, though nobody polls and nothing is released', async () => {
+    const { locks, open, take } = world();
+    const sessionId = await open('ending');
+    await take('gate', 'holder', { limit: 2, permits: 1 });
+    // Wants more than is free, so that the one behind has to wait as well.
+    await take('gate', 'ending', { limit: 2, permits: 2, sessionId, ...parked });
+    await take('gate', 'behind', { limit: 2, permits: 1, ...parked });
+    await endSession(locks, { namespace, sessionId });
+    const { holders, queue } = await locks.store.read({ namespace, name: 'gate' });
+    expect(holders.map(({ owner }) => owner)).toEqual(['holder', 'behind']);
+    expect(queue).toEqual([]);
+  });
+});
+
+describe('a deadlock', () => {
+  it('that is gone at the second look had never been one: nobody gives way', async () => {
+    const { time, locks, open, take } = world();
+    const [one, other] = [await open('one'), await open('other')];
+    await take('a', 'one', { sessionId: one });
+    await take('b', 'other', { sessionId: other });
+    const waiting = take('b', 'one', { sessionId: one, waitMs: 60_000 });
+    await time.advance(10);
+    // Two locks are read in each look. Before the second look begins, the one who waits is given what it waits for.
+    let looks = 0;
+    const { store } = locks;
+    const meddled: LockContext = {
+      ...locks,
+      store: new Proxy(store, {
+        get: (target, name: keyof typeof store) => {
+          if (name !== 'readMany') return (target[name] as (...args: unknown[]) => unknown).bind(target);
+          return async (keys: Parameters<typeof store.readMany>[0]) => {
+            looks += 1;
+            if (looks === 3) await release(locks, { namespace, name: 'b' }, { leaseId: 'lease-of-other-b-0' });
+            return store.readMany(keys);
+          };
+        },
+      }),
+    };
+    const second = take('a', 'other', { sessionId: other, waitMs: 60_000 }, meddled);
+    await time.advance(1_000);
+    expect(looks).toBeGreaterThanOrEqual(3);
+    expect(await waiting).toMatchObject({ answer: { kind: 'granted' } });
+    await release(locks, { namespace, name: 'a' }, { leaseId: 'lease-of-one-a-0' });
+    await time.advance(1_000);
+    expect(await second).toMatchObject({ answer: { kind: 'granted' } });
+  });
+});
