@@ -1,10 +1,21 @@
-import { deployedService } from '../src/http/deployed.ts';
-import { createHttpHandler } from '../src/http/handler.ts';
-import { createLogger } from '../src/http/logger.ts';
+import middy from '@middy/core';
+import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { apiGatewayHandler } from '../src/http/api-gateway.ts';
+import { createHandler } from '../src/http/handler.ts';
 import { countRefusals } from '../src/http/refusals.ts';
 import { EmbeddedMeter } from '../src/notify/aws/meter.ts';
+import { deployedService } from '../src/process/deployed.ts';
+import { createLogger } from '../src/process/logger.ts';
 
-/** Every HTTP route. */
-export const handler = createHttpHandler(deployedService(process.env), createLogger('holdfast-http')).use(
-  countRefusals(new EmbeddedMeter({ serviceName: 'http' })),
+/** Every HTTP route. Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed. */
+export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>({
+  timeoutEarlyInMillis: 0,
+}).handler(
+  apiGatewayHandler(
+    createHandler(
+      deployedService(process.env),
+      createLogger('holdfast-http'),
+      countRefusals(new EmbeddedMeter({ serviceName: 'http' })),
+    ),
+  ),
 );

@@ -1,8 +1,8 @@
 import middy from '@middy/core';
-import { deployedService, deployedTable, requireVariable } from '../src/http/deployed.ts';
-import { createLogger } from '../src/http/logger.ts';
 import { awsNotifierPorts } from '../src/notify/aws/ports.ts';
 import { createNotifier } from '../src/notify/notifier.ts';
+import { deployedService, deployedTable, requireVariable } from '../src/process/deployed.ts';
+import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
 const table = deployedTable(env);

@@ -1,8 +1,8 @@
 import middy from '@middy/core';
-import { deployedTable, requireVariable } from '../src/http/deployed.ts';
-import { createLogger } from '../src/http/logger.ts';
 import { awsPublisherPorts } from '../src/notify/aws/ports.ts';
 import { createPublisher } from '../src/notify/publisher.ts';
+import { deployedTable, requireVariable } from '../src/process/deployed.ts';
+import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
 

@@ -1,9 +1,9 @@
 import middy from '@middy/core';
-import { deployedService, deployedTable, requireVariable } from '../src/http/deployed.ts';
-import { createLogger } from '../src/http/logger.ts';
 import { awsReaperPorts } from '../src/notify/aws/ports.ts';
 import { createReaperHandler } from '../src/notify/aws/reaper-handler.ts';
 import { createReaper } from '../src/notify/reaper.ts';
+import { deployedService, deployedTable, requireVariable } from '../src/process/deployed.ts';
+import { createLogger } from '../src/process/logger.ts';
 import { systemClock } from '../src/time/clock.ts';
 
 const env = process.env;

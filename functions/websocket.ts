@@ -1,10 +1,13 @@
 import middy from '@middy/core';
-import { deployedTable } from '../src/http/deployed.ts';
-import { createLogger } from '../src/http/logger.ts';
-import { createWebsocketHandler } from '../src/http/websocket.ts';
+import { deployedTable } from '../src/process/deployed.ts';
+import { createLogger } from '../src/process/logger.ts';
 import { DynamoDBWatchers } from '../src/store/dynamodb/connection-items.ts';
+import { apiGatewayWebsocketHandler } from '../src/websocket/api-gateway.ts';
+import { createWebsocketHandler } from '../src/websocket/handler.ts';
 
 /** Opens and closes watching connections: `$connect`, `$disconnect` and `$default` of the WebSocket API. */
 export const handler = middy(
-  createWebsocketHandler(new DynamoDBWatchers(deployedTable(process.env)), createLogger('holdfast-websocket')),
+  apiGatewayWebsocketHandler(
+    createWebsocketHandler(new DynamoDBWatchers(deployedTable(process.env)), createLogger('holdfast-websocket')),
+  ),
 );

@@ -1,6 +1,7 @@
 /** Who may call what, as IAM sees it: one ARN per route, with the namespace spelled out. */
 
-import { type Access, type Route, routes } from '../src/http/routes.ts';
+import { nameRules } from '../src/contract/limits.ts';
+import { type Access, type Route, routes } from '../src/contract/operations.ts';
 
 /**
  * What each right includes. Whoever locks may look, since a refusal shows the holders anyway and a record is read before it is
@@ -47,11 +48,8 @@ export function patternsOf(right: Right, namespace: string, table: readonly Rout
   );
 }
 
-/** As the contract has it. Said again here, so that a construct needs no validation library. */
-const namespaceShape = /^[a-z0-9][a-z0-9-]{0,62}$/;
-
 /** A namespace goes into policies, where a stray `*` or `?` would open others. */
 export function namespaceOf(given: string): string {
-  if (given === everyNamespace || namespaceShape.test(given)) return given;
-  throw new Error(`A namespace must be 1 to 63 of a-z, 0-9 and -, or "*" for every one; got ${given}.`);
+  if (given === everyNamespace || nameRules.namespace.pattern.test(given)) return given;
+  throw new Error(`A namespace must be ${nameRules.namespace.allowed}, or "*" for every one; got ${given}.`);
 }

@@ -17,7 +17,7 @@ import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { ARecord, RecordTarget } from 'aws-cdk-lib/aws-route53';
 import { ApiGatewayv2DomainProperties } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
-import { type Route, routes } from '../src/http/routes.ts';
+import { routes } from '../src/contract/operations.ts';
 import type { DomainProps, JwtProps, ThrottleProps } from './props.ts';
 
 export interface LockHttpApiProps {
@@ -49,7 +49,7 @@ const accessLogFields = {
   functionError: '$context.integrationErrorMessage',
 };
 
-/** One explicit route for each entry of the route table, and `$default` so that a missing one is answered as a problem too. */
+/** One explicit route for each operation of the contract, and `$default` so that a missing one is answered as a problem too. */
 export class LockHttpApi extends Construct {
   readonly api: HttpApi;
   readonly stage: HttpStage;
@@ -85,7 +85,7 @@ export class LockHttpApi extends Construct {
         resourceName: '$default/$default',
       }),
     });
-    for (const route of routes as readonly Route[]) {
+    for (const route of routes) {
       const open = route.access === 'public' && props.openPublicRoutes;
       const scopes = open ? undefined : props.jwt?.scopes?.[route.access];
       this.api.addRoutes({

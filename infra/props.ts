@@ -6,7 +6,7 @@ import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { IHostedZone } from 'aws-cdk-lib/aws-route53';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IStateMachine } from 'aws-cdk-lib/aws-stepfunctions';
-import type { Access } from '../src/http/routes.ts';
+import type { Access } from '../src/contract/operations.ts';
 import type { FunctionName } from './function-code.ts';
 
 /** Callers with tokens instead of AWS credentials. */

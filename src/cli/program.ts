@@ -1,5 +1,5 @@
 import { isHoldfastError } from '../client/index.ts';
-import { version } from '../http/version.ts';
+import { version } from '../process/version.ts';
 import { readArguments } from './arguments.ts';
 import { StartFailure } from './child.ts';
 import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';

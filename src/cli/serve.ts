@@ -1,7 +1,7 @@
-import { afterwards, createLogger } from '../http/logger.ts';
 import { readOptions, usage } from '../local/options.ts';
 import { type Running, serve } from '../local/serve.ts';
 import { StartError } from '../local/start-error.ts';
+import { afterwards, createLogger } from '../process/logger.ts';
 
 /** What `npm start` and `holdfast serve` run. Resolves with the exit code. */
 export async function serveCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

@@ -1,4 +1,5 @@
 import { type Claim, take } from '../client/acquire.ts';
+import { callOf } from '../client/calls.ts';
 import { leaseCalls, lockClaim, manyClaim } from '../client/claims.ts';
 import { checkName } from '../client/core.ts';
 import { HeldLock } from '../client/held-lock.ts';
@@ -6,22 +7,15 @@ import { type AcquireOptions, Holdfast, type LockEntry } from '../client/index.t
 import { resolve } from '../client/lock-options.ts';
 import { leaseTenure } from '../client/tenure.ts';
 import type { Call } from '../client/transport.ts';
-import type { GrantBody, ManyGrantBody, Release } from '../client/views.ts';
-
-/** A session as the service shows it to who knows its id. */
-export interface SessionBody {
-  readonly sessionId: string;
-  readonly ttlMs: number;
-  readonly remainingMs: number;
-  readonly expiresAt: string;
-  readonly owner?: string;
-  readonly locks?: readonly { readonly lock: string; readonly fence: number }[];
-}
-
-export interface ManyReleased {
-  readonly released: readonly string[];
-  readonly failed: readonly { readonly lock: string; readonly reason: string }[];
-}
+import type {
+  GrantBody,
+  ManyGrantBody,
+  ManyReleaseBody,
+  Release,
+  SessionBody,
+  SessionEnd,
+  SessionView,
+} from '../contract/views.ts';
 
 /** A lock that is held and renewed, with the id that the SDK keeps to itself: a command may pass it on. */
 export interface Lease {
@@ -70,35 +64,35 @@ export class Service extends Holdfast {
   }
 
   renewLease(name: string, leaseId: string, leaseMs?: number): Promise<GrantBody> {
-    return this.ask(leaseCalls(this.core, checkName('lock', name), leaseId).renew(leaseMs));
+    return this.ask(leaseCalls(this.namespace, checkName('lock', name), leaseId).renew(leaseMs));
   }
 
   releaseLease(name: string, leaseId: string): Promise<Release> {
-    return this.ask(leaseCalls(this.core, checkName('lock', name), leaseId).release());
+    return this.ask(leaseCalls(this.namespace, checkName('lock', name), leaseId).release());
   }
 
   renewLeases(names: readonly string[], leaseId: string, leaseMs?: number): Promise<ManyGrantBody> {
     return this.ask(this.#many(names, leaseId).renew(leaseMs));
   }
 
-  releaseLeases(names: readonly string[], leaseId: string): Promise<ManyReleased> {
+  releaseLeases(names: readonly string[], leaseId: string): Promise<ManyReleaseBody> {
     return this.ask(this.#many(names, leaseId).release());
   }
 
   createSession(body: { readonly ttlMs?: number; readonly owner?: string }): Promise<SessionBody> {
-    return this.ask({ ...this.#sessionCall('createSession', 'POST'), body });
+    return this.ask(callOf('createSession', 'POST /v1/{ns}/sessions', { ns: this.namespace }, { body }));
   }
 
   keepSession(id: string): Promise<SessionBody> {
-    return this.ask(this.#sessionCall('keepSessionAlive', 'POST', id, '/keepalive'));
+    return this.ask(callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', this.#session(id)));
   }
 
-  getSession(id: string): Promise<SessionBody> {
-    return this.ask(this.#sessionCall('getSession', 'GET', id));
+  getSession(id: string): Promise<SessionView> {
+    return this.ask(callOf('getSession', 'GET /v1/{ns}/sessions/{id}', this.#session(id)));
   }
 
-  endSession(id: string): Promise<{ readonly ended: boolean; readonly released?: number }> {
-    return this.ask(this.#sessionCall('endSession', 'DELETE', id));
+  endSession(id: string): Promise<SessionEnd> {
+    return this.ask(callOf('endSession', 'DELETE /v1/{ns}/sessions/{id}', this.#session(id)));
   }
 
   /** One request, with the client's retries. */
@@ -120,12 +114,7 @@ export class Service extends Holdfast {
     return manyClaim(this.core, names, resolve(this.core, {}, undefined))(leaseId);
   }
 
-  #sessionCall(operation: string, method: Call['method'], id?: string, action = ''): Call {
-    return {
-      operation,
-      method,
-      route: id === undefined ? '/v1/{ns}/sessions' : `/v1/{ns}/sessions/{id}${action}`,
-      parameters: { ns: this.namespace, ...(id === undefined ? {} : { id: checkName('session', id) }) },
-    };
+  #session(id: string) {
+    return { ns: this.namespace, id: checkName('session', id) };
   }
 }

@@ -1,9 +1,10 @@
+import { requestLimits } from '../contract/limits.ts';
+import type { Waiting } from '../contract/views.ts';
 import { joinSignals } from './abort.ts';
-import { type Core, inBackground, pollMsMax } from './core.ts';
+import { type Core, inBackground } from './core.ts';
 import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
 import { elapsedMs, type Mark, markNow, pause } from './runtime.ts';
 import type { Call } from './transport.ts';
-import type { Waiting } from './views.ts';
 
 /** The requests of one lease: the same for one lock and for several. */
 export interface Claim {
@@ -39,7 +40,8 @@ export interface Taken<Body> {
   readonly remainingMs: number;
 }
 
-interface Leased {
+/** What a grant says of its time; a session bounds one that has no lease of its own. */
+export interface Leased {
   readonly leaseMs?: number;
   readonly remainingMs?: number | null;
 }
@@ -84,7 +86,8 @@ async function wait(core: Core, claim: Claim, began: Mark, { waitMs, signal, onW
       const askedMs = claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs);
       const answer = await caller.call(claim.acquire(askedMs), {
         budgetMs: bearMs ?? Math.max(leftMs, patience.retryMs),
-        attemptMs: Math.min(patience.requestMs, bearMs ?? patience.requestMs) + Math.min(askedMs, pollMsMax),
+        attemptMs:
+          Math.min(patience.requestMs, bearMs ?? patience.requestMs) + Math.min(askedMs, requestLimits.answerMsMax),
         signal: joined.signal,
       });
       if (answer.status !== 202) return answer;

@@ -1,11 +1,11 @@
 import type { Claim } from './acquire.ts';
-import { type Core, given, lockCall } from './core.ts';
+import { callOf } from './calls.ts';
+import { type Core, given } from './core.ts';
 import type { LockEntry, Resolved, TryOptions } from './lock-options.ts';
-import type { Call } from './transport.ts';
 
 /** The requests for one lock. */
 export const lockClaim =
-  (core: Core, name: string, options: TryOptions, resolved: Resolved, sessionId?: string) =>
+  ({ namespace: ns }: Core, name: string, options: TryOptions, resolved: Resolved, sessionId?: string) =>
   (leaseId: string): Claim => {
     const { limit, permits, mode, lockDelayMs, metadata } = options;
     const { owner, leaseMs, tier } = resolved;
@@ -15,57 +15,49 @@ export const lockClaim =
       sessionBound: sessionId !== undefined,
       repeats: 'what is left',
       acquire: (waitMs) =>
-        lockCall(core, {
-          operation: 'acquireLock',
-          method: 'POST',
-          name,
-          action: 'acquire',
-          body: { leaseId, waitMs, ...fields },
-        }),
-      ...leaseCalls(core, name, leaseId),
+        callOf(
+          'acquireLock',
+          'POST /v1/{ns}/locks/{name}/acquire',
+          { ns, name },
+          { body: { leaseId, waitMs, ...fields } },
+        ),
+      ...leaseCalls(ns, name, leaseId),
     };
   };
 
 /** The requests about a lease that is there. */
-export const leaseCalls = (core: Core, name: string, leaseId: string): Pick<Claim, 'renew' | 'release'> => ({
+export const leaseCalls = (ns: string, name: string, leaseId: string): Pick<Claim, 'renew' | 'release'> => ({
   renew: (leaseMs) =>
-    lockCall(core, {
-      operation: 'renewLock',
-      method: 'POST',
-      name,
-      action: 'renew',
-      body: { leaseId, ...given({ leaseMs }) },
-    }),
-  release: () =>
-    lockCall(core, { operation: 'releaseLock', method: 'POST', name, action: 'release', body: { leaseId } }),
+    callOf('renewLock', 'POST /v1/{ns}/locks/{name}/renew', { ns, name }, { body: { leaseId, ...given({ leaseMs }) } }),
+  release: () => callOf('releaseLock', 'POST /v1/{ns}/locks/{name}/release', { ns, name }, { body: { leaseId } }),
 });
 
 /** The requests for several locks at once. */
 export const manyClaim =
-  (core: Core, entries: readonly LockEntry[], resolved: Resolved, sessionId?: string) =>
+  ({ namespace: ns }: Core, entries: readonly LockEntry[], resolved: Resolved, sessionId?: string) =>
   (leaseId: string): Claim => {
-    const names = entries.map(nameOf);
+    const locks = entries.map(nameOf);
     const { owner, leaseMs } = resolved;
-    const call = (operation: string, action: string, body: object): Call => ({
-      operation,
-      method: 'POST',
-      route: `/v1/{ns}/multi-locks/${action}`,
-      parameters: { ns: core.namespace },
-      body,
-    });
+    const fields = given({ leaseMs, owner, sessionId });
     return {
-      label: names.join(', '),
+      label: locks.join(', '),
       sessionBound: sessionId !== undefined,
       repeats: 'the whole wait',
       acquire: (waitMs) =>
-        call('acquireLocks', 'acquire', {
-          locks: entries,
-          leaseId,
-          waitMs,
-          ...given({ leaseMs, owner, sessionId }),
-        }),
-      renew: (newLeaseMs) => call('renewLocks', 'renew', { leaseId, locks: names, ...given({ leaseMs: newLeaseMs }) }),
-      release: () => call('releaseLocks', 'release', { leaseId, locks: names }),
+        callOf(
+          'acquireLocks',
+          'POST /v1/{ns}/multi-locks/acquire',
+          { ns },
+          { body: { locks: [...entries], leaseId, waitMs, ...fields } },
+        ),
+      renew: (newLeaseMs) =>
+        callOf(
+          'renewLocks',
+          'POST /v1/{ns}/multi-locks/renew',
+          { ns },
+          { body: { leaseId, locks, ...given({ leaseMs: newLeaseMs }) } },
+        ),
+      release: () => callOf('releaseLocks', 'POST /v1/{ns}/multi-locks/release', { ns }, { body: { leaseId, locks } }),
     };
   };
 

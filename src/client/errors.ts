@@ -1,5 +1,5 @@
 /** Every error of the SDK: one class with a typed code, and a subclass for each that callers tell apart. */
-import type { DeadlockStep, FieldError, HolderView } from './views.ts';
+import type { LostReason as ContractLostReason, DeadlockStep, FieldError, HolderView } from '../contract/views.ts';
 
 /**
  * What went wrong, for code to switch on. The first part are the service's own codes, the second part arises in the SDK.
@@ -150,7 +150,7 @@ export class WaitTimeoutError extends HoldfastError {
 }
 
 /** Why a lease is over. `unconfirmed`: the SDK could not renew it in time, so it may have ended on the service. */
-export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost' | 'unconfirmed';
+export type LostReason = ContractLostReason | 'unconfirmed';
 
 /**
  * The lease is over, or may be. Stop the work that it protected; what it still writes must carry the fence, and is refused.

@@ -1,10 +1,10 @@
+import type { Release } from '../contract/views.ts';
 import type { Claim } from './acquire.ts';
 import type { Closable, Core } from './core.ts';
 import { LeaseLostError, type LostReason } from './errors.ts';
 import { asyncDispose } from './runtime.ts';
 import type { Tenure } from './tenure.ts';
 import type { TracedHold } from './tracing.ts';
-import type { Release } from './views.ts';
 
 /** What holding one lock and holding several have in common. */
 export abstract class Held implements Closable {

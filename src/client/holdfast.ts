@@ -1,18 +1,20 @@
+import type {
+  FenceCheck,
+  GrantBody,
+  Health,
+  LockEvent,
+  LockSummary,
+  LockView,
+  Notify,
+  Waiting,
+} from '../contract/views.ts';
 import type { Claim } from './acquire.ts';
 import type { Auth } from './auth/auth.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
+import { callOf } from './calls.ts';
 import { leaseCalls } from './claims.ts';
-import {
-  type Core,
-  checkName,
-  checkNamespace,
-  type Defaults,
-  given,
-  lockCall,
-  type Patience,
-  patienceDefault,
-} from './core.ts';
+import { type Core, checkName, checkNamespace, type Defaults, given, type Patience, patienceDefault } from './core.ts';
 import { Election, type ElectionOptions } from './election.ts';
 import { ClosedError } from './errors.ts';
 import { type DetachedLease, HeldLock } from './held-lock.ts';
@@ -26,7 +28,6 @@ import { openSession, type Session, type SessionOptions } from './session.ts';
 import { leaseTenure } from './tenure.ts';
 import { safeTracing, type Tracing } from './tracing.ts';
 import type { Call, Transport } from './transport.ts';
-import type { FenceCheck, GrantBody, Health, LockEvent, LockSummary, LockView, Notify, Waiting } from './views.ts';
 import { type WatchEvent, type WatchTarget, watchEvents } from './watch.ts';
 
 /** What every client takes, however it reaches the service. */
@@ -184,20 +185,11 @@ export class Holdfast extends LockScope {
     name: string,
     options: { readonly pageSize?: number; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<LockEvent, void, undefined> {
-    checkName('lock', name);
-    const page = (cursor?: string) => ({
-      operation: 'lockHistory',
-      method: 'GET' as const,
-      name,
-      action: 'history',
-      query: textOf({ limit: options.pageSize, cursor }),
-    });
-    for await (const { events } of this.#pages<{ events: LockEvent[] }>(
-      (at) => lockCall(this.core, page(at)),
-      options.signal,
-    )) {
-      yield* events;
-    }
+    const call = (cursor?: string) =>
+      callOf('lockHistory', 'GET /v1/{ns}/locks/{name}/history', this.#at(name), {
+        query: textOf({ limit: options.pageSize, cursor }),
+      });
+    for await (const { events } of this.#pages<{ events: LockEvent[] }>(call, options.signal)) yield* events;
   }
 
   /**
@@ -217,13 +209,15 @@ export class Holdfast extends LockScope {
     } = {},
   ): AsyncGenerator<LockSummary, void, undefined> {
     const { prefix, state, pageSize, signal } = options;
-    const call = (cursor?: string): Call => ({
-      operation: 'listLocks',
-      method: 'GET',
-      route: '/v1/{ns}/locks',
-      parameters: { ns: this.namespace },
-      query: textOf({ prefix, state, limit: pageSize, cursor }),
-    });
+    const call = (cursor?: string) =>
+      callOf(
+        'listLocks',
+        'GET /v1/{ns}/locks',
+        { ns: this.namespace },
+        {
+          query: textOf({ prefix, state, limit: pageSize, cursor }),
+        },
+      );
     for await (const { locks } of this.#pages<{ locks: LockSummary[] }>(call, signal)) yield* locks;
   }
 
@@ -236,8 +230,7 @@ export class Holdfast extends LockScope {
    * ```
    */
   inspect(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<LockView> {
-    checkName('lock', name);
-    return this.#ask(lockCall(this.core, { operation: 'inspectLock', method: 'GET', name }), options.signal);
+    return this.#ask(callOf('inspectLock', 'GET /v1/{ns}/locks/{name}', this.#at(name)), options.signal);
   }
 
   /**
@@ -250,10 +243,9 @@ export class Holdfast extends LockScope {
    * ```
    */
   check(name: string, fence: number, options: { readonly signal?: AbortSignal } = {}): Promise<FenceCheck> {
-    checkName('lock', name);
     const query = { fence: String(fence) };
     return this.#ask(
-      lockCall(this.core, { operation: 'checkFence', method: 'GET', name, action: 'check', query }),
+      callOf('checkFence', 'GET /v1/{ns}/locks/{name}/check', this.#at(name), { query }),
       options.signal,
     );
   }
@@ -271,12 +263,8 @@ export class Holdfast extends LockScope {
     name: string,
     options: { readonly fence: number; readonly reason: string; readonly signal?: AbortSignal },
   ): Promise<void> {
-    checkName('lock', name);
     const { signal, ...body } = options;
-    await this.#ask(
-      lockCall(this.core, { operation: 'revokeLock', method: 'POST', name, action: 'revoke', body }),
-      signal,
-    );
+    await this.#ask(callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), signal);
   }
 
   /**
@@ -288,12 +276,11 @@ export class Holdfast extends LockScope {
    * ```
    */
   async park(name: string, { notify, waitMs, ...options }: ParkOptions): Promise<Parked> {
-    checkName('lock', name);
+    const at = this.#at(name);
     const { owner, leaseMs } = resolve(this.core, options, undefined);
     const leaseId = this.core.runtime.newId();
     const body = { leaseId, waitMs, notify, ...given({ ...options, owner, leaseMs }) };
-    const call = lockCall(this.core, { operation: 'acquireLock', method: 'POST', name, action: 'acquire', body });
-    return this.#ask<Parked>(call);
+    return this.#ask<Parked>(callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body }));
   }
 
   /**
@@ -310,7 +297,7 @@ export class Holdfast extends LockScope {
   ): Promise<HeldLock> {
     const { core } = this;
     const name = checkName('lock', lease.lock);
-    const calls = leaseCalls(core, name, lease.leaseId);
+    const calls = leaseCalls(core.namespace, name, lease.leaseId);
     const claim: Claim = {
       label: name,
       sessionBound: false,
@@ -341,7 +328,7 @@ export class Holdfast extends LockScope {
    * ```
    */
   health(options: { readonly signal?: AbortSignal } = {}): Promise<Health> {
-    return this.#ask({ operation: 'health', method: 'GET', route: '/v1/health', parameters: {} }, options.signal);
+    return this.#ask(callOf('health', 'GET /v1/health', {}), options.signal);
   }
 
   /**
@@ -374,6 +361,10 @@ export class Holdfast extends LockScope {
     bound.abort();
     this.#closed.abort(new ClosedError('The client is closed.'));
     await transport.close?.();
+  }
+
+  #at(name: string) {
+    return { ns: this.namespace, name: checkName('lock', name) };
   }
 
   async #ask<T>(call: Call, signal?: AbortSignal): Promise<T> {

@@ -3,6 +3,24 @@
  *
  * @packageDocumentation
  */
+export type {
+  DeadlockStep,
+  FenceCheck,
+  FieldError,
+  GrantBody,
+  Health,
+  HolderDetail,
+  HolderView,
+  LockEvent,
+  LockSummary,
+  LockView,
+  ManyGrantBody,
+  Notify,
+  RecordWritten,
+  Release,
+  WaiterView,
+  Waiting,
+} from '../contract/views.ts';
 export { type Auth, bearer, type Unsigned } from './auth/auth.ts';
 export { type AwsCredentials, type SigV4Options, sigv4 } from './auth/sigv4.ts';
 export type { BreakerOptions } from './breaker.ts';
@@ -47,7 +65,6 @@ export type {
   PutOptions,
   RecordHandle,
   RecordView,
-  RecordWritten,
   UpdateOptions,
   WriteOptions,
 } from './record.ts';
@@ -55,5 +72,4 @@ export type { Runtime } from './runtime.ts';
 export type { Session, SessionOptions } from './session.ts';
 export type { HoldOutcome, TracedHold, TracedLocks, TracedWait, Tracing } from './tracing.ts';
 export type { Answer, Call, Transport, WatchHandlers } from './transport.ts';
-export type * from './views.ts';
 export type { WatchEvent, WatchGrant, WatchTarget } from './watch.ts';

@@ -1,6 +1,6 @@
+import type { Waiting } from '../contract/views.ts';
 import type { Core, Tier } from './core.ts';
 import { InvalidRequestError } from './errors.ts';
-import type { Waiting } from './views.ts';
 
 /** What every way to take a lock accepts. */
 export interface LeaseOptions {

@@ -1,4 +1,5 @@
-import { type Taken, take } from './acquire.ts';
+import type { GrantBody, HolderView, ManyGrantBody } from '../contract/views.ts';
+import { type Leased, type Taken, take } from './acquire.ts';
 import { lockClaim, manyClaim, nameOf } from './claims.ts';
 import { type Core, checkName } from './core.ts';
 import { LockHeldError, UnavailableError } from './errors.ts';
@@ -15,7 +16,6 @@ import {
 } from './lock-options.ts';
 import { NamedLock } from './named-lock.ts';
 import { leaseTenure, openTenure, SessionTenure, type Tenure } from './tenure.ts';
-import type { GrantBody, HolderView, ManyGrantBody } from './views.ts';
 
 /** What became of a try. A lock that somebody else holds is a value, not an error. */
 export type Tried<H> =
@@ -225,7 +225,7 @@ export abstract class LockScope {
     return new NamedLock(this, name, { mode: 'exclusive' });
   }
 
-  #tenure(taken: Taken<{ readonly leaseMs?: number }>, options: LeaseOptions): Tenure {
+  #tenure(taken: Taken<Leased>, options: LeaseOptions): Tenure {
     const core = this.#core;
     const hold = this.#hold;
     if (hold === undefined) return leaseTenure(core, taken, options);

@@ -1,3 +1,4 @@
+import type { DeadlockStep, FieldError, HolderView } from '../contract/views.ts';
 import {
   DeadlockError,
   type ErrorCode,
@@ -17,7 +18,6 @@ import {
   WaitTimeoutError,
 } from './errors.ts';
 import type { Answer } from './transport.ts';
-import type { DeadlockStep, FieldError, HolderView } from './views.ts';
 
 /** Every field that a problem may carry. What comes from outside is checked before it is used. */
 interface Problem {

@@ -1,25 +1,15 @@
+import type { RecordWritten } from '../contract/views.ts';
 import { backoffMs } from '../tools/backoff.ts';
+import { callOf } from './calls.ts';
 import { type Core, checkName, given } from './core.ts';
 import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
 import { pause } from './runtime.ts';
 import type { Call } from './transport.ts';
 
 /** A record as it was read. */
-export interface RecordView<T> {
-  readonly key: string;
+export interface RecordView<T> extends RecordWritten {
   readonly value: T;
-  readonly version: number;
-  /** The fence floor: writes with a lower one are refused. Null before the first fenced write. */
-  readonly fence: number | null;
-  readonly updatedAt: string;
-  /** When the record ends. Absent where it has no end. */
-  readonly expiresAt?: string;
-  /** What is left until then, by the service's clock when it answered. */
-  readonly remainingMs?: number;
 }
-
-/** What a write left behind. */
-export type RecordWritten = Omit<RecordView<never>, 'value'>;
 
 /** What a write replaces: a version, whatever is there, or nothing. */
 export type Expected = { readonly version: number } | 'present' | 'absent';
@@ -76,7 +66,8 @@ export class RecordHandle<T = unknown> {
    */
   async get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<RecordView<T> | undefined> {
     try {
-      const { body } = await this.#call({ operation: 'getRecord', method: 'GET' }, options.signal);
+      const call = callOf('getRecord', 'GET /v1/{ns}/records/{key}', this.#at);
+      const { body } = await this.#send(call, options.signal);
       return body as RecordView<T>;
     } catch (error) {
       if (error instanceof HoldfastError && error.code === 'not-found') return undefined;
@@ -96,7 +87,8 @@ export class RecordHandle<T = unknown> {
   async put(value: T, expected: Expected, options: PutOptions = {}): Promise<RecordWritten> {
     const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
     const sent = { value, ...given({ expiresInMs: options.expiresInMs }) };
-    const { body } = await this.#call({ operation: 'putRecord', method: 'PUT', headers, body: sent }, options.signal);
+    const call = callOf('putRecord', 'PUT /v1/{ns}/records/{key}', this.#at, { headers, body: sent });
+    const { body } = await this.#send(call, options.signal);
     return body as RecordWritten;
   }
 
@@ -110,7 +102,8 @@ export class RecordHandle<T = unknown> {
    */
   async delete(expected: Exclude<Expected, 'absent'>, options: WriteOptions = {}): Promise<RecordWritten> {
     const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
-    const { body } = await this.#call({ operation: 'deleteRecord', method: 'DELETE', headers }, options.signal);
+    const call = callOf('deleteRecord', 'DELETE /v1/{ns}/records/{key}', this.#at, { headers });
+    const { body } = await this.#send(call, options.signal);
     return body as RecordWritten;
   }
 
@@ -153,12 +146,13 @@ export class RecordHandle<T = unknown> {
     };
   }
 
-  #call(call: Omit<Call, 'route' | 'parameters'>, signal: AbortSignal | undefined) {
-    const { caller, namespace, patience } = this.#core;
-    return caller.call(
-      { ...call, route: '/v1/{ns}/records/{key}', parameters: { ns: namespace, key: this.key } },
-      { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal },
-    );
+  get #at() {
+    return { ns: this.#core.namespace, key: this.key };
+  }
+
+  #send(call: Call, signal: AbortSignal | undefined) {
+    const { caller, patience } = this.#core;
+    return caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal });
   }
 }
 

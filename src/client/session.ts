@@ -1,9 +1,10 @@
+import type { SessionBody, SessionEnd, SessionView } from '../contract/views.ts';
+import { callOf } from './calls.ts';
 import { type Closable, type Core, given } from './core.ts';
 import { SessionLostError } from './errors.ts';
 import { Keeper } from './keeper.ts';
 import { LockScope } from './lock-scope.ts';
 import { asyncDispose, type Mark } from './runtime.ts';
-import type { Call } from './transport.ts';
 
 export interface SessionOptions {
   /** How long it lives without a keepalive, 1,000 to 3,600,000. The service's default is 30 s. */
@@ -12,29 +13,12 @@ export interface SessionOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface SessionBody {
-  readonly sessionId: string;
-  readonly ttlMs: number;
-  readonly remainingMs: number;
-  readonly locks?: readonly { readonly lock: string; readonly fence: number }[];
-}
-
-const sessionCall = (
-  { namespace }: Core,
-  call: Pick<Call, 'operation' | 'method' | 'body'>,
-  id?: string,
-  action = '',
-): Call => ({
-  ...call,
-  route: id === undefined ? '/v1/{ns}/sessions' : `/v1/{ns}/sessions/{id}${action}`,
-  parameters: { ns: namespace, ...(id === undefined ? {} : { id }) },
-});
-
 /** Opens a session. A repeat after a lost answer opens another one; the first then ends by itself, holding nothing. */
 export async function openSession(core: Core, { ttlMs, owner, signal }: SessionOptions): Promise<Session> {
   const body = given({ ttlMs, owner: owner ?? core.defaults.owner });
   const { patience } = core;
-  const opened = await core.caller.call(sessionCall(core, { operation: 'createSession', method: 'POST', body }), {
+  const call = callOf('createSession', 'POST /v1/{ns}/sessions', { ns: core.namespace }, { body });
+  const opened = await core.caller.call(call, {
     budgetMs: patience.retryMs,
     attemptMs: patience.requestMs,
     signal,
@@ -61,7 +45,8 @@ export class Session extends LockScope implements Closable {
   /** @internal */
   constructor(core: Core, { sessionId, ttlMs, remainingMs }: SessionBody, from: Mark) {
     const { caller, observe, runtime } = core;
-    const call = sessionCall(core, { operation: 'keepSessionAlive', method: 'POST' }, sessionId, '/keepalive');
+    const at = { ns: core.namespace, id: sessionId };
+    const call = callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', at);
     const keeper = new Keeper({
       runtime,
       from,
@@ -108,9 +93,9 @@ export class Session extends LockScope implements Closable {
    */
   async locks(): Promise<readonly { readonly lock: string; readonly fence: number }[]> {
     const { caller, patience } = this.core;
-    const call = sessionCall(this.core, { operation: 'getSession', method: 'GET' }, this.#id);
+    const call = callOf('getSession', 'GET /v1/{ns}/sessions/{id}', { ns: this.core.namespace, id: this.#id });
     const { body } = await caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs });
-    return (body as SessionBody).locks ?? [];
+    return (body as SessionView).locks;
   }
 
   /**
@@ -140,11 +125,11 @@ export class Session extends LockScope implements Closable {
     const { caller, patience, observe, open } = this.core;
     this.#keeper.end();
     open.delete(this);
-    const call = sessionCall(this.core, { operation: 'endSession', method: 'DELETE' }, this.#id);
+    const call = callOf('endSession', 'DELETE /v1/{ns}/sessions/{id}', { ns: this.core.namespace, id: this.#id });
     try {
       const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
       const { body, tries } = await caller.call(call, policy);
-      const { ended, released = 0 } = body as { ended: boolean; released?: number };
+      const { ended, released = 0 } = body as SessionEnd;
       // Sent more than once, it was our own earlier try that ended it.
       return { ended: ended || tries > 1, released };
     } catch (error) {

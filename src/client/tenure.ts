@@ -1,4 +1,4 @@
-import type { Taken } from './acquire.ts';
+import type { Leased, Taken } from './acquire.ts';
 import type { Core } from './core.ts';
 import { type HoldfastError, LeaseLostError } from './errors.ts';
 import { Keeper } from './keeper.ts';
@@ -26,7 +26,7 @@ const lostMessage = (label: string): string =>
 /** A lease of its own, renewed in the background. */
 export function leaseTenure(
   core: Core,
-  { claim, body, from, remainingMs }: Taken<{ readonly leaseMs?: number }>,
+  { claim, body, from, remainingMs }: Taken<Leased>,
   { autoRenew = true, holdMsMax }: TenureOptions,
 ): Tenure {
   const { caller, runtime, observe } = core;

@@ -1,9 +1,9 @@
+import type { LockEvent } from '../contract/views.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { joinSignals } from './abort.ts';
 import type { Core } from './core.ts';
 import { HoldfastError } from './errors.ts';
 import { pause } from './runtime.ts';
-import type { LockEvent } from './views.ts';
 
 /** Which locks to watch: one, or all whose names begin so. */
 export type WatchTarget =

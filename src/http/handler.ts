@@ -1,100 +1,99 @@
-import middy from '@middy/core';
-import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
-import type { ServiceLog } from './logger.ts';
-import { operations } from './operations.ts';
+import { operations } from '../contract/operations.ts';
+import { handlers } from './operations.ts';
 import { Problem, toProblem } from './problems.ts';
-import { type Reply, Request } from './request.ts';
-import { methodsAt, operationOf } from './router.ts';
+import { checkRequest, type Reply, type Request } from './request.ts';
+import { matchPath } from './router.ts';
 import type { Service } from './service.ts';
 
-type Answer = APIGatewayProxyStructuredResultV2;
-/** The local gateway can tell when a caller's connection broke; Lambda can't. */
-type CallContext = Context & { readonly clientGone?: AbortSignal };
-
-/** The function behind every route. A missing route is answered here too, so that what is deployed and what runs locally agree. */
-export function createHttpHandler(service: Service, log: ServiceLog) {
-  // Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed.
-  return middy<APIGatewayProxyEventV2, Answer>({ timeoutEarlyInMillis: 0 })
-    .use(requestLog(log))
-    .use(problemAnswers())
-    .handler(async (event, context: CallContext) =>
-      toAnswer(await operate(service, new Request(event, context.clientGone)), event),
-    );
+/** What goes back, whatever it goes back by. */
+export interface Answer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
 }
 
-function operate(service: Service, request: Request): Promise<Reply> {
-  const operation = operationOf(request.routeKey);
-  if (operation !== undefined) return operations[operation](service, request);
-  const allowed = methodsAt(request.path);
-  if (allowed.length === 0) throw new Problem('not-found', `There is no route ${request.method} to this path.`);
-  const allow = allowed.join(', ');
-  throw new Problem(
-    'method-not-allowed',
-    `This path takes ${allow}, got ${request.method}.`,
-    {},
-    { headers: { allow } },
-  );
+export type Handler = (request: Request) => Promise<Answer>;
+
+export interface RequestLog {
+  info(message: string, fields: Record<string, unknown>): void;
+  error(message: string, fields: Record<string, unknown>): void;
 }
 
-function toAnswer(reply: Reply, event: APIGatewayProxyEventV2, type = 'application/json'): Answer {
-  const text = reply.text ?? (reply.body === undefined ? undefined : JSON.stringify(reply.body));
-  return {
-    statusCode: reply.status,
-    headers: {
-      'content-type': type,
-      'cache-control': 'no-store',
-      'x-request-id': event.requestContext.requestId,
-      ...reply.headers,
-      ...retryAfter(reply.body),
-    },
-    ...(text === undefined ? {} : { body: text }),
+/** Told of each refusal, with the request that was refused. */
+export type OnProblem = (problem: Problem, request: Request) => void;
+
+/** Answers every request: the whole of the service, for adapters to stand in front of. */
+export function createHandler(service: Service, log: RequestLog, onProblem: OnProblem = () => {}): Handler {
+  return async (request) => {
+    const startedAt = performance.now();
+    try {
+      const answer = toAnswer(await operate(service, request), request.id);
+      logRequest(log, request, answer.status, startedAt);
+      return answer;
+    } catch (error) {
+      const problem = toProblem(error);
+      logRequest(log, request, problem.status, startedAt, problem);
+      onProblem(problem, request);
+      return problemAnswer(problem, request.id);
+    }
   };
 }
 
-function retryAfter(body: unknown): Record<string, string> {
-  const { retryAfterMs } = (body ?? {}) as { retryAfterMs?: unknown };
-  return typeof retryAfterMs === 'number' ? { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) } : {};
+/** What an operation answers, or a problem that is thrown. */
+export async function operate(service: Service, request: Request): Promise<Reply> {
+  const { operation } = request;
+  if (operation === undefined) throw noSuchRoute(request);
+  return handlers[operation](service, checkRequest(operation, request) as never);
+}
+
+function noSuchRoute({ method, path }: Request): Problem {
+  const match = matchPath(path);
+  if (match === undefined) return new Problem('not-found', `There is no route ${method} to this path.`);
+  const allow = [...match.operations.keys()].join(', ');
+  return new Problem('method-not-allowed', `This path takes ${allow}, got ${method}.`, {}, { headers: { allow } });
 }
 
 /** Every error leaves as problem+json, and says no more than its problem does. */
-function problemAnswers(): middy.MiddlewareObj<APIGatewayProxyEventV2, Answer> {
+export function problemAnswer(problem: Problem, requestId: string): Answer {
+  const body = { ...problem.toJSON(), instance: instanceOf(requestId) };
+  return toAnswer({ status: problem.status, body, headers: problem.headers }, requestId, 'application/problem+json');
+}
+
+export const instanceOf = (requestId: string): string => `urn:holdfast:request:${requestId}`;
+
+function toAnswer(reply: Reply, requestId: string, type = 'application/json'): Answer {
+  const { retryAfterMs } = (reply.body ?? {}) as { retryAfterMs?: unknown };
   return {
-    onError: (request) => {
-      const problem = toProblem(request.error);
-      const instance = `urn:holdfast:request:${request.event.requestContext.requestId}`;
-      const reply = { status: problem.status, body: { ...problem.toJSON(), instance }, headers: problem.headers };
-      request.response = toAnswer(reply, request.event, 'application/problem+json');
+    status: reply.status,
+    headers: {
+      'content-type': type,
+      'cache-control': 'no-store',
+      'x-request-id': requestId,
+      ...reply.headers,
+      ...(typeof retryAfterMs === 'number' ? { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) } : {}),
     },
+    body: reply.text ?? (reply.body === undefined ? undefined : JSON.stringify(reply.body)),
   };
 }
 
 /** One line per request: by route, since a path may carry a session id; never a body. */
-function requestLog(log: ServiceLog): middy.MiddlewareObj<APIGatewayProxyEventV2, Answer> {
-  const startedAt = new WeakMap<object, number>();
-  const write = ({ event, response, error }: { event: APIGatewayProxyEventV2; response: unknown; error?: unknown }) => {
-    const status = (response as Answer | undefined)?.statusCode ?? 500;
-    const { ns, name } = event.pathParameters ?? {};
-    const fields = {
-      requestId: event.requestContext.requestId,
-      route: event.routeKey,
-      method: event.requestContext.http.method,
-      status,
-      tookMs: Math.round((performance.now() - (startedAt.get(event) ?? performance.now())) * 10) / 10,
-      ...(ns === undefined ? {} : { namespace: ns }),
-      ...(name === undefined ? {} : { name }),
-      ...(error === undefined || error === null ? {} : { code: toProblem(error).code }),
-    };
-    // The caller is told nothing of a cause; whoever runs the service needs it.
-    if (status >= 500) log.error('request', { ...fields, error: describe(error) });
-    else log.info('request', fields);
+function logRequest(log: RequestLog, request: Request, status: number, startedAt: number, problem?: Problem): void {
+  const { operation, method, parameters } = request;
+  const { ns, name } = parameters;
+  const fields = {
+    requestId: request.id,
+    route: operation === undefined ? '$default' : `${operations[operation].method} ${operations[operation].path}`,
+    method,
+    status,
+    tookMs: Math.round((performance.now() - startedAt) * 10) / 10,
+    ...(ns === undefined ? {} : { namespace: ns }),
+    ...(name === undefined ? {} : { name }),
+    ...(problem === undefined ? {} : { code: problem.code }),
   };
-  return {
-    before: ({ event }) => {
-      startedAt.set(event, performance.now());
-    },
-    after: write,
-    onError: write,
-  };
+  // The caller is told nothing of a cause; whoever runs the service needs it.
+  if (status >= 500) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
+  else log.info('request', fields);
 }
 
 function describe(error: unknown): unknown {

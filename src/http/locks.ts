@@ -1,4 +1,9 @@
 /** The lock operations: requests into use cases, outcomes into answers. They decide nothing. */
+import * as z from 'zod';
+import { resourceName } from '../contract/fields.ts';
+import { lockLimits } from '../contract/limits.ts';
+import type { lockOperations } from '../contract/locks.ts';
+import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, WaitingBody } from '../contract/views.ts';
 import type { Facts } from '../lock/commands.ts';
 import { shownLimit, shownPermits } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
@@ -14,6 +19,7 @@ import {
   viewHolders,
   viewQueue,
 } from '../lock/view.ts';
+import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';
 import type { LockContext } from '../service/context.ts';
@@ -23,91 +29,104 @@ import { publicSessionId } from '../session/public-id.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { readCursor, writeCursor } from './cursor.ts';
-import { renewalWithin, withinMaxima } from './maxima.ts';
+import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
-import type { Reply, Request } from './request.ts';
-import { acquireBody, checkQuery, listQuery, releaseBody, renewBody, revokeBody } from './schemas.ts';
+import type { Reply } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
-const lockKey = (request: Request): LockKey => ({ namespace: request.namespace, name: request.name() });
+type OnLock = { readonly parameters: { readonly ns: string; readonly name: string } };
 
-const ok = (body: unknown): Reply => ({ status: 200, body });
+const lockKey = ({ parameters: { ns, name } }: OnLock): LockKey => ({ namespace: ns, name });
 
-export async function acquireLock(context: LockContext, request: Request): Promise<Reply> {
-  const key = lockKey(request);
-  const asked = withinMaxima(context, request.body(acquireBody));
-  const leaseId = asked.leaseId ?? context.newLeaseId();
-  const acquired = await acquire(
-    context,
-    key,
-    { ...asked, leaseId, owner: asked.owner ?? request.caller },
-    request.gone,
-  );
-  return replyToAcquire(key, leaseId, acquired);
-}
+const ok = <Body>(body: Body): Reply => ({ status: 200, body });
 
-export async function renewLock(context: LockContext, request: Request): Promise<Reply> {
-  const key = lockKey(request);
-  const { answer, state, facts } = await renew(context, key, renewalWithin(context, request.body(renewBody)));
-  if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
-  throw leaseLost(answer);
-}
+export const lockHandlers: Handlers<keyof typeof lockOperations> = {
+  async acquireLock({ locks }, input) {
+    const key = lockKey(input);
+    const asked = withinMaxima(locks, input.body);
+    const leaseId = asked.leaseId ?? locks.newLeaseId();
+    const claim = { ...asked, leaseId, owner: asked.owner ?? input.caller };
+    return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
+  },
 
-export async function releaseLock(context: LockContext, request: Request): Promise<Reply> {
-  const { answer } = await release(context, lockKey(request), request.body(releaseBody));
-  if (answer.kind === 'released') return ok({ released: answer.reason !== 'already_released', reason: answer.reason });
-  throw leaseLost(answer, { released: false });
-}
+  async renewLock({ locks }, input) {
+    const key = lockKey(input);
+    const { answer, state, facts } = await renew(locks, key, renewalWithin(locks, input.body));
+    if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
+    throw leaseLost(answer);
+  },
 
-export async function revokeLock(context: LockContext, request: Request): Promise<Reply> {
-  const { answer } = await revoke(context, lockKey(request), request.body(revokeBody));
-  if (answer.kind === 'revoked') return ok({ revoked: true });
-  throw leaseLost(answer);
-}
+  async releaseLock({ locks }, input) {
+    const { answer } = await release(locks, lockKey(input), input.body);
+    if (answer.kind !== 'released') throw leaseLost(answer, { released: false });
+    const { reason } = answer;
+    return ok<ReleaseBody>({ released: reason !== 'already_released', reason });
+  },
 
-export async function inspectLock(context: LockContext, request: Request): Promise<Reply> {
-  const key = lockKey(request);
-  const { state, facts } = await inspect(context, key);
-  const queue = viewQueue(state, facts, publicSessionId);
-  return ok({
-    lock: key.name,
-    state: stateName(state, facts),
-    fence: state.fence,
-    limit: limitInForce(state, facts),
-    holders: detailHolders(state, facts, publicSessionId),
-    queue,
-    queueDepth: queue.length,
-  });
-}
+  async revokeLock({ locks }, input) {
+    const { answer } = await revoke(locks, lockKey(input), input.body);
+    if (answer.kind === 'revoked') return ok({ revoked: true });
+    throw leaseLost(answer);
+  },
 
-/** Whether a fence holds now. The answer may be stale when it arrives: what the lock protects must check the fence itself. */
-export async function checkFence(context: LockContext, request: Request): Promise<Reply> {
-  const { fence } = request.query(checkQuery);
-  const { state, facts } = await inspect(context, lockKey(request));
-  const valid = state.holders.some((holder) => holder.fence === fence && (remainingMs(holder, facts) ?? 1) > 0);
-  return ok({ valid, fence: state.fence, state: stateName(state, facts) });
-}
-
-export async function listLocks(context: LockContext, request: Request): Promise<Reply> {
-  const { namespace } = request;
-  const { cursor, ...page } = request.query(listQuery);
-  const listed = await list(context, namespace, {
-    ...page,
-    after: cursor === undefined ? undefined : readCursor(cursor),
-  });
-  return ok({
-    locks: listed.locks.map(({ name, state, facts }) => ({
-      lock: name,
+  async inspectLock({ locks }, input) {
+    const key = lockKey(input);
+    const { state, facts } = await inspect(locks, key);
+    const queue = viewQueue(state, facts, publicSessionId);
+    return ok<LockView>({
+      lock: key.name,
       state: stateName(state, facts),
       fence: state.fence,
       limit: limitInForce(state, facts),
       holders: detailHolders(state, facts, publicSessionId),
-      queueDepth: presentWaiters(state, facts).length,
-      longestWaitMs: longestWaitMs(state, facts),
-    })),
-    ...(listed.after === undefined ? {} : { cursor: writeCursor(listed.after) }),
-  });
-}
+      queue,
+      queueDepth: queue.length,
+    });
+  },
+
+  async checkFence({ locks }, input) {
+    const { state, facts } = await inspect(locks, lockKey(input));
+    const holds = (holder: Holder): boolean =>
+      holder.fence === input.query.fence && (remainingMs(holder, facts) ?? 1) > 0;
+    return ok<FenceCheck>({
+      valid: state.holders.some(holds),
+      fence: state.fence,
+      state: stateName(state, facts),
+    });
+  },
+
+  async listLocks({ locks }, { parameters, query: { cursor, ...page } }) {
+    const after = cursor === undefined ? undefined : readCursor(cursor, resourceName);
+    const listed = await list(locks, parameters.ns, { ...page, after });
+    return ok({
+      locks: listed.locks.map(
+        ({ name, state, facts }): LockSummary => ({
+          lock: name,
+          state: stateName(state, facts),
+          fence: state.fence,
+          limit: limitInForce(state, facts),
+          holders: detailHolders(state, facts, publicSessionId),
+          queueDepth: presentWaiters(state, facts).length,
+          longestWaitMs: longestWaitMs(state, facts),
+        }),
+      ),
+      ...(listed.after === undefined ? {} : { cursor: writeCursor(listed.after) }),
+    });
+  },
+
+  async lockHistory({ history }, input) {
+    const { limit, cursor } = input.query;
+    const before = cursor === undefined ? undefined : readCursor(cursor, historyPlace);
+    const page = await history.page(lockKey(input), { limit, before });
+    return ok({
+      events: page.events.map(historyView),
+      ...(page.before === undefined ? {} : { cursor: writeCursor(page.before) }),
+    });
+  },
+};
+
+/** A place in a history, as the notifier gives it. */
+const historyPlace = z.string().regex(/^\d{16}\.\d{16}\.\d{4}$/, 'must be a cursor from an earlier page');
 
 const stateName = (state: LockState, facts: Facts): 'held' | 'free' =>
   standingHolders(state, facts).length > 0 ? 'held' : 'free';
@@ -120,7 +139,7 @@ function replyToAcquire(key: LockKey, leaseId: string, acquired: Acquired): Repl
 }
 
 /** Still queued. A polling waiter is expected back at once; a parked one will be told. */
-export function waitingBody(lock: string, leaseId: string, { answer, state, facts, etaMs }: Acquired) {
+export function waitingBody(lock: string, leaseId: string, { answer, state, facts, etaMs }: Acquired): WaitingBody {
   if (answer.kind !== 'waiting') throw new Error(`A waiter was expected, got ${answer.kind}.`);
   return {
     status: 'waiting',
@@ -173,7 +192,7 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
   }
 }
 
-export function grantBody(key: LockKey, holder: Holder, state: LockState, facts: Facts): Record<string, unknown> {
+export function grantBody(key: LockKey, holder: Holder, state: LockState, facts: Facts): GrantBody {
   const end = endsAt(holder, facts);
   return {
     status: 'granted',
@@ -203,4 +222,32 @@ const lostDetails: Record<string, string> = {
 function leaseLost(answer: Applied['answer'], more: Record<string, unknown> = {}): Problem {
   const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
   return new Problem('lease-lost', lostDetails[reason] ?? reason, { reason, ...more });
+}
+
+interface Asked {
+  readonly leaseMs?: number | undefined;
+  readonly waitMs?: number | undefined;
+  readonly sessionId?: string | undefined;
+}
+
+/** What was asked for, held against what this deployment allows. A lease that was not asked for is as long as usual, or as allowed. */
+export function withinMaxima<T extends Asked>(context: LockContext, asked: T): T {
+  const { leaseMsMax = lockLimits.leaseMsMax, waitMsMax = lockLimits.parkedWaitMsMax } = context;
+  refuseAbove('leaseMs', asked.leaseMs, leaseMsMax);
+  refuseAbove('waitMs', asked.waitMs, waitMsMax);
+  if (asked.leaseMs !== undefined || asked.sessionId !== undefined || leaseMsMax >= lockLimits.leaseMsDefault)
+    return asked;
+  return { ...asked, leaseMs: leaseMsMax };
+}
+
+/** A renewal without a time of its own is for as long as the lease was granted for, which was allowed then. */
+export function renewalWithin<T extends Asked>({ leaseMsMax = lockLimits.leaseMsMax }: LockContext, asked: T): T {
+  refuseAbove('leaseMs', asked.leaseMs, leaseMsMax);
+  return asked;
+}
+
+function refuseAbove(field: string, value: number | undefined, max: number): void {
+  if (value === undefined || value <= max) return;
+  const message = `must be at most ${max} in this deployment, got ${value}`;
+  throw new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
 }

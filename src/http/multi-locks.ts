@@ -1,54 +1,51 @@
+import type { multiLockOperations } from '../contract/multi-locks.ts';
+import type { ManyGrantBody, ManyReleaseBody, ManyWaitingBody } from '../contract/views.ts';
 import { endsAt, presentWaiters, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
 import type { Refusal } from '../multi/plan.ts';
-import type { LockContext } from '../service/context.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';
-import { refusalOf, waitingBody } from './locks.ts';
-import { renewalWithin, withinMaxima } from './maxima.ts';
-import { acquireManyBody, releaseManyBody, renewManyBody } from './multi-schemas.ts';
+import { refusalOf, renewalWithin, waitingBody, withinMaxima } from './locks.ts';
+import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
-import type { Reply, Request } from './request.ts';
+import type { Reply } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
-export async function acquireLocks(context: LockContext, request: Request): Promise<Reply> {
-  const { namespace } = request;
-  const { locks, ...asked } = withinMaxima(context, request.body(acquireManyBody));
-  const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
-  const leaseId = asked.leaseId ?? context.newLeaseId();
-  const many = { ...asked, entries, leaseId, owner: asked.owner ?? request.caller };
-  const outcome = await acquireAll(context, namespace, many, request.gone);
-  if (outcome.kind !== 'waiting')
-    return replyToMany(
-      leaseId,
-      entries.map(({ name }) => name),
-      outcome,
-    );
-  const { lock, ...body } = waitingBody(outcome.name, leaseId, outcome.waiting);
-  return { status: 202, body: { ...body, waitRemainingMs: outcome.waitRemainingMs, blockedBy: [lock] } };
-}
+export const multiLockHandlers: Handlers<keyof typeof multiLockOperations> = {
+  async acquireLocks({ locks: context }, { parameters, body, caller, signal }) {
+    const { locks, ...asked } = withinMaxima(context, body);
+    const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
+    const leaseId = asked.leaseId ?? context.newLeaseId();
+    const many = { ...asked, entries, leaseId, owner: asked.owner ?? caller };
+    const outcome = await acquireAll(context, parameters.ns, many, signal);
+    if (outcome.kind !== 'waiting')
+      return replyToMany(
+        leaseId,
+        entries.map(({ name }) => name),
+        outcome,
+      );
+    const { lock, ...waiting } = waitingBody(outcome.name, leaseId, outcome.waiting);
+    const reply: ManyWaitingBody = { ...waiting, waitRemainingMs: outcome.waitRemainingMs, blockedBy: [lock] };
+    return { status: 202, body: reply };
+  },
 
-export async function renewLocks(context: LockContext, request: Request): Promise<Reply> {
-  const { namespace } = request;
-  const { leaseId, locks, leaseMs } = renewalWithin(context, request.body(renewManyBody));
-  return replyToMany(leaseId, locks, await renewAll(context, namespace, { leaseId, names: locks, leaseMs }));
-}
+  async renewLocks({ locks: context }, { parameters, body }) {
+    const { leaseId, locks, leaseMs } = renewalWithin(context, body);
+    return replyToMany(leaseId, locks, await renewAll(context, parameters.ns, { leaseId, names: locks, leaseMs }));
+  },
 
-export async function releaseLocks(context: LockContext, request: Request): Promise<Reply> {
-  const { namespace } = request;
-  const { leaseId, locks } = request.body(releaseManyBody);
-  const answers = await releaseAll(context, namespace, leaseId, locks);
-  const isReleased = ({ answer }: (typeof answers)[number]) =>
-    answer.kind === 'released' && answer.reason !== 'already_released';
-  return {
-    status: 200,
-    body: {
+  async releaseLocks({ locks: context }, { parameters, body: { leaseId, locks } }) {
+    const answers = await releaseAll(context, parameters.ns, leaseId, locks);
+    const isReleased = ({ answer }: (typeof answers)[number]) =>
+      answer.kind === 'released' && answer.reason !== 'already_released';
+    const body: ManyReleaseBody = {
       released: answers.filter(isReleased).map(({ name }) => name),
       failed: answers
         .filter((each) => !isReleased(each))
         .map(({ name, answer }) => ({ lock: name, reason: 'reason' in answer ? answer.reason : answer.kind })),
-    },
-  };
-}
+    };
+    return { status: 200, body };
+  },
+};
 
 function replyToMany(
   leaseId: string,
@@ -61,17 +58,15 @@ function replyToMany(
   // They were granted together, so what holds for one holds for all; after a repeat the earliest end counts.
   const ends = holders.map((holder) => endsAt(holder, facts)).filter((end) => end !== null);
   const left = holders.map((holder) => remainingMs(holder, facts)).filter((remaining) => remaining !== null);
-  return {
-    status: 200,
-    body: {
-      status: 'granted',
-      leaseId,
-      grants: holders.map(({ fence }, index) => ({ lock: names[index], fence })),
-      remainingMs: left.length === 0 ? null : Math.min(...left),
-      expiresAt: ends.length === 0 ? null : toIso(ends.reduce((one, other) => (other < one ? other : one))),
-      waitedMs,
-    },
+  const body: ManyGrantBody = {
+    status: 'granted',
+    leaseId,
+    grants: holders.map(({ fence }, index) => ({ lock: names[index] as string, fence })),
+    remainingMs: left.length === 0 ? null : Math.min(...left),
+    expiresAt: ends.length === 0 ? null : toIso(ends.reduce((one, other) => (other < one ? other : one))),
+    waitedMs,
   };
+  return { status: 200, body };
 }
 
 /** What stands in the way most: a lease that is over before a limit that does not fit, and both before a lock that is held. */

@@ -1,69 +1,63 @@
 /** The record operations: requests into use cases, outcomes into answers. They decide nothing. */
-import type * as z from 'zod';
+import { putRecordBody, type recordOperations } from '../contract/records.ts';
+import type { RecordWritten } from '../contract/views.ts';
 import type { Expectation, RecordAnswer } from '../record/commands.ts';
 import { membersOf } from '../record/json-text.ts';
 import { recordLimits } from '../record/limits.ts';
 import { type RecordState, valueInForce } from '../record/state.ts';
-import { type RecordAt, type RecordContext, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
+import { type RecordAt, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
 import type { RecordKey } from '../store/record-store.ts';
 import { toIso } from '../time/clock.ts';
+import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
-import { deleteRecordHeaders, getRecordHeaders, putRecordBody, putRecordHeaders } from './record-schemas.ts';
-import { parseJson, type Reply, type Request } from './request.ts';
-import { validate } from './validation.ts';
+import { parseJson, validate } from './request.ts';
 
-const recordKey = (request: Request): RecordKey => ({ namespace: request.namespace, key: request.name('key') });
+type OnRecord = { readonly parameters: { readonly ns: string; readonly key: string } };
+
+const recordKey = ({ parameters: { ns, key } }: OnRecord): RecordKey => ({ namespace: ns, key });
 
 const etagOf = ({ version }: RecordState): string => `"${version}"`;
 
-export async function getRecord(context: RecordContext, request: Request): Promise<Reply> {
-  const key = recordKey(request);
-  const known = headersOf(request, getRecordHeaders)['If-None-Match'];
-  const found = await readRecord(context, key);
-  const { state } = found;
-  const value = valueInForce(state, found.now);
-  if (value === null) throw new Problem('not-found', `There is no record ${key.key}.`);
-  const headers = { etag: etagOf(state) };
-  if (known === '*' || known?.includes(String(state.version))) return { status: 304, body: undefined, headers };
-  return { status: 200, body: undefined, text: recordText(key, found, value), headers };
-}
+export const recordHandlers: Handlers<keyof typeof recordOperations> = {
+  async getRecord({ records }, input) {
+    const key = recordKey(input);
+    const known = input.headers['If-None-Match'];
+    const found = await readRecord(records, key);
+    const { state } = found;
+    const value = valueInForce(state, found.now);
+    if (value === null) throw new Problem('not-found', `There is no record ${key.key}.`);
+    const headers = { etag: etagOf(state) };
+    if (known === '*' || known?.includes(String(state.version))) return { status: 304, body: undefined, headers };
+    return { status: 200, body: undefined, text: recordText(key, found, value), headers };
+  },
 
-export async function putRecord(context: RecordContext, request: Request): Promise<Reply> {
-  const key = recordKey(request);
-  const put = putBodyOf(request);
-  const headers = headersOf(request, putRecordHeaders);
-  const expects = headers['If-Match'] ?? headers['If-None-Match'];
-  if (expects === undefined) {
-    throw new Problem(
-      'precondition-required',
-      'A write says what it replaces: If-Match with a version or *, or If-None-Match: * where there is no record yet.',
-    );
-  }
-  const outcome = await writeRecord(context, key, { kind: 'put', ...put, expects, ...writeOptions(headers) });
-  const { at, how } = written(key, outcome, headers['Fence-Token']);
-  return { status: how === 'created' ? 201 : 200, body: writtenBody(key, at), headers: { etag: etagOf(at.state) } };
-}
+  async putRecord({ records }, input) {
+    const key = recordKey(input);
+    const { headers } = input;
+    const put = putBodyOf(input.body);
+    const expects = headers['If-Match'] ?? headers['If-None-Match'];
+    if (expects === undefined) {
+      throw new Problem(
+        'precondition-required',
+        'A write says what it replaces: If-Match with a version or *, or If-None-Match: * where there is no record yet.',
+      );
+    }
+    const outcome = await writeRecord(records, key, { kind: 'put', ...put, expects, ...writeOptions(headers) });
+    const { at, how } = written(key, outcome, headers['Fence-Token']);
+    return { status: how === 'created' ? 201 : 200, body: writtenBody(key, at), headers: { etag: etagOf(at.state) } };
+  },
 
-export async function deleteRecord(context: RecordContext, request: Request): Promise<Reply> {
-  const key = recordKey(request);
-  const headers = headersOf(request, deleteRecordHeaders);
-  const expects = headers['If-Match'] as Exclude<Expectation, { kind: 'absent' }> | undefined;
-  if (expects === undefined) {
-    throw new Problem('precondition-required', 'A deletion says what it deletes: If-Match with a version or *.');
-  }
-  const outcome = await writeRecord(context, key, { kind: 'delete', expects, ...writeOptions(headers) });
-  return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).at) };
-}
-
-/** The headers that a schema names, checked. Others are none of this operation's business. */
-function headersOf<Schema extends z.ZodObject>(request: Request, schema: Schema): z.output<Schema> {
-  const given: Record<string, string> = {};
-  for (const name of Object.keys(schema.shape)) {
-    const value = request.header(name.toLowerCase());
-    if (value !== undefined) given[name] = value.trim();
-  }
-  return validate(schema, given, 'headers');
-}
+  async deleteRecord({ records }, input) {
+    const key = recordKey(input);
+    const { headers } = input;
+    const expects = headers['If-Match'] as Exclude<Expectation, { kind: 'absent' }> | undefined;
+    if (expects === undefined) {
+      throw new Problem('precondition-required', 'A deletion says what it deletes: If-Match with a version or *.');
+    }
+    const outcome = await writeRecord(records, key, { kind: 'delete', expects, ...writeOptions(headers) });
+    return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).at) };
+  },
+};
 
 const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?: string | undefined }) => ({
   ...(headers['Fence-Token'] === undefined ? {} : { fence: headers['Fence-Token'] }),
@@ -74,8 +68,7 @@ const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?
 const besideValue = putRecordBody.omit({ value: true });
 
 /** The text of `value` in `{"value":…}`, exactly as it came, and what stands beside it. */
-function putBodyOf(request: Request): { value: string; expiresInMs?: number } {
-  const body = request.bodyText(recordLimits.valueBytesMax + recordLimits.wrappingBytesMax);
+function putBodyOf(body: string): { value: string; expiresInMs?: number } {
   const parsed = body === '' ? {} : parseJson(body);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidBody('body', 'must be an object with the field value');
@@ -137,7 +130,7 @@ function toRefusal({ key }: RecordKey, answer: Exclude<RecordAnswer, Written>, f
 }
 
 /** Where it has an end, both the instant and what is left: a reader's own clock decides nothing. */
-function writtenBody({ key }: RecordKey, { state, now }: RecordAt) {
+function writtenBody({ key }: RecordKey, { state, now }: RecordAt): RecordWritten {
   const { version, floor, updatedAt, expiresAt } = state;
   const end = expiresAt === null ? {} : { expiresAt: toIso(expiresAt), remainingMs: Math.max(0, expiresAt - now) };
   return { key, version, fence: floor, updatedAt: toIso(updatedAt), ...end };

@@ -1,95 +1,105 @@
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import type * as z from 'zod';
+import { namespaceName, resourceName } from '../contract/fields.ts';
+import { requestLimits } from '../contract/limits.ts';
+import {
+  type Checked,
+  type Contract,
+  type Operation,
+  type OperationContract,
+  operations,
+  type ParametersOf,
+} from '../contract/operations.ts';
+import type { FieldError } from '../contract/views.ts';
 import { Problem } from './problems.ts';
-import { namespaceName, resourceName } from './schemas.ts';
-import { validate } from './validation.ts';
 
-/** Everything but a record's value fits into this many times over. */
-export const bodyBytesMax = 64 * 1024;
-
-/** A request as operations see it: nothing of API Gateway's shape leaks past here. */
-export class Request {
-  readonly #event: APIGatewayProxyEventV2;
+/** A request as it is whatever it came by. Adapters make it: from an API Gateway event, from `node:http`, or in direct mode. */
+export interface Request {
+  readonly id: string;
+  /** Absent where no operation has this method and path. */
+  readonly operation: Operation | undefined;
+  readonly method: string;
+  /** Decoded. It may hold a session's id, which is secret: not for logs. */
+  readonly path: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string | undefined>>;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: string | undefined;
+  /** Who calls, as far as the adapter knows. */
+  readonly caller: string;
   /** Fires when the caller's connection broke, where that can be known. */
-  readonly gone: AbortSignal | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
 
-  constructor(event: APIGatewayProxyEventV2, gone?: AbortSignal) {
-    this.#event = event;
-    this.gone = gone;
-  }
+/** Whoever nobody vouches for. */
+export const anonymous = 'anonymous';
 
-  get id(): string {
-    return this.#event.requestContext.requestId;
-  }
+/** A request whose every part was checked against the contract. */
+export interface Input<Name extends Operation> {
+  readonly parameters: Readonly<Record<ParametersOf<Contract[Name]['path']>, string>>;
+  readonly query: Checked<Name, 'query'>;
+  readonly headers: Checked<Name, 'headers'>;
+  readonly body: Checked<Name, 'body'>;
+  readonly caller: string;
+  readonly signal: AbortSignal | undefined;
+}
 
-  get routeKey(): string {
-    return this.#event.routeKey;
-  }
+export interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+  /** JSON text that is sent as it is, in place of `body`: for what must not change by being parsed and written again. */
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
-  get method(): string {
-    return this.#event.requestContext.http.method;
-  }
+/** Checks a request against what the contract says of its operation. */
+export function checkRequest<Name extends Operation>(operation: Name, request: Request): Input<Name> {
+  const { query, headers, body, verbatim, bodyBytesMax }: OperationContract = operations[operation];
+  const input: Input<Operation> = {
+    parameters: checkParameters(request.parameters) as Input<Operation>['parameters'],
+    query: query === undefined ? undefined : (validate(query, request.query, 'query') as never),
+    headers: headers === undefined ? undefined : (checkHeaders(headers, request.headers) as never),
+    body: body === undefined ? undefined : (checkBody(request, body, verbatim === true, bodyBytesMax) as never),
+    caller: request.caller,
+    get signal() {
+      return request.signal;
+    },
+  };
+  return input as Input<Name>;
+}
 
-  get path(): string {
-    return this.#event.rawPath;
+function checkParameters(parameters: Request['parameters']): Record<string, string> {
+  const checked: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parameters)) {
+    checked[name] = validate(name === 'ns' ? namespaceName : resourceName, value, name);
   }
+  return checked;
+}
 
-  get namespace(): string {
-    return validate(namespaceName, this.parameter('ns'), 'ns');
+/** The headers that a schema names. Others are none of the operation's business. */
+function checkHeaders(schema: z.ZodObject, headers: Request['headers']): unknown {
+  const given: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    const value = headers[name.toLowerCase()];
+    if (value !== undefined) given[name] = value.trim();
   }
+  return validate(schema, given, 'headers');
+}
 
-  /** A name in the path. */
-  name(parameter = 'name'): string {
-    return validate(resourceName, this.parameter(parameter), parameter);
-  }
+/** No body at all counts as an empty object, so that a lock can be taken with all defaults. */
+function checkBody(request: Request, schema: z.ZodType, verbatim: boolean, bytesMax?: number): unknown {
+  const text = bodyText(request, bytesMax ?? requestLimits.bodyBytesMax);
+  return verbatim ? text : validate(schema, parseJson(text || '{}'), 'body');
+}
 
-  parameter(name: string): string {
-    const raw = this.#event.pathParameters?.[name] ?? '';
-    if (!raw.includes('%')) return raw;
-    try {
-      return decodeURIComponent(raw);
-    } catch {
-      throw new Problem('invalid-request', `${name} is not percent-encoded UTF-8.`, {
-        errors: [{ field: name, message: 'must be percent-encoded UTF-8' }],
-      });
-    }
-  }
-
-  header(name: string): string | undefined {
-    return this.#event.headers[name];
-  }
-
-  query<Schema extends z.ZodType>(schema: Schema): z.output<Schema> {
-    return validate(schema, this.#event.queryStringParameters ?? {}, 'query');
-  }
-
-  /** The JSON body. None at all counts as an empty object, so that a lock can be taken with all defaults. */
-  body<Schema extends z.ZodType>(schema: Schema): z.output<Schema> {
-    return validate(schema, parseJson(this.bodyText(bodyBytesMax) || '{}'), 'body');
-  }
-
-  bodyText(bytesMax: number): string {
-    const { body, isBase64Encoded } = this.#event;
-    if (body === undefined || body === '') return '';
-    const bytes = isBase64Encoded ? Buffer.from(body, 'base64') : undefined;
-    const size = bytes === undefined ? Buffer.byteLength(body) : bytes.length;
-    if (size > bytesMax) throw new Problem('too-large', `The body has ${size} bytes; ${bytesMax} are allowed.`);
-    const type = this.header('content-type') ?? '';
-    if (!/^application\/json\s*(;|$)/i.test(type)) {
-      throw new Problem(
-        'unsupported-media-type',
-        `The body must be application/json, got ${type === '' ? 'no content-type' : type.slice(0, 100)}.`,
-      );
-    }
-    return bytes === undefined ? body : bytes.toString('utf8');
-  }
-
-  /** Who calls, as far as the gateway knows. */
-  get caller(): string {
-    const { authorizer } = this.#event.requestContext as { authorizer?: Record<string, Record<string, unknown>> };
-    const subject = (authorizer?.jwt?.claims as Record<string, unknown> | undefined)?.sub ?? authorizer?.iam?.userArn;
-    return typeof subject === 'string' && subject !== '' ? subject.slice(-128) : 'anonymous';
-  }
+function bodyText({ body, headers }: Request, bytesMax: number): string {
+  if (body === undefined || body === '') return '';
+  const bytes = Buffer.byteLength(body);
+  if (bytes > bytesMax) throw new Problem('too-large', `The body has ${bytes} bytes; ${bytesMax} are allowed.`);
+  const type = headers['content-type'] ?? '';
+  if (/^application\/json\s*(;|$)/i.test(type)) return body;
+  const got = type === '' ? 'no content-type' : type.slice(0, 100);
+  throw new Problem('unsupported-media-type', `The body must be application/json, got ${got}.`);
 }
 
 export function parseJson(json: string): unknown {
@@ -104,10 +114,46 @@ export function parseJson(json: string): unknown {
   }
 }
 
-export interface Reply {
-  readonly status: number;
-  readonly body: unknown;
-  /** JSON text that is sent as it is, in place of `body`: for what must not change by being parsed and written again. */
-  readonly text?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+/** Values of these fields are rights; a caller's own typo in one must not end up in somebody's log of error messages. */
+const secretFields = new Set(['leaseId', 'sessionId', 'id', 'token', 'connectionId']);
+const shownLengthMax = 60;
+
+/** Checks what came against a schema: what comes back is what it says, or a 400 that names each field, what it got and what is allowed. */
+export function validate<Schema extends z.ZodType>(schema: Schema, input: unknown, where: string): z.output<Schema> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const errors = result.error.issues.flatMap((issue) => toFieldErrors(issue, input, where));
+  const [first] = errors;
+  throw new Problem(
+    'invalid-request',
+    first === undefined ? 'The request is not valid.' : `${first.field} ${first.message}.`,
+    { errors },
+  );
 }
+
+function toFieldErrors(issue: z.core.$ZodIssue, input: unknown, where: string): FieldError[] {
+  const at = issue.path.map(String);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ field: clip([...at, key].join('.')), message: 'is not a known field' }));
+  }
+  const field = at.length === 0 ? where : at.join('.');
+  const value = at.reduce<unknown>(
+    (inner, key) => (Object(inner) === inner ? (inner as Record<string, unknown>)[key] : undefined),
+    input,
+  );
+  if (value === undefined) return [{ field, message: `is required: it ${issue.message}` }];
+  return [{ field: clip(field), message: `${issue.message}, got ${show(value, at.at(-1))}` }];
+}
+
+function show(value: unknown, field: string | undefined): string {
+  if (typeof value === 'string') {
+    return field !== undefined && secretFields.has(field)
+      ? `a string of ${value.length} characters`
+      : clip(JSON.stringify(value));
+  }
+  // What is inside is not shown: it may be nested deeper than the stack is, and it is not what was wrong.
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+const clip = (shown: string): string => (shown.length <= shownLengthMax ? shown : `${shown.slice(0, shownLengthMax)}…`);

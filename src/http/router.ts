@@ -1,16 +1,54 @@
-import { type Operation, type Route, routes } from './routes.ts';
+/** The one matcher of paths, made from the contract. */
+import { type Operation, routes } from '../contract/operations.ts';
 
-const byKey = new Map<string, Operation>(routes.map((route) => [`${route.method} ${route.path}`, route.operation]));
-
-/** The operation of a route key as API Gateway names it, such as `GET /v1/health`. */
-export const operationOf = (routeKey: string): Operation | undefined => byKey.get(routeKey);
-
-/** The methods that a path takes; none where the path is not known. */
-export function methodsAt(path: string, table: readonly Route[] = routes): string[] {
-  const segments = path.split('/');
-  return table.filter((route) => matches(route.path.split('/'), segments)).map(({ method }) => method);
+export interface Match {
+  /** The operations of this path by method. */
+  readonly operations: ReadonlyMap<string, Operation>;
+  readonly parameters: Readonly<Record<string, string>>;
 }
 
-const matches = (pattern: readonly string[], segments: readonly string[]): boolean =>
-  pattern.length === segments.length &&
-  pattern.every((part, index) => (part.startsWith('{') ? segments[index] !== '' : part === segments[index]));
+interface Template {
+  readonly segments: readonly string[];
+  readonly operations: Map<string, Operation>;
+}
+
+const parameterOf = (segment: string): string | undefined =>
+  segment.startsWith('{') ? segment.slice(1, -1) : undefined;
+
+/** By number of segments. Literal segments come first: the most specific path is the one that is meant. */
+const templates = new Map<number, Template[]>();
+
+for (const { method, path, operation } of routes) {
+  const segments = path.split('/');
+  const peers = templates.get(segments.length) ?? [];
+  templates.set(segments.length, peers);
+  let template = peers.find((peer) => peer.segments.join('/') === path);
+  if (template === undefined) {
+    template = { segments, operations: new Map() };
+    peers.push(template);
+    const freedom = (each: Template) => each.segments.filter((segment) => parameterOf(segment) !== undefined).length;
+    peers.sort((one, other) => freedom(one) - freedom(other));
+  }
+  template.operations.set(method, operation);
+}
+
+/** Finds a path, which is decoded already. A parameter never takes an empty segment. */
+export function matchPath(path: string): Match | undefined {
+  const segments = path.split('/');
+  for (const template of templates.get(segments.length) ?? []) {
+    const parameters = parametersIn(template, segments);
+    if (parameters !== undefined) return { operations: template.operations, parameters };
+  }
+  return undefined;
+}
+
+function parametersIn(template: Template, segments: readonly string[]): Record<string, string> | undefined {
+  const parameters: Record<string, string> = {};
+  for (const [index, expected] of template.segments.entries()) {
+    const segment = segments[index] ?? '';
+    const name = parameterOf(expected);
+    if (name === undefined ? segment !== expected : segment === '') return undefined;
+    if (name !== undefined) parameters[name] = segment;
+  }
+  return parameters;
+}

@@ -1,13 +1,11 @@
-import type { LockContext } from '../service/context.ts';
+import type { sessionOperations } from '../contract/sessions.ts';
+import type { SessionBody, SessionEnd, SessionView } from '../contract/views.ts';
 import { createSession, endSession, inspectSession, keepAlive, type OpenSession } from '../service/sessions.ts';
 import { toIso } from '../time/clock.ts';
+import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
-import type { Reply, Request } from './request.ts';
-import { createSessionBody, nothingBody } from './session-schemas.ts';
 
-const sessionKey = (request: Request) => ({ namespace: request.namespace, sessionId: request.name('id') });
-
-const sessionBody = ({ session, now }: OpenSession) => ({
+const sessionBody = ({ session, now }: OpenSession): SessionBody => ({
   sessionId: session.sessionId,
   ttlMs: session.ttlMs,
   remainingMs: Math.max(0, session.expiresAt - now),
@@ -17,30 +15,32 @@ const sessionBody = ({ session, now }: OpenSession) => ({
 export const sessionLost = (): Problem =>
   new Problem('session-lost', 'The session has ended or run out; it can not come back. Open another.');
 
-export async function postSession(context: LockContext, request: Request): Promise<Reply> {
-  const { namespace } = request;
-  const { ttlMs, owner } = request.body(createSessionBody);
-  return {
-    status: 201,
-    body: sessionBody(await createSession(context, namespace, { ttlMs, owner: owner ?? request.caller })),
-  };
-}
+type OnSession = { readonly parameters: { readonly ns: string; readonly id: string } };
 
-export async function keepSessionAlive(context: LockContext, request: Request): Promise<Reply> {
-  const key = sessionKey(request);
-  request.body(nothingBody);
-  const open = await keepAlive(context, key);
-  if (open === undefined) throw sessionLost();
-  return { status: 200, body: sessionBody(open) };
-}
+const sessionKey = ({ parameters: { ns, id } }: OnSession) => ({ namespace: ns, sessionId: id });
 
-export async function getSession(context: LockContext, request: Request): Promise<Reply> {
-  const open = await inspectSession(context, sessionKey(request));
-  if (open === undefined) throw sessionLost();
-  return { status: 200, body: { ...sessionBody(open), owner: open.session.owner, locks: open.held } };
-}
+export const sessionHandlers: Handlers<keyof typeof sessionOperations> = {
+  async createSession({ locks }, { parameters, body: { ttlMs, owner }, caller }) {
+    const open = await createSession(locks, parameters.ns, { ttlMs, owner: owner ?? caller });
+    return { status: 201, body: sessionBody(open) };
+  },
 
-export async function deleteSession(context: LockContext, request: Request): Promise<Reply> {
-  const { ended, released } = await endSession(context, sessionKey(request));
-  return { status: 200, body: ended ? { ended, released } : { ended } };
-}
+  async keepSessionAlive({ locks }, input) {
+    const open = await keepAlive(locks, sessionKey(input));
+    if (open === undefined) throw sessionLost();
+    return { status: 200, body: sessionBody(open) };
+  },
+
+  async getSession({ locks }, input) {
+    const open = await inspectSession(locks, sessionKey(input));
+    if (open === undefined) throw sessionLost();
+    const body: SessionView = { ...sessionBody(open), owner: open.session.owner, locks: open.held };
+    return { status: 200, body };
+  },
+
+  async endSession({ locks }, input) {
+    const { ended, released } = await endSession(locks, sessionKey(input));
+    const body: SessionEnd = ended ? { ended, released } : { ended };
+    return { status: 200, body };
+  },
+};

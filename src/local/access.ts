@@ -1,8 +1,8 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { Problem } from './http-answer.ts';
+import type { Refusal } from './http-answer.ts';
 
 /** Decides who may speak to the gateway at all, before a handler runs. Undefined means: let it through. */
-export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Problem | undefined;
+export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Refusal | undefined;
 
 // Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
@@ -16,7 +16,7 @@ function requireToken(token: string): AccessRule {
       status: 401,
       title: 'Unauthorized',
       code: 'unauthorized',
-      headers: ['www-authenticate', 'Bearer'],
+      headers: { 'www-authenticate': 'Bearer' },
       detail: 'Expected the header "Authorization: Bearer <token>" with the token that this service was started with.',
     };
   };
@@ -37,7 +37,7 @@ const stripPort = (host: string): string => host.replace(/:\d{1,5}$/, '');
 function requireLoopback(boundHost: string): AccessRule {
   const bound = boundHost.includes(':') ? `[${boundHost}]` : boundHost.toLowerCase();
   const isOurs = (host: string): boolean => loopbackPattern.test(host) || stripPort(host).toLowerCase() === bound;
-  const refuse = (header: string, value: string | undefined): Problem => ({
+  const refuse = (header: string, value: string | undefined): Refusal => ({
     status: 403,
     title: 'Forbidden',
     code: 'forbidden',

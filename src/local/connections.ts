@@ -1,6 +1,5 @@
 import type { WebSocket } from 'ws';
 import type { EpochMs } from '../time/clock.ts';
-import type { ConnectionFacts } from './websocket-event.ts';
 
 export const defaultWebsocketLimits = {
   /** API Gateway's limits: a message, a frame of one, the silence that ends a connection, and its longest life. */
@@ -32,6 +31,12 @@ export interface Connections {
    */
   post(connectionId: string, text: string): Promise<'sent' | 'gone'>;
   close(connectionId: string): void;
+}
+
+/** What is known of a connection from its beginning. */
+export interface ConnectionFacts {
+  readonly connectionId: string;
+  readonly connectedAt: EpochMs;
 }
 
 /** One open connection. */

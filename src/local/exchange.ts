@@ -1,23 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { epochMs } from '../time/clock.ts';
+import type { Answer, Handler } from '../http/handler.ts';
+import { readHeaders, requestOfNode } from '../http/node-http.ts';
 import { withinLimit } from '../tools/time-limit.ts';
 import type { AccessRule } from './access.ts';
-import {
-  type HttpAnswer,
-  handlerFailedAnswer,
-  handlerTimedOutAnswer,
-  problemAnswer,
-  toHttpAnswer,
-} from './http-answer.ts';
-import { type RequestHeaders, readHeaders, toHttpEvent } from './http-event.ts';
-import { Invocation, type LocalContext } from './invocation.ts';
+import { failedAnswer, framedHeaders, refusalAnswer, timedOutAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
-import type { RouteTable } from './route-table.ts';
-
-/** A Lambda handler behind an HTTP API: what it returns is read as API Gateway reads it. */
-export type HttpHandler = (event: APIGatewayProxyEventV2, context: LocalContext) => Promise<unknown>;
 
 /** Powertools' logger and the console both fit. Paths are never logged: some hold a session's id, which is secret. */
 export interface GatewayLogger {
@@ -25,8 +13,7 @@ export interface GatewayLogger {
 }
 
 export interface ExchangeOptions {
-  readonly routes: RouteTable;
-  readonly handler: HttpHandler;
+  readonly handler: Handler;
   readonly access: AccessRule;
   readonly logger: GatewayLogger;
   readonly bodyBytesMax: number;
@@ -38,11 +25,26 @@ interface Running {
   readonly done: Promise<void>;
 }
 
-export const toSourceIp = (remoteAddress: string | undefined): string =>
-  // A dual-stack socket shows IPv4 clients in IPv6 notation; API Gateway shows them as they are.
-  remoteAddress?.startsWith('::ffff:') === true ? remoteAddress.slice(7) : (remoteAddress ?? '');
+type Headers = Readonly<Record<string, string>>;
 
-/** HTTP requests on their way through a handler, from the request line to the last byte of the answer. */
+/** Fires once nobody will read the answer: the connection broke, or it was answered already that the time was up. */
+class Gone {
+  #isGone = false;
+  #controller: AbortController | undefined;
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isGone) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  mark(): void {
+    this.#isGone = true;
+    this.#controller?.abort();
+  }
+}
+
+/** HTTP requests on their way through the handler, from the request line to the last byte of the answer. */
 export class Exchanges {
   readonly #options: ExchangeOptions;
   readonly #running = new Set<Running>();
@@ -53,7 +55,7 @@ export class Exchanges {
     this.#options = options;
   }
 
-  /** True while a handler works for this connection: anything written to it now would be taken for that answer. */
+  /** True while the handler works for this connection: anything written to it now would be taken for that answer. */
   isRunningOn(socket: Duplex): boolean {
     for (const running of this.#running) if (running.socket === socket) return true;
     return false;
@@ -66,13 +68,13 @@ export class Exchanges {
   receive(request: IncomingMessage, response: ServerResponse): void {
     const requestId = createGatewayId();
     const headers = readHeaders(request.rawHeaders);
-    const refusal = this.#options.access(headers.values);
+    const refusal = this.#options.access(headers);
     if (refusal !== undefined) {
-      this.#send(response, problemAnswer(refusal, requestId));
+      this.#send(response, refusalAnswer(refusal, requestId));
       return;
     }
-    const length = headers.values['content-length'];
-    if (length === undefined && headers.values['transfer-encoding'] === undefined) {
+    const length = headers['content-length'];
+    if (length === undefined && headers['transfer-encoding'] === undefined) {
       this.#start(request, response, headers, undefined, requestId);
     } else if (length !== undefined && Number(length) > this.#options.bodyBytesMax) {
       this.#refuseBody(request, response, requestId);
@@ -81,7 +83,7 @@ export class Exchanges {
     }
   }
 
-  #readBody(request: IncomingMessage, response: ServerResponse, headers: RequestHeaders, requestId: string): void {
+  #readBody(request: IncomingMessage, response: ServerResponse, headers: Headers, requestId: string): void {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const onData = (chunk: Buffer): void => {
@@ -110,72 +112,65 @@ export class Exchanges {
    */
   #refuseBody(request: IncomingMessage, response: ServerResponse, requestId: string): void {
     request.resume();
-    const problem = {
+    const refusal = {
       status: 413,
       title: 'Request Entity Too Large',
       code: 'too-large',
       detail: `A body has at most ${this.#options.bodyBytesMax} bytes.`,
     };
-    this.#send(response, problemAnswer(problem, requestId));
+    this.#send(response, refusalAnswer(refusal, requestId));
   }
 
   #start(
     request: IncomingMessage,
     response: ServerResponse,
-    headers: RequestHeaders,
+    headers: Headers,
     body: Buffer | undefined,
     requestId: string,
   ): void {
-    const receivedAt = epochMs(Date.now());
-    const event = toHttpEvent(
-      {
-        method: request.method ?? 'GET',
-        target: request.url ?? '/',
-        httpVersion: request.httpVersion,
-        sourceIp: toSourceIp(request.socket.remoteAddress),
-        headers,
-        body,
-      },
-      this.#options.routes,
-      requestId,
-      receivedAt,
-    );
-    const invocation = new Invocation(requestId, receivedAt + this.#options.answerMs);
-    // 'close' comes for every response. Before 'finish' it means that the connection broke; a connection that is kept
-    // alive stays open behind its response and closes only that.
-    response.on('close', () => {
-      if (!response.writableFinished) invocation.markClientGone();
-    });
     const running: Running = {
       socket: request.socket,
-      done: this.#run(event, invocation, response).finally(() => this.#running.delete(running)),
+      done: this.#run(request, response, headers, body, requestId).finally(() => this.#running.delete(running)),
     };
     this.#running.add(running);
   }
 
-  async #run(event: APIGatewayProxyEventV2, invocation: Invocation, response: ServerResponse): Promise<void> {
+  async #run(
+    { method = 'GET', url: target = '/' }: IncomingMessage,
+    response: ServerResponse,
+    headers: Headers,
+    body: Buffer | undefined,
+    id: string,
+  ): Promise<void> {
     const { handler, logger, answerMs } = this.#options;
+    const gone = new Gone();
+    // 'close' comes for every response. Before 'finish' it means that the connection broke; a connection that is kept
+    // alive stays open behind its response and closes only that.
+    response.on('close', () => {
+      if (!response.writableFinished) gone.mark();
+    });
+    const request = requestOfNode({ id, method, target, headers, body, gone: () => gone.signal });
+    const name = request.operation ?? 'an unknown route';
     const timer = setTimeout(() => {
-      logger.error(`The handler of ${event.routeKey} did not answer within ${answerMs} ms.`, undefined);
-      this.#send(response, handlerTimedOutAnswer(invocation.awsRequestId));
-      invocation.markClientGone();
+      logger.error(`${name} was not answered within ${answerMs} ms.`, undefined);
+      this.#send(response, timedOutAnswer(id));
+      gone.mark();
     }, answerMs);
     try {
-      const answer = toHttpAnswer(await handler(event, invocation));
-      this.#send(response, answer);
+      this.#send(response, await handler(request));
     } catch (error) {
-      logger.error(`The handler of ${event.routeKey} failed.`, error);
-      this.#send(response, handlerFailedAnswer(invocation.awsRequestId));
+      logger.error(`${name} failed.`, error);
+      this.#send(response, failedAnswer(id));
     } finally {
       clearTimeout(timer);
     }
   }
 
   /** Sends once: what comes after a timeout, or to a client that left, has no reader. */
-  #send(response: ServerResponse, answer: HttpAnswer): void {
+  #send(response: ServerResponse, answer: Answer): void {
     if (response.headersSent || response.destroyed) return;
     if (this.isClosing) response.shouldKeepAlive = false;
-    response.writeHead(answer.statusCode, answer.headers);
-    response.end(answer.body);
+    response.writeHead(answer.status, framedHeaders(answer));
+    response.end(answer.body ?? '');
   }
 }

@@ -1,11 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Handler } from '../http/handler.ts';
 import { createAccessRule } from './access.ts';
-import { Exchanges, type GatewayLogger, type HttpHandler } from './exchange.ts';
-import { formatRawAnswer, type Problem, problemAnswer } from './http-answer.ts';
+import { Exchanges, type GatewayLogger } from './exchange.ts';
+import { formatRawAnswer, type Refusal, refusalAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
-import { compileRoutes, type Route } from './route-table.ts';
 import { type WebsocketOptions, Websockets } from './websocket.ts';
 
 export const defaultGatewayLimits = {
@@ -36,8 +36,7 @@ export interface GatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  readonly routes: readonly Route[];
-  readonly handler: HttpHandler;
+  readonly handler: Handler;
   /** Where given, every request must carry it as a bearer token. */
   readonly token?: string | undefined;
   readonly websocket?: WebsocketOptions | undefined;
@@ -53,7 +52,7 @@ export interface Gateway {
 }
 
 /** Malformed HTTP never becomes a request, so it is answered on the bare socket. */
-const brokenRequests: Readonly<Record<string, Problem>> = {
+const brokenRequests: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     title: 'Request Header Fields Too Large',
@@ -68,16 +67,16 @@ const brokenRequests: Readonly<Record<string, Problem>> = {
   },
 };
 
-const malformedRequest: Problem = {
+const malformedRequest: Refusal = {
   status: 400,
   title: 'Bad Request',
   code: 'invalid-request',
   detail: 'Expected an HTTP/1.1 request and got something else.',
 };
 
-function answerOnSocket(socket: Duplex, problem: Problem): void {
+function answerOnSocket(socket: Duplex, refusal: Refusal): void {
   socket.on('error', () => socket.destroy());
-  socket.end(formatRawAnswer(problemAnswer(problem, createGatewayId())), () => socket.destroy());
+  socket.end(formatRawAnswer(refusalAnswer(refusal, createGatewayId())), () => socket.destroy());
 }
 
 function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
@@ -124,13 +123,12 @@ function createHttpServer(limits: GatewayLimits, exchanges: Exchanges, websocket
   return server;
 }
 
-/** Starts an HTTP server that does for the handlers what API Gateway does for them when they are deployed. */
+/** Starts an HTTP server that does for the service what API Gateway does for it where it is deployed. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits: GatewayLimits = { ...defaultGatewayLimits, ...options.limits };
   const logger = options.logger ?? console;
   const access = createAccessRule(options.host, options.token);
   const exchanges = new Exchanges({
-    routes: compileRoutes(options.routes),
     handler: options.handler,
     access,
     logger,

@@ -2,15 +2,14 @@ import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBStreamEvent } from 'aws-lambda';
-import { createHttpHandler } from '../http/handler.ts';
-import type { ServiceLog } from '../http/logger.ts';
-import { routes } from '../http/routes.ts';
+import { createHandler } from '../http/handler.ts';
 import type { Service } from '../http/service.ts';
-import { createWebsocketHandler } from '../http/websocket.ts';
-import { serviceOn } from '../http/wiring.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
 import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
+import type { ServiceLog } from '../process/logger.ts';
+import { serviceOn } from '../process/wiring.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
+import { createWebsocketHandler } from '../websocket/handler.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -95,7 +94,7 @@ async function openGateway(
 ): Promise<Gateway> {
   const { host, port, token } = options;
   try {
-    return await startGateway({ host, port, token, routes, handler: createHttpHandler(service, log), websocket });
+    return await startGateway({ host, port, token, handler: createHandler(service, log), websocket });
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'EADDRINUSE')

@@ -1,35 +1,16 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { readHeaders, readQuery, splitTarget } from '../http/node-http.ts';
 import { epochMs } from '../time/clock.ts';
 import { type Limited, withinLimit } from '../tools/time-limit.ts';
+import type { WebsocketHandler } from '../websocket/handler.ts';
 import type { AccessRule } from './access.ts';
-import { Connection, type ConnectionTable, goingAwayCode, tooLargeCode } from './connections.ts';
-import { type GatewayLogger, toSourceIp } from './exchange.ts';
+import { Connection, type ConnectionFacts, type ConnectionTable, goingAwayCode, tooLargeCode } from './connections.ts';
+import type { GatewayLogger } from './exchange.ts';
 import { FrameSizeGuard } from './frame-size.ts';
-import {
-  formatRawAnswer,
-  type HttpAnswer,
-  handlerFailedAnswer,
-  handlerTimedOutAnswer,
-  InvalidAnswerError,
-  problemAnswer,
-  toHttpAnswer,
-} from './http-answer.ts';
-import { readHeaders, splitTarget } from './http-event.ts';
-import { Invocation, type LocalContext } from './invocation.ts';
+import { failedAnswer, formatRawAnswer, refusalAnswer, timedOutAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
-import {
-  type ConnectionFacts,
-  toConnectEvent,
-  toDisconnectEvent,
-  toMessageEvent,
-  type WebsocketEvent,
-} from './websocket-event.ts';
-
-/** A Lambda handler behind a WebSocket API, for the routes `$connect`, `$default` and `$disconnect`. */
-export type WebsocketHandler = (event: WebsocketEvent, context: LocalContext) => Promise<unknown>;
 
 export interface WebsocketOptions {
   readonly handler: WebsocketHandler;
@@ -39,25 +20,14 @@ export interface WebsocketOptions {
 /** Deployed, the WebSocket API has a URL of its own; locally it shares the HTTP server, at this path. */
 export const watchPath = '/v1/watch';
 
-/** A WebSocket API has no implicit success: a result without a status refuses the connection. */
-function readConnectAnswer(result: unknown): HttpAnswer {
-  if (typeof result === 'object' && result !== null && 'statusCode' in result) return toHttpAnswer(result);
-  throw new InvalidAnswerError('The $connect handler must return an object with a statusCode.');
-}
-
-function readReply(result: unknown): string | undefined {
-  if (typeof result !== 'object' || result === null || !('body' in result)) return undefined;
-  return typeof result.body === 'string' && result.body !== '' ? result.body : undefined;
-}
-
-/** The WebSocket side of the gateway: connections come in by `upgrade` and leave by a `$disconnect`. */
+/** The WebSocket side of the gateway: connections come in by `upgrade`, and the handler is told of each end. */
 export class Websockets {
   readonly #handler: WebsocketHandler;
   readonly #connections: ConnectionTable;
   readonly #access: AccessRule;
   readonly #logger: GatewayLogger;
   readonly #server: WebSocketServer;
-  /** Calls of the handler, and connections up to the end of their `$disconnect`. */
+  /** Calls of the handler, and connections until the handler knows of their end. */
   readonly #running = new Set<Promise<unknown>>();
   #heartbeat: NodeJS.Timeout | undefined;
   #isClosing = false;
@@ -91,15 +61,14 @@ export class Websockets {
     const onError = (): void => void socket.destroy();
     socket.on('error', onError);
     const requestId = createGatewayId();
-    const refusal = this.#access(readHeaders(request.rawHeaders).values);
+    const refusal = this.#access(readHeaders(request.rawHeaders));
     if (refusal !== undefined) {
-      this.#refuse(socket, formatRawAnswer(problemAnswer(refusal, requestId)));
+      this.#refuse(socket, formatRawAnswer(refusalAnswer(refusal, requestId)));
       return;
     }
     const facts: ConnectionFacts = {
       connectionId: createGatewayId(),
       connectedAt: epochMs(Date.now()),
-      sourceIp: toSourceIp((socket as Socket).remoteAddress),
     };
     const refused = await this.#connect(facts, request, requestId);
     if (refused !== undefined) {
@@ -117,11 +86,11 @@ export class Websockets {
     if (!isOpen) {
       // The handler knows of a connection that never came to be (the client left, or its handshake was wrong).
       if (this.#isClosing) socket.destroy();
-      await this.#disconnect(facts, 1006, '');
+      await this.#disconnect(facts);
     }
   }
 
-  /** Tells every peer that the service goes away. Each connection then ends with its own `$disconnect`. */
+  /** Tells every peer that the service goes away. The handler is told of the end of each. */
   close(): void {
     this.#isClosing = true;
     clearInterval(this.#heartbeat);
@@ -135,14 +104,13 @@ export class Websockets {
   /** Asks the handler; what comes back, if anything, is the refusal as it goes onto the wire. */
   async #connect(facts: ConnectionFacts, request: IncomingMessage, requestId: string): Promise<Buffer | undefined> {
     try {
-      const event = toConnectEvent(facts, { target: request.url ?? '/', rawHeaders: request.rawHeaders });
-      const outcome = await this.#call(event);
-      if (outcome.kind === 'late') return formatRawAnswer(handlerTimedOutAnswer(requestId));
-      const answer = readConnectAnswer(outcome.value);
-      return answer.statusCode >= 400 ? formatRawAnswer(answer) : undefined;
+      const query = readQuery(splitTarget(request.url ?? '/').rawQueryString);
+      const outcome = await this.#call(this.#handler.connect({ requestId, ...facts, query }));
+      if (outcome.kind === 'late') return formatRawAnswer(timedOutAnswer(requestId));
+      return outcome.value.status >= 400 ? formatRawAnswer(outcome.value) : undefined;
     } catch (error) {
-      this.#logger.error('The handler of $connect failed.', error);
-      return formatRawAnswer(handlerFailedAnswer(requestId));
+      this.#logger.error('Opening a connection failed.', error);
+      return formatRawAnswer(failedAnswer(requestId));
     }
   }
 
@@ -163,16 +131,16 @@ export class Websockets {
       connection.isRefused = true;
       webSocket.close(tooLargeCode, 'Frame too large');
     });
-    webSocket.on('message', (bytes: Buffer, isBinary) => this.#receive(connection, bytes, isBinary));
+    webSocket.on('message', () => this.#receive(connection));
     webSocket.on('pong', () => {
       connection.isAwaitingPong = false;
     });
     // `ws` closes a connection that erred by itself; 'close' follows and says all that is of interest.
     webSocket.on('error', () => undefined);
     const farewell = new Promise<void>((resolve) => {
-      webSocket.once('close', (code, reason) => {
+      webSocket.once('close', () => {
         this.#connections.remove(connection);
-        resolve(connection.tail.then(() => this.#disconnect(connection.facts, code, reason.toString())));
+        resolve(connection.tail.then(() => this.#disconnect(connection.facts)));
       });
     });
     this.#running.add(farewell);
@@ -188,54 +156,45 @@ export class Websockets {
    * One message of a connection at a time, in order. Nothing is read from the socket in the meantime, so a client that
    * sends faster than the handler answers fills its own buffers, not this process.
    */
-  #receive(connection: Connection, bytes: Buffer, isBinary: boolean): void {
+  #receive(connection: Connection): void {
     if (connection.isRefused) return;
     connection.lastMessageAtMs = Date.now();
     connection.isAwaitingPong = false;
     connection.unanswered += 1;
     connection.socket.pause();
     connection.tail = connection.tail.then(async () => {
-      await this.#answer(connection, bytes, isBinary);
+      await this.#answer(connection);
       connection.unanswered -= 1;
       if (connection.unanswered === 0) connection.socket.resume();
     });
   }
 
-  async #answer(connection: Connection, bytes: Buffer, isBinary: boolean): Promise<void> {
-    const { facts } = connection;
-    const event = toMessageEvent(facts, bytes, isBinary, epochMs(Date.now()));
+  async #answer(connection: Connection): Promise<void> {
+    const { connectionId } = connection.facts;
     try {
-      const outcome = await this.#call(event);
+      const outcome = await this.#call(this.#handler.message(connectionId));
       if (outcome.kind === 'late') throw new Error(`No answer within ${this.#connections.limits.answerMs} ms.`);
-      const reply = readReply(outcome.value);
-      if (reply !== undefined) connection.send(reply, this.#connections.limits);
+      connection.send(outcome.value, this.#connections.limits);
     } catch (error) {
-      this.#logger.error('The handler of $default failed.', error);
+      this.#logger.error('Answering a message failed.', error);
       // The words in which API Gateway tells a WebSocket client.
-      const { connectionId } = facts;
-      const { requestId } = event.requestContext;
-      const failure = JSON.stringify({ message: 'Internal server error', connectionId, requestId });
-      connection.send(failure, this.#connections.limits);
+      const failure = { message: 'Internal server error', connectionId, requestId: createGatewayId() };
+      connection.send(JSON.stringify(failure), this.#connections.limits);
     }
   }
 
-  async #disconnect(facts: ConnectionFacts, code: number, reason: string): Promise<void> {
+  async #disconnect({ connectionId }: ConnectionFacts): Promise<void> {
     try {
-      await this.#call(toDisconnectEvent(facts, code, reason, epochMs(Date.now())));
+      await this.#call(this.#handler.disconnect(connectionId));
     } catch (error) {
-      this.#logger.error('The handler of $disconnect failed.', error);
+      this.#logger.error('The end of a connection could not be noted.', error);
     }
   }
 
-  async #call(event: WebsocketEvent): Promise<Limited<unknown>> {
-    const { answerMs } = this.#connections.limits;
-    const invocation = new Invocation(event.requestContext.requestId, event.requestContext.requestTimeEpoch + answerMs);
-    const work = this.#handler(event, invocation);
+  async #call<T>(work: Promise<T>): Promise<Limited<T>> {
     this.#running.add(work);
     try {
-      const outcome = await withinLimit(work, answerMs);
-      if (outcome.kind === 'late') invocation.markClientGone();
-      return outcome;
+      return await withinLimit(work, this.#connections.limits.answerMs);
     } finally {
       this.#running.delete(work);
     }

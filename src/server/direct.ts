@@ -1,6 +1,6 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
-import { serviceOn } from '../http/wiring.ts';
+import { serviceOn } from '../process/wiring.ts';
 import { documentClient, tableClients } from '../store/dynamodb/client.ts';
 import { DirectTransport } from './direct-transport.ts';
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { serviceOn } from '../../src/http/wiring.ts';
 import type { LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../src/lock/state.ts';
+import { serviceOn } from '../../src/process/wiring.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { epochMs } from '../../src/time/clock.ts';

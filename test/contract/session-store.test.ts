@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { serviceOn } from '../../src/http/wiring.ts';
+import { serviceOn } from '../../src/process/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { acquireAll } from '../../src/service/multi.ts';

@@ -15,7 +15,7 @@ import type {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleFunctions } from '../../infra/bundle.ts';
 import { type FunctionName, functionNames } from '../../infra/function-code.ts';
-import { type Route, routes } from '../../src/http/routes.ts';
+import { routes } from '../../src/contract/operations.ts';
 import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
@@ -98,7 +98,7 @@ const answeredRoutes = new Set<string>();
 
 /** As API Gateway chooses: the route that fits, or the one for all else. */
 function routeOf(method: string, path: string): { routeKey: string; pathParameters?: Record<string, string> } {
-  for (const route of routes as readonly Route[]) {
+  for (const route of routes) {
     const pattern = new RegExp(`^${route.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
     const fits = route.method === method ? pattern.exec(path) : null;
     if (fits !== null)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { version } from '../../src/http/version.ts';
+import { version } from '../../src/process/version.ts';
 import { type Cli, cliOf, endStarted, startServing } from './cli-rig.ts';
 
 const token = 'a-token-for-this-test';

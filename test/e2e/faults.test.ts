@@ -10,9 +10,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createHttpHandler } from '../../src/http/handler.ts';
-import { routes } from '../../src/http/routes.ts';
-import { serviceOn } from '../../src/http/wiring.ts';
+import { routes } from '../../src/contract/operations.ts';
+import { createHandler } from '../../src/http/handler.ts';
 import { dynamoDbLocalCommand, findJar } from '../../src/local/engine/dynamodb-local.ts';
 import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
@@ -21,6 +20,7 @@ import { findJava } from '../../src/local/engine/java.ts';
 import { type Gateway, startGateway } from '../../src/local/gateway.ts';
 import { readOptions } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
+import { serviceOn } from '../../src/process/wiring.ts';
 import { createDynamoDBClient, documentClient } from '../../src/store/dynamodb/client.ts';
 import { defaultTableName } from '../../src/store/dynamodb/table.ts';
 import { type Answer, type Call, callAt, lockAt, newLeaseId } from '../support/service.ts';
@@ -55,7 +55,7 @@ const serveOn = (endpoint: string): Promise<Running> =>
 function pacedServiceOn(endpoint: string): Promise<Gateway> {
   const client = documentClient(createDynamoDBClient({ endpoint, region, credentials: localCredentials }));
   const service = serviceOn({ client, tableName: defaultTableName, alone: false, engine: 'dynamodb' });
-  return startGateway({ host: '127.0.0.1', port: 0, routes, handler: createHttpHandler(service, silent) });
+  return startGateway({ host: '127.0.0.1', port: 0, handler: createHandler(service, silent) });
 }
 
 function expectUnavailable({ status, headers, body }: Answer, what: string): void {

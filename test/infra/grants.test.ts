@@ -2,8 +2,8 @@ import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { describe, expect, it } from 'vitest';
 import { patternsOf, type Right } from '../../infra/access.ts';
 import type { LockService } from '../../infra/lock-service.ts';
-import { type Access, type Route, routes } from '../../src/http/routes.ts';
-import { namespaceName } from '../../src/http/schemas.ts';
+import { namespaceName } from '../../src/contract/fields.ts';
+import { type Access, type Route, routes } from '../../src/contract/operations.ts';
 import { createStack, statementsOf, templateOf } from './synthesized.ts';
 
 const table: readonly Route[] = routes;

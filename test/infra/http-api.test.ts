@@ -2,10 +2,10 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
 import { describe, expect, it } from 'vitest';
+import { type Route, routes } from '../../src/contract/operations.ts';
+import { operationOf } from '../../src/http/api-gateway.ts';
 import { openApiDocument } from '../../src/http/openapi.ts';
-import { operations } from '../../src/http/operations.ts';
-import { operationOf } from '../../src/http/router.ts';
-import { type Route, routes } from '../../src/http/routes.ts';
+import { handlers } from '../../src/http/operations.ts';
 import { createStack, resourcesOf, spell, templateOf } from './synthesized.ts';
 
 const table: readonly Route[] = routes;
@@ -32,7 +32,7 @@ describe('the HTTP API', () => {
     );
     const explicit = [...httpRoutes(deployed).keys()].filter((key) => key !== '$default');
     expect(described.sort()).toEqual(explicit.sort());
-    for (const key of explicit) expect(operations[operationOf(key) ?? ('none' as never)], key).toBeTypeOf('function');
+    for (const key of explicit) expect(handlers[operationOf(key) ?? ('none' as never)], key).toBeTypeOf('function');
   });
 
   it('asks for IAM on every route, the public ones and the missing ones included', () => {

@@ -1,25 +1,21 @@
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { HttpHandler } from '../../src/local/exchange.ts';
+import type { Answer, Handler } from '../../src/http/handler.ts';
+import type { Request } from '../../src/http/request.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/local/gateway.ts';
-import type { LocalContext } from '../../src/local/invocation.ts';
 
-const routes = [
-  { method: 'GET', path: '/v1/health' },
-  { method: 'POST', path: '/v1/{ns}/locks/{name}/acquire' },
-];
+const textAnswer = (body: string): Answer => ({ status: 200, headers: { 'content-type': 'text/plain' }, body });
 
-const ok: HttpHandler = async () => ({ statusCode: 200, body: 'ok' });
+const ok: Handler = async () => textAnswer('ok');
 
 const logged: { message: string; cause: unknown }[] = [];
 const logger = { error: (message: string, cause: unknown) => void logged.push({ message, cause }) };
 const started: Gateway[] = [];
 
-async function start(handler: HttpHandler, more: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  const gateway = await startGateway({ host: '127.0.0.1', port: 0, routes, handler, logger, ...more });
+async function start(handler: Handler, more: Partial<GatewayOptions> = {}): Promise<Gateway> {
+  const gateway = await startGateway({ host: '127.0.0.1', port: 0, handler, logger, ...more });
   started.push(gateway);
   return gateway;
 }
@@ -31,11 +27,17 @@ afterEach(async () => {
 
 /** A handler that holds each call until the test lets it go. */
 function holdCalls() {
-  const calls: { event: APIGatewayProxyEventV2; context: LocalContext; answer: (result: unknown) => void }[] = [];
+  const calls: { request: Request; gone: AbortSignal; answer: (body: string) => void }[] = [];
   const arrivals: ((call: (typeof calls)[number]) => void)[] = [];
-  const handler: HttpHandler = (event, context) =>
-    new Promise((answer) => {
-      const call = { event, context, answer };
+  const handler: Handler = (request) =>
+    new Promise((resolve) => {
+      const call = {
+        request,
+        get gone() {
+          return request.signal as AbortSignal;
+        },
+        answer: (body: string) => resolve(textAnswer(body)),
+      };
       const arrival = arrivals.shift();
       if (arrival === undefined) calls.push(call);
       else arrival(call);
@@ -82,51 +84,35 @@ const get = (path: string, ...headers: string[]): string =>
   [`GET ${path} HTTP/1.1`, 'host: localhost', ...headers, '', ''].join('\r\n');
 
 describe('a request', () => {
-  it('reaches the handler as an event and comes back as its answer', async () => {
-    const gateway = await start(async (event, context) => ({
-      statusCode: 201,
-      headers: { 'content-type': 'application/json', 'x-remaining': context.getRemainingTimeInMillis() > 29_000 },
-      cookies: ['a=1', 'b=2'],
-      body: JSON.stringify({ event, requestId: context.awsRequestId }),
-    }));
+  it('reaches the handler in plain form and comes back as its answer', async () => {
+    const requests: Request[] = [];
+    const gateway = await start(async (request) => {
+      requests.push(request);
+      return { status: 201, headers: { 'content-type': 'application/json', etag: '"1"' }, body: '{"a":"ü"}' };
+    });
     const response = await fetch(`${gateway.url}/v1/orders/locks/%C3%BC/acquire?a=1&a=2`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', cookie: 'c=3; d=4' },
+      headers: { 'content-type': 'application/json' },
       body: '{"owner":"🔒"}',
     });
-    expect(response.status).toBe(201);
-    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
-    expect(response.headers.get('x-remaining')).toBe('true');
-    const { event, requestId } = (await response.json()) as { event: APIGatewayProxyEventV2; requestId: string };
-    expect(event).toMatchObject({
-      routeKey: 'POST /v1/{ns}/locks/{name}/acquire',
-      rawPath: '/v1/orders/locks/ü/acquire',
-      rawQueryString: 'a=1&a=2',
-      pathParameters: { ns: 'orders', name: 'ü' },
-      queryStringParameters: { a: '1,2' },
-      cookies: ['c=3', 'd=4'],
-      body: '{"owner":"🔒"}',
-      isBase64Encoded: false,
-    });
-    expect(event.requestContext.http.sourceIp).toBe('127.0.0.1');
-    expect(event.requestContext.requestId).toBe(requestId);
-    expect(requestId).toMatch(/^[A-Za-z0-9_-]{15}=$/);
-  });
-
-  it('carries binary bodies both ways', async () => {
-    const gateway = await start(async (event) => ({
-      statusCode: 200,
-      headers: { 'content-type': 'application/octet-stream' },
-      body: event.body,
-      isBase64Encoded: event.isBase64Encoded,
-    }));
-    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
-    const response = await fetch(gateway.url, { method: 'POST', body: bytes });
-    expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
+    expect([response.status, response.headers.get('etag'), await response.json()]).toEqual([201, '"1"', { a: 'ü' }]);
+    expect(requests).toMatchObject([
+      {
+        id: expect.stringMatching(/^[A-Za-z0-9_-]{15}=$/),
+        operation: 'acquireLock',
+        method: 'POST',
+        path: '/v1/orders/locks/ü/acquire',
+        parameters: { ns: 'orders', name: 'ü' },
+        query: { a: '1,2' },
+        headers: { 'content-type': 'application/json' },
+        body: '{"owner":"🔒"}',
+        caller: 'anonymous',
+      },
+    ]);
   });
 
   it('joins a body that arrives in pieces', async () => {
-    const gateway = await start(async (event) => ({ statusCode: 200, body: event.body }));
+    const gateway = await start(async ({ body = '' }) => textAnswer(body));
     const socket = await open(gateway.port);
     const answer = readAll(socket);
     socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\nconnection: close\r\n');
@@ -137,7 +123,7 @@ describe('a request', () => {
   });
 
   it.each(['HEAD', 'OPTIONS', 'DELETE', 'PATCH'])('reaches the handler with the method %s', async (method) => {
-    const gateway = await start(async (event) => ({ statusCode: 200, body: event.requestContext.http.method }));
+    const gateway = await start(async ({ method }) => textAnswer(method));
     const { response, text } = await ask(gateway, { method, path: '/v1/health' });
     expect(response.headers['content-length']).toBe(String(method.length));
     expect(text).toBe(method === 'HEAD' ? '' : method);
@@ -155,7 +141,7 @@ describe('a request', () => {
 });
 
 describe('a handler that fails', () => {
-  it.each<[string, HttpHandler]>([
+  it.each<[string, Handler]>([
     ['throws', () => Promise.reject(new Error('secret'))],
     [
       'throws before it returns a promise',
@@ -163,10 +149,8 @@ describe('a handler that fails', () => {
         throw new Error('secret');
       },
     ],
-    ['returns nothing', async () => undefined],
-    ['returns no status', async () => ({ statusCode: 'fine' })],
-    ['returns a header that HTTP forbids', async () => ({ statusCode: 200, headers: { 'x-a': 'b\nc' } })],
-    ['returns a header name that HTTP forbids', async () => ({ statusCode: 200, headers: { 'x a': 'b' } })],
+    ['returns a header that HTTP forbids', async () => ({ ...textAnswer(''), headers: { 'x-a': 'b\nc' } })],
+    ['returns a header name that HTTP forbids', async () => ({ ...textAnswer(''), headers: { 'x a': 'b' } })],
   ])('that %s gets API Gateway’s own 500 and a line in the log', async (_title, handler) => {
     const gateway = await start(handler);
     const response = await fetch(`${gateway.url}/v1/health`);
@@ -174,7 +158,7 @@ describe('a handler that fails', () => {
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(response.headers.get('x-request-id')).toBeTruthy();
     expect(await response.text()).toBe('{"message":"Internal Server Error"}');
-    expect(logged).toEqual([{ message: 'The handler of GET /v1/health failed.', cause: expect.any(Error) }]);
+    expect(logged).toEqual([{ message: 'health failed.', cause: expect.any(Error) }]);
   });
 
   it('gets 504 when its time is up, and is told that nobody waits any more', async () => {
@@ -183,9 +167,8 @@ describe('a handler that fails', () => {
     const [response, call] = await Promise.all([fetch(gateway.url), next()]);
     expect(response.status).toBe(504);
     expect(await response.text()).toBe('{"message":"Endpoint request timed out"}');
-    await aborted(call.context.clientGone);
-    expect(call.context.getRemainingTimeInMillis()).toBe(0);
-    call.answer({ statusCode: 200 });
+    await aborted(call.gone);
+    call.answer('late');
     expect((await Promise.all([fetch(gateway.url), next().then((other) => other.answer('again'))]))[0].status).toBe(
       200,
     );
@@ -196,7 +179,7 @@ describe('a body beyond the limit', () => {
   const limits = { bodyBytesMax: 1_000 };
 
   it('is taken up to the last byte that is allowed', async () => {
-    const gateway = await start(async (event) => String(event.headers['content-length']), { limits });
+    const gateway = await start(async ({ body = '' }) => textAnswer(String(body.length)), { limits });
     const response = await fetch(gateway.url, { method: 'POST', body: 'x'.repeat(1_000) });
     expect(await response.text()).toBe('1000');
   });
@@ -283,20 +266,20 @@ describe('what is no proper request', () => {
     const call = await next();
     socket.write('GARBAGE\r\n\r\n');
     expect(await answer).toBe('');
-    await aborted(call.context.clientGone);
+    await aborted(call.gone);
     call.answer('late');
   });
 });
 
-describe('clientGone', () => {
+describe('the signal of a request', () => {
   it('aborts when the connection breaks while the handler waits', async () => {
     const { handler, next } = holdCalls();
     const gateway = await start(handler);
     const socket = await open(gateway.port);
     socket.write(get('/v1/health'));
     const call = await next();
-    expect(call.context.clientGone.aborted).toBe(false);
-    const gone = aborted(call.context.clientGone);
+    expect(call.gone.aborted).toBe(false);
+    const gone = aborted(call.gone);
     socket.destroy();
     await gone;
     call.answer('nobody reads this');
@@ -311,13 +294,13 @@ describe('clientGone', () => {
     const call = await next();
     second.write(get('/v1/health'));
     const witness = await next();
-    const gone = aborted(witness.context.clientGone);
+    const gone = aborted(witness.gone);
     // Both break in this order, so when the second is known to be gone the first is too.
     first.destroy();
     await once(first, 'close');
     second.destroy();
     await gone;
-    expect(call.context.clientGone.aborted).toBe(true);
+    expect(call.gone.aborted).toBe(true);
     call.answer('');
     witness.answer('');
   });
@@ -328,15 +311,15 @@ describe('clientGone', () => {
     const socket = await open(gateway.port);
     socket.write(get('/v1/health'));
     const first = await next();
-    const { clientGone } = first.context;
+    const { gone: firstGone } = first;
     first.answer('one');
     await once(socket, 'data');
     socket.write(get('/v1/health'));
     const second = await next();
-    const gone = aborted(second.context.clientGone);
+    const gone = aborted(second.gone);
     socket.destroy();
     await gone;
-    expect(clientGone.aborted).toBe(false);
+    expect(firstGone.aborted).toBe(false);
     second.answer('two');
   });
 
@@ -349,7 +332,7 @@ describe('clientGone', () => {
     await once(broken, 'close');
     const whole = fetch(`${gateway.url}/v1/health`);
     const call = await next();
-    expect(call.event.routeKey).toBe('GET /v1/health');
+    expect(call.request.operation).toBe('health');
     call.answer('');
     await whole;
   });
@@ -421,7 +404,7 @@ describe('close', () => {
     const call = await next();
     const closed = gateway.close();
     await expect(fetch(gateway.url)).rejects.toThrow();
-    call.answer({ statusCode: 200, body: 'done' });
+    call.answer('done');
     const { response, text } = await asked;
     expect([text, response.headers.connection]).toEqual(['done', 'close']);
     await closed;
@@ -444,7 +427,7 @@ describe('close', () => {
     const asked = ask(gateway, {}).catch((error: NodeJS.ErrnoException) => error.code);
     const call = await next();
     let isSettled = false;
-    const gone = aborted(call.context.clientGone).then(() => {
+    const gone = aborted(call.gone).then(() => {
       isSettled = true;
       call.answer('');
     });
@@ -454,7 +437,7 @@ describe('close', () => {
   });
 
   it('answers whole or not at all under load, and ends', async () => {
-    const gateway = await start(async (event) => ({ statusCode: 200, body: `${event.body}`.repeat(50) }));
+    const gateway = await start(async ({ body = '' }) => textAnswer(body.repeat(50)));
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     const headers = { 'content-type': 'text/plain' };
     let answered = 0;

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import * as responses from '../../src/http/responses.ts';
+import * as responses from '../../src/contract/locks.ts';
+import { type OperationContract, operations, problem } from '../../src/contract/operations.ts';
+import { decodePath } from '../../src/http/api-gateway.ts';
+import { problemsOf } from '../../src/http/openapi.ts';
+import { matchPath } from '../../src/http/router.ts';
 import { type Answer, lockAt, newLeaseId, startService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -23,9 +27,19 @@ async function call(method: string, path: string, body?: unknown, init?: Request
   if (status < 400) expect(headers.get('content-type')).toBe('application/json');
   else {
     expect(headers.get('content-type')).toBe('application/problem+json');
-    expect(responses.problem.parse(answer.body)).toMatchObject({ status, instance: expect.stringMatching(/.+/) });
+    expect(problem.parse(answer.body)).toMatchObject({ status, instance: expect.stringMatching(/.+/) });
   }
+  expectListed(method, path, answer);
   return answer;
+}
+
+/** What an operation answers is among what the contract lists for it. */
+function expectListed(method: string, path: string, { status, body }: Answer): void {
+  const operation = matchPath(decodePath(path.split('?')[0] ?? ''))?.operations.get(method);
+  if (operation === undefined) return;
+  const contract: OperationContract = operations[operation];
+  if (status >= 400) expect(problemsOf(contract), operation).toContain(body.code);
+  else expect(Object.keys({ ...contract.answers, ...contract.bareAnswers }), operation).toContain(String(status));
 }
 
 const newLock = (name: string = randomUUID()) => lockAt(call, name);
@@ -270,7 +284,7 @@ describe('a path', () => {
   });
 
   it.each(['%', '%zz', '%ff'])('is refused with %s, which encodes nothing', async (name) => {
-    expectRefusal(await newLock(name).acquire(), 'name', 'percent-encoded');
+    expectRefusal(await newLock(name).acquire(), 'name', '1 to 255 of A-Z', 'got "%');
   });
 
   it.each(['a', '0-9', characters(63)])('names a namespace as %s', async (namespace) => {
@@ -449,6 +463,6 @@ describe('GET health', () => {
   it('answers as published, and names the engine and the version', async () => {
     const { status, body } = await call('GET', '/v1/health');
     expect(status).toBe(200);
-    expectPublished(responses.health, body);
+    expectPublished(operations.health.answers[200], body);
   });
 });

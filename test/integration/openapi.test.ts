@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { operations } from '../../src/http/operations.ts';
-import { problemTypes } from '../../src/http/problems.ts';
-import { routes } from '../../src/http/routes.ts';
+import { routes } from '../../src/contract/operations.ts';
+import { problemTypes } from '../../src/contract/problems.ts';
+import { handlers } from '../../src/http/operations.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { multiLimits } from '../../src/multi/plan.ts';
 import { sessionLimits } from '../../src/session/state.ts';
@@ -83,7 +83,7 @@ describe('the OpenAPI document', () => {
     );
     const inTable = routes.map(({ method, path, operation }) => `${method} ${path} ${operation}`);
     expect(inDocument.sort()).toEqual(inTable.sort());
-    expect(Object.keys(operations).sort()).toEqual(routes.map(({ operation }) => operation).sort());
+    expect(Object.keys(handlers).sort()).toEqual(routes.map(({ operation }) => operation).sort());
   });
 
   it('names each operation once, with a summary', () => {

@@ -66,11 +66,9 @@ describe('startPump', () => {
 
   it('calls the handler with an event as Lambda shapes it', async () => {
     const events: DynamoDBRecord[] = [];
-    const remainingMs: number[] = [];
     const pump = pumpTo(
-      async ({ Records }, context) => {
+      async ({ Records }) => {
         events.push(...Records);
-        remainingMs.push(context.getRemainingTimeInMillis());
       },
       at,
       { startAt: 'LATEST' },
@@ -102,7 +100,6 @@ describe('startPump', () => {
     const ageSeconds = Date.now() / 1000 - (events[1]?.dynamodb?.ApproximateCreationDateTime ?? 0);
     expect(ageSeconds).toBeGreaterThan(-2);
     expect(ageSeconds).toBeLessThan(120);
-    expect(remainingMs[0]).toBeGreaterThan(50_000);
   });
 
   it('keeps the order of each item while many are written at once', async () => {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { recordShown, recordWritten } from '../../src/http/record-schemas.ts';
-import { problem } from '../../src/http/responses.ts';
+import { problem } from '../../src/contract/operations.ts';
+import { recordShown, recordWritten } from '../../src/contract/records.ts';
 import { engineClient } from '../support/engine.ts';
 import { lockAt, startService, type TestService } from '../support/service.ts';
 
@@ -377,7 +377,9 @@ describe('the OpenAPI document', () => {
       );
     expect(headersOf('put').sort()).toEqual(['Fence-Token', 'If-Match', 'If-None-Match', 'Write-Id']);
     expect(headersOf('get')).toEqual(['If-None-Match']);
-    expect(Object.keys(path.get.responses)).toEqual(['200', '304', 'default']);
-    expect(Object.keys(path.put.responses)).toEqual(['200', '201', 'default']);
+    const common = ['400', '401', '403', '429', '500', '503', 'default'];
+    expect(Object.keys(path.get.responses).sort()).toEqual(['200', '304', '404', ...common].sort());
+    const put = ['200', '201', '409', '412', '413', '415', '428', ...common];
+    expect(Object.keys(path.put.responses).sort()).toEqual(put.sort());
   });
 });

@@ -279,8 +279,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the SDK retries with a new lease',
     file: 'src/client/claims.ts',
-    text: '          body: { leaseId, waitMs, ...fields },',
-    instead: '          body: { leaseId: core.runtime.newId(), waitMs, ...fields },',
+    text: '{ body: { leaseId, waitMs, ...fields } },',
+    instead: "{ body: { leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, ...fields } },",
   },
   {
     name: 'the SDK counts a lease from its answer',
@@ -639,8 +639,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'several locks are taken beyond what the deployment allows',
     file: 'src/http/multi-locks.ts',
-    text: 'withinMaxima(context, request.body(acquireManyBody))',
-    instead: 'request.body(acquireManyBody)',
+    text: '= withinMaxima(context, body);',
+    instead: '= body;',
   },
   {
     name: 'a pump that stops counts as taken what was not delivered',

@@ -22,11 +22,13 @@ interface Room {
   readonly may: readonly string[];
   /** Packages whose code it may load. */
   readonly packages?: readonly string[];
-  /** Packages that it may import by `import type` only: nothing of them is loaded. */
+  /** Packages and rooms that it may import by `import type` only: nothing of them is loaded. */
   readonly types?: readonly string[];
 }
 
 const rules = ['src/time', 'src/lock', 'src/session', 'src/record', 'src/multi'];
+/** The parts of the contract that load nothing but constants. */
+const plainContract = ['src/contract/limits.ts', 'src/contract/problems.ts', 'src/contract/views.ts'];
 const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb'];
 
 /** The rooms, from the heart outwards. A file belongs to the deepest room that it lies in. */
@@ -63,20 +65,33 @@ const rooms: Record<string, Room> = {
     ],
     types: ['aws-lambda'],
   },
+  // What callers are promised. It knows the bounds of the rules, and nobody who keeps the promise.
+  'src/contract': { may: rules, packages: ['zod'] },
   'src/http': {
-    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
-    packages: ['zod', '@middy/core', '@aws-lambda-powertools/logger'],
-    types: ['aws-lambda', '@aws-sdk/lib-dynamodb'],
+    may: [...rules, 'src/tools', 'src/contract', 'src/store', 'src/service', 'src/notify'],
+    packages: ['zod'],
+    types: ['aws-lambda'],
   },
-  // Users import these, so they bring nothing along.
-  'src/client': { may: ['src/tools'] },
+  'src/websocket': {
+    may: ['src/time', 'src/contract', 'src/store', 'src/notify', 'src/http'],
+    packages: ['zod'],
+    types: ['aws-lambda'],
+  },
+  // How a process comes to its parts: environment, wiring, log, version.
+  'src/process': {
+    may: ['src/store', 'src/store/dynamodb', 'src/service', 'src/http'],
+    packages: ['@aws-lambda-powertools/logger'],
+    types: ['@aws-sdk/lib-dynamodb'],
+  },
+  // Users import these, so they bring nothing along: of the contract only types and plain constants come this far.
+  'src/client': { may: ['src/tools', ...plainContract], types: ['src/contract'] },
   // One StaleFenceError, whether a record or a guard refuses.
   'src/guards': { may: ['src/tools', 'src/client/errors.ts'] },
   'src/opentelemetry': { may: ['src/client'], packages: ['@opentelemetry/api'] },
   'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
-    may: ['src/client', 'src/http', 'src/store/dynamodb'],
-    types: ['@aws-sdk/client-dynamodb', 'aws-lambda'],
+    may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/store/dynamodb'],
+    types: ['@aws-sdk/client-dynamodb'],
   },
   'src/testing': {
     may: [
@@ -87,6 +102,7 @@ const rooms: Record<string, Room> = {
       'src/service',
       'src/notify',
       'src/http',
+      'src/process',
       'src/client',
       'src/server',
     ],
@@ -104,24 +120,25 @@ const rooms: Record<string, Room> = {
       'src/notify',
       'src/notify/aws',
       'src/http',
+      'src/websocket',
+      'src/process',
     ],
     packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
     types: ['aws-lambda'],
   },
-  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/tools', 'src/http/logger.ts', 'src/http/version.ts'] },
+  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/tools', 'src/process', ...plainContract] },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
   functions: {
-    may: ['src/http', 'src/notify', 'src/notify/aws', 'src/store/dynamodb', 'src/time'],
+    may: ['src/http', 'src/websocket', 'src/process', 'src/notify', 'src/notify/aws', 'src/store/dynamodb', 'src/time'],
     packages: ['@middy/core'],
     types: ['aws-lambda'],
   },
-  // The stack reads what the code says of itself: its routes, its table, its bounds and the names of its measures.
+  // The stack reads what the code says of itself: its contract, its table, its bounds and the names of its measures.
   infra: {
     may: [
-      'src/http/routes.ts',
-      'src/http/version.ts',
-      'src/http/schemas.ts',
+      'src/contract',
+      'src/process/version.ts',
       'src/store/dynamodb/table.ts',
       'src/lock/limits.ts',
       'src/notify/measures.ts',
@@ -165,7 +182,8 @@ function complaint({ file, from, typeOnly }: Import): string | undefined {
   if (from.startsWith('.')) {
     const target = posix.join(posix.dirname(file), from);
     const other = roomOf(target) ?? target;
-    const allowed = other === room || may.includes(other) || may.includes(target);
+    const allowed =
+      other === room || may.includes(other) || may.includes(target) || (typeOnly && types.includes(other));
     return allowed ? undefined : `${file} imports ${target}: ${room} must not know ${other}`;
   }
   if (from.startsWith('node:')) {

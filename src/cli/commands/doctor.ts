@@ -1,7 +1,8 @@
+import { callOf } from '../../client/calls.ts';
 import { isHoldfastError } from '../../client/index.ts';
 import { errorOf } from '../../client/problem.ts';
 import type { Answer } from '../../client/transport.ts';
-import { version } from '../../http/version.ts';
+import { version } from '../../process/version.ts';
 import type { Command } from '../command.ts';
 import type { Connection } from '../connection.ts';
 import { formatMs } from '../duration.ts';
@@ -80,7 +81,7 @@ async function* examine(connection: Connection): AsyncGenerator<Finding> {
 async function sample({ transport }: Connection): Promise<Sample> {
   const sentAtMs = Date.now();
   const beganMs = performance.now();
-  const call = { operation: 'health', method: 'GET', route: '/v1/health', parameters: {} } as const;
+  const call = callOf('health', 'GET /v1/health', {});
   const answer = await transport.request(call, AbortSignal.timeout(answerWithinMs));
   const tookMs = performance.now() - beganMs;
   const date = Date.parse(answer.headers.date ?? '');

@@ -4,7 +4,7 @@ import { doctor } from './doctor.ts';
 import { elect } from './elect.ts';
 import { history, watch } from './events.ts';
 import { acquire, release, renew } from './lease.ts';
-import { check, inspect, list, revoke } from './look.ts';
+import { lookCommands } from './look.ts';
 import { multiAcquire, multiRelease, multiRenew } from './multi.ts';
 import { recordDelete, recordGet, recordPut } from './record.ts';
 import { run } from './run.ts';
@@ -22,12 +22,9 @@ const speaking: readonly Command[] = [
   multiAcquire,
   multiRenew,
   multiRelease,
-  inspect,
-  list,
+  ...lookCommands,
   watch,
   history,
-  check,
-  revoke,
   recordGet,
   recordPut,
   recordDelete,

@@ -1,18 +1,19 @@
 import type { AcquireOptions } from '../../client/index.ts';
+import { lockLimits } from '../../contract/limits.ts';
 import type { Given } from '../arguments.ts';
 import type { Flag } from '../command.ts';
+import { formatMs } from '../duration.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** What the service takes, so that a mistake is told before anything is sent. */
-export const leaseMsRange = [1_000, 86_400_000] as const;
-const waitMsRange = [0, 900_000] as const;
-const lockDelayMsRange = [0, 60_000] as const;
-export const limitMax = 1_000;
+export const leaseMsRange = [lockLimits.leaseMsMin, lockLimits.leaseMsMax] as const;
+const waitMsRange = [0, lockLimits.waitMsMax] as const;
+const lockDelayMsRange = [0, lockLimits.lockDelayMsMax] as const;
 
 const lease: Flag = {
   name: 'lease',
   value: 'duration',
-  meaning: 'How long the lock stays held without a renewal, 1s to 1d; 30s by default.',
+  meaning: `How long the lock stays held without a renewal, ${leaseMsRange.map(formatMs).join(' to ')}; ${formatMs(lockLimits.leaseMsDefault)} by default.`,
 };
 export const owner: Flag = {
   name: 'owner',
@@ -22,7 +23,7 @@ export const owner: Flag = {
 export const wait: Flag = {
   name: 'wait',
   value: 'duration',
-  meaning: 'How long to wait in line, up to 15m; 0 by default: try once.',
+  meaning: `How long to wait in line, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
 };
 export const leaseId: Flag = {
   name: 'lease-id',
@@ -42,14 +43,18 @@ export const leaseFlags: readonly Flag[] = [lease, owner];
 export const lockFlags: readonly Flag[] = [
   wait,
   lease,
-  { name: 'limit', value: 'n', meaning: 'A semaphore: how many permits there are, 1 to 1000. All must say the same.' },
+  {
+    name: 'limit',
+    value: 'n',
+    meaning: `A semaphore: how many permits there are, 1 to ${lockLimits.limitMax}. All must say the same.`,
+  },
   { name: 'permits', value: 'n', meaning: 'How many of the permits are wanted; 1 by default.' },
   { name: 'shared', meaning: 'A read-write lock: as one of many readers. Without it, as the one writer.' },
   owner,
   {
     name: 'lock-delay',
     value: 'duration',
-    meaning: 'Keep the lock free for so long after a lease that expired, up to 1m.',
+    meaning: `Keep the lock free for so long after a lease that expired, up to ${formatMs(lockLimits.lockDelayMsMax)}.`,
   },
   {
     name: 'tier',
@@ -61,7 +66,7 @@ export const lockFlags: readonly Flag[] = [
 ];
 
 export function readLockOptions(given: Given): AcquireOptions {
-  const limit = given.integer('limit', 1, limitMax);
+  const limit = given.integer('limit', 1, lockLimits.limitMax);
   if (given.has('shared') && (limit !== undefined || given.has('permits'))) {
     throw new UsageError('--shared is for read-write locks, --limit and --permits are for semaphores: give one kind.');
   }

@@ -10,7 +10,7 @@ const leftOf = (remainingMs: number | null): string => (remainingMs === null ? '
 const stateOf = (terminal: Terminal, state: 'free' | 'held'): string =>
   terminal.styled(state === 'held' ? 'yellow' : 'green', state);
 
-export const inspect: Command = {
+const inspect: Command = {
   name: 'inspect',
   summary: 'Show who holds a lock and who waits for it.',
   operands: [{ name: 'lock' }],
@@ -74,7 +74,7 @@ function showLock(view: LockView, terminal: Terminal): void {
   }
 }
 
-export const list: Command = {
+const list: Command = {
   name: 'list',
   summary: 'List the locks of the namespace.',
   operands: [{ name: 'prefix', optional: true }],
@@ -117,7 +117,7 @@ export const list: Command = {
   },
 };
 
-export const check: Command = {
+const check: Command = {
   name: 'check',
   summary: 'Tell whether a fence holds now.',
   operands: [{ name: 'lock' }, { name: 'fence' }],
@@ -137,7 +137,7 @@ the fence itself.`,
   },
 };
 
-export const revoke: Command = {
+const revoke: Command = {
   name: 'revoke',
   summary: "End a lease against its holder's will.",
   operands: [{ name: 'lock' }],
@@ -162,3 +162,6 @@ export const revoke: Command = {
     return exitCodes.ok;
   },
 };
+
+/** What looks at locks and at what others hold, in the order of the help. */
+export const lookCommands: readonly Command[] = [inspect, list, check, revoke];

@@ -1,23 +1,24 @@
 import { setTimeout } from 'node:timers/promises';
+import { sessionLimits } from '../../contract/limits.ts';
+import type { SessionBody, SessionView } from '../../contract/views.ts';
 import type { Command, Flag, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
-import type { SessionBody } from '../service.ts';
 import { Signals } from '../signals.ts';
 import { owner } from './lease-flags.ts';
 
-const ttlMsRange = [1_000, 3_600_000] as const;
+const ttlMsRange = [sessionLimits.ttlMsMin, sessionLimits.ttlMsMax] as const;
 
 const ttl: Flag = {
   name: 'ttl',
   value: 'duration',
-  meaning: 'How long it lives without a keepalive, 1s to 1h; 30s by default.',
+  meaning: `How long it lives without a keepalive, ${ttlMsRange.map(formatMs).join(' to ')}; ${formatMs(sessionLimits.ttlMsDefault)} by default.`,
 };
 
-function showSession(session: SessionBody, { terminal }: Invocation): void {
+function showSession(session: SessionBody | SessionView, { terminal }: Invocation): void {
   terminal.result(session, () => {
     terminal.print(`${session.sessionId}  lives for ${formatMs(session.remainingMs)}, until ${session.expiresAt}`);
-    if (session.locks === undefined || session.locks.length === 0) return;
+    if (!('locks' in session) || session.locks.length === 0) return;
     terminal.print('');
     const rows = session.locks.map(({ lock, fence }) => [lock, String(fence)]);
     terminal.table([{ title: 'LOCK' }, { title: 'FENCE', align: 'right' }], rows);

@@ -1,16 +1,14 @@
-import { randomUUID } from 'node:crypto';
-import type { Context, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
+import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { DurationMs } from '../../time/clock.ts';
 import { errorText } from '../../tools/error-text.ts';
 import { requireWithin } from '../../tools/time-limit.ts';
-import { Invocation } from '../invocation.ts';
 import { afterAttempt, judge, type Plan, type Verdict, wholeBatch } from './batch.ts';
 import type { PumpLogger } from './faults.ts';
 import { type Backoff, retryInMs } from './pace.ts';
 import { pause } from './pause.ts';
 
 /** A deployed stream function, as Lambda calls it. It answers a `DynamoDBBatchResponse`, or nothing; `judge` reads it. */
-export type StreamHandler = (event: DynamoDBStreamEvent, context: Context) => Promise<unknown>;
+export type StreamHandler = (event: DynamoDBStreamEvent) => Promise<unknown>;
 
 export interface Delivery {
   readonly handler: StreamHandler;
@@ -83,8 +81,7 @@ async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ v
 /** Lambda ends a function that overruns; here it can only be left behind, so that it does not block the shard. */
 async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promise<unknown> {
   const { handler, handlerTimeoutMs } = delivery;
-  const context = new Invocation(randomUUID(), Date.now() + handlerTimeoutMs);
-  return requireWithin(handler(event, context), handlerTimeoutMs);
+  return requireWithin(handler(event), handlerTimeoutMs);
 }
 
 async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Delivery): Promise<void> {

@@ -71,7 +71,7 @@ beforeAll(async () => {
   pump = startPump({
     client: new DynamoDBStreamsClient({ endpoint: table.endpoint, region: table.region, credentials }),
     streamArn: table.streamArn,
-    handler: (event, call) => handler(event, call),
+    handler: (event) => handler(event, { getRemainingTimeInMillis: () => 30_000 } as Context),
     checkpoints: memoryCheckpoints(),
     startAt: 'TRIM_HORIZON',
     onDeadLetter: () => {},

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { history as historySchema } from '../../../src/http/responses.ts';
+import { history as historySchema } from '../../../src/contract/locks.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 import { type EventSink, startSink, watch } from './sink.ts';
 

@@ -8,7 +8,7 @@ import { commands } from '../../../src/cli/commands/index.ts';
 import { exitCodeOf, exitCodes } from '../../../src/cli/exit-codes.ts';
 import { helpOf, helpOfProgram } from '../../../src/cli/help.ts';
 import { Terminal } from '../../../src/cli/terminal.ts';
-import { problemTypes } from '../../../src/http/problems.ts';
+import { problemTypes } from '../../../src/contract/problems.ts';
 
 const document = readFileSync(new URL('../../../docs/cli.md', import.meta.url), 'utf8');
 

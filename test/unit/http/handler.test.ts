@@ -1,6 +1,7 @@
-import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { createHttpHandler } from '../../../src/http/handler.ts';
+import { operationOf } from '../../../src/http/api-gateway.ts';
+import { createHandler } from '../../../src/http/handler.ts';
+import type { Request } from '../../../src/http/request.ts';
 import type { Service } from '../../../src/http/service.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
 
@@ -24,18 +25,22 @@ function handlerWith(probe: () => Promise<void>) {
   const context = { store, clock: { now: () => 0 }, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
   // Only what these requests reach.
   const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
-  const handle = createHttpHandler(service, { info: write('info'), warn: write('warn'), error: write('error') });
-  const call = async (routeKey: string, more: Partial<APIGatewayProxyEventV2> = {}) => {
+  const handle = createHandler(service, { info: write('info'), error: write('error') });
+  const call = async (routeKey: string, more: Partial<Request> = {}) => {
     const [method, path] = routeKey.split(' ') as [string, string];
-    const event = {
-      routeKey,
-      rawPath: path,
+    const { status, headers, body } = await handle({
+      id: 'request-7',
+      operation: operationOf(routeKey),
+      method,
+      path,
+      parameters: {},
+      query: {},
       headers: { 'content-type': 'application/json' },
-      requestContext: { requestId: 'request-7', http: { method, path } },
+      body: undefined,
+      caller: 'anonymous',
       ...more,
-    } as APIGatewayProxyEventV2;
-    const answer = await handle(event, { getRemainingTimeInMillis: () => 30_000 } as Context);
-    return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(answer.body ?? 'null') };
+    });
+    return { status, headers, body: JSON.parse(body ?? 'null') };
   };
   return { call, lines };
 }
@@ -43,7 +48,7 @@ function handlerWith(probe: () => Promise<void>) {
 const works = async () => {};
 const failsWith = (error: Error) => () => Promise.reject(error);
 const release = {
-  pathParameters: { ns: 'test', name: 'lock' },
+  parameters: { ns: 'test', name: 'lock' },
   body: JSON.stringify({ leaseId }),
 };
 
@@ -54,13 +59,13 @@ describe('the handler', () => {
     expect(answer.headers).toMatchObject({ 'x-request-id': 'request-7', 'cache-control': 'no-store' });
   });
 
-  it('answers the default route 404, or 405 where the path is known by other methods', async () => {
+  it('answers an unknown path 404, and 405 where the path is known by other methods', async () => {
     const { call } = handlerWith(works);
-    expect(await call('$default', { rawPath: '/v1/none', requestContext: contextOf('GET') })).toMatchObject({
+    expect(await call('GET /v1/none')).toMatchObject({
       status: 404,
       body: { code: 'not-found' },
     });
-    expect(await call('$default', { rawPath: '/v1/health', requestContext: contextOf('DELETE') })).toMatchObject({
+    expect(await call('DELETE /v1/health')).toMatchObject({
       status: 405,
       headers: { allow: 'GET' },
       body: { code: 'method-not-allowed' },
@@ -94,8 +99,8 @@ describe('the handler', () => {
     const { call, lines } = handlerWith(failsWith(new StoreError('unavailable', 'The store said so.')));
     await call('POST /v1/{ns}/locks/{name}/release', release);
     await call('DELETE /v1/{ns}/sessions/{id}', {
-      pathParameters: { ns: 'test', id: sessionId },
-      rawPath: `/v1/test/sessions/${sessionId}`,
+      parameters: { ns: 'test', id: sessionId },
+      path: `/v1/test/sessions/${sessionId}`,
     });
     await call('POST /v1/{ns}/locks/{name}/renew', { ...release, body: JSON.stringify({ leaseId: `${leaseId}!` }) });
     expect(lines.map(({ fields }) => [fields.status, fields.route])).toEqual([
@@ -107,7 +112,3 @@ describe('the handler', () => {
     expect(JSON.stringify(lines)).not.toContain(sessionId);
   });
 });
-
-function contextOf(method: string): APIGatewayProxyEventV2['requestContext'] {
-  return { requestId: 'request-7', http: { method } } as APIGatewayProxyEventV2['requestContext'];
-}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renewalWithin, withinMaxima } from '../../../src/http/maxima.ts';
+import { renewalWithin, withinMaxima } from '../../../src/http/locks.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 
 const deployment = { leaseMsMax: 10_000, waitMsMax: 60_000 } as LockContext;

@@ -1,15 +1,26 @@
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { resourceName } from '../../../src/contract/fields.ts';
+import { routes } from '../../../src/contract/operations.ts';
+import { problemTypes } from '../../../src/contract/problems.ts';
+import { operationOf } from '../../../src/http/api-gateway.ts';
 import { readCursor, writeCursor } from '../../../src/http/cursor.ts';
-import { Problem, problemTypes, toProblem } from '../../../src/http/problems.ts';
-import { Request } from '../../../src/http/request.ts';
-import { methodsAt, operationOf } from '../../../src/http/router.ts';
-import { routes } from '../../../src/http/routes.ts';
-import { validate } from '../../../src/http/validation.ts';
+import { Problem, toProblem } from '../../../src/http/problems.ts';
+import { checkRequest, type Request, validate } from '../../../src/http/request.ts';
+import { matchPath } from '../../../src/http/router.ts';
 
-const requestOf = (event: object) =>
-  new Request({ headers: {}, requestContext: {}, ...event } as APIGatewayProxyEventV2);
+const requestOf = (more: Partial<Request>): Request => ({
+  id: 'request-7',
+  operation: undefined,
+  method: 'POST',
+  path: '/',
+  parameters: { ns: 'test', name: 'lock' },
+  query: {},
+  headers: { 'content-type': 'application/json' },
+  body: undefined,
+  caller: 'anonymous',
+  ...more,
+});
 
 function problemOf(run: () => unknown): Problem {
   try {
@@ -21,50 +32,51 @@ function problemOf(run: () => unknown): Problem {
   throw new Error('A problem was expected.');
 }
 
-describe('the caller of a request', () => {
-  const callerOf = (authorizer: object | undefined) => requestOf({ requestContext: { authorizer } }).caller;
-
-  it('is the subject of its token, or the ARN that IAM vouches for', () => {
-    expect(callerOf({ jwt: { claims: { sub: 'user-7' } } })).toBe('user-7');
-    expect(callerOf({ iam: { userArn: 'arn:aws:iam::1:user/seven' } })).toBe('arn:aws:iam::1:user/seven');
-  });
-
-  it('is anonymous where nobody vouches for it', () => {
-    expect(callerOf(undefined)).toBe('anonymous');
-    expect(callerOf({ jwt: { claims: { sub: '' } } })).toBe('anonymous');
-  });
-
-  it('fits where an owner fits, by its end, which is what tells two roles apart', () => {
-    const arn = `arn:aws:sts::1:assumed-role/${'x'.repeat(200)}/worker-7`;
-    expect(callerOf({ iam: { userArn: arn } })).toHaveLength(128);
-    expect(callerOf({ iam: { userArn: arn } })).toMatch(/worker-7$/);
-  });
-});
-
 describe('the body of a request', () => {
-  const body = z.strictObject({ note: z.string().optional() });
-  const json = { 'content-type': 'application/json' };
-
-  it('is read from base64 as API Gateway may send it', () => {
-    const encoded = Buffer.from('{"note":"é"}').toString('base64');
-    expect(requestOf({ body: encoded, isBase64Encoded: true, headers: json }).body(body)).toEqual({ note: 'é' });
-  });
+  const acquire = (more: Partial<Request>) => checkRequest('acquireLock', requestOf(more)).body;
 
   it('is measured in bytes, not in characters', () => {
-    const text = JSON.stringify({ note: 'é'.repeat(40_000) });
-    expect(text.length).toBeLessThan(64 * 1024);
-    expect(problemOf(() => requestOf({ body: text, headers: json }).body(body)).code).toBe('too-large');
+    const body = JSON.stringify({ owner: 'é'.repeat(40_000) });
+    expect(body.length).toBeLessThan(64 * 1024);
+    expect(problemOf(() => acquire({ body })).code).toBe('too-large');
   });
 
-  it('is empty where there is none, whatever its type', () => {
-    expect(requestOf({}).body(body)).toEqual({});
+  it('counts as an empty object where there is none, whatever its type', () => {
+    expect(acquire({ headers: {} })).toMatchObject({ waitMs: 0, tier: 'correctness' });
+  });
+
+  it('must be JSON by its type', () => {
+    expect(problemOf(() => acquire({ body: '{}', headers: { 'content-type': 'text/plain' } })).code).toBe(
+      'unsupported-media-type',
+    );
+    expect(acquire({ body: '{}', headers: { 'content-type': 'Application/JSON; charset=utf-8' } })).toBeDefined();
   });
 
   it('is not quoted where it is not JSON: it may hold a lease', () => {
-    const text = "{leaseId:'a-secret-lease'}";
-    expect(problemOf(() => requestOf({ body: text, headers: json }).body(body)).message).not.toContain('secret');
-    const open = '["a-secret-lease",]';
-    expect(problemOf(() => requestOf({ body: open, headers: json }).body(body)).message).not.toContain('secret');
+    for (const body of ["{leaseId:'a-secret-lease'}", '["a-secret-lease",]']) {
+      expect(problemOf(() => acquire({ body })).message).not.toContain('secret');
+    }
+  });
+
+  it('reaches an operation as the text that came where the contract says so', () => {
+    const body = '{"value": 1.0}';
+    const request = requestOf({ parameters: { ns: 'test', key: 'a' }, body });
+    expect(checkRequest('putRecord', request).body).toBe(body);
+  });
+
+  it('may be as large as the contract says for its operation', () => {
+    const body = JSON.stringify({ value: 'x'.repeat(100_000) });
+    expect(checkRequest('putRecord', requestOf({ parameters: { ns: 'test', key: 'a' }, body })).body).toBe(body);
+  });
+});
+
+describe('the parameters of a request', () => {
+  it('are names, and the namespace is one', () => {
+    const refusal = (parameters: Record<string, string>) =>
+      problemOf(() => checkRequest('inspectLock', requestOf({ parameters }))).fields.errors;
+    expect(refusal({ ns: 'Not One', name: 'a' })).toMatchObject([{ field: 'ns' }]);
+    expect(refusal({ ns: 'test', name: 'a/b' })).toMatchObject([{ field: 'name' }]);
+    expect(refusal({ ns: 'test', name: 'a%2Fb' })).toMatchObject([{ field: 'name' }]);
   });
 });
 
@@ -108,12 +120,12 @@ describe('a cursor', () => {
   it('is opaque, and leads back to the name that it was made of', () => {
     const name = 'Zz09._:@=+~-';
     expect(writeCursor(name)).toMatch(/^[A-Za-z0-9_-]+$/);
-    expect(readCursor(writeCursor(name))).toBe(name);
+    expect(readCursor(writeCursor(name), resourceName)).toBe(name);
   });
 
   it('is refused where it leads to no name', () => {
     for (const cursor of ['', '***', writeCursor('not a name'), writeCursor('.')])
-      expect(problemOf(() => readCursor(cursor)).code).toBe('invalid-request');
+      expect(problemOf(() => readCursor(cursor, resourceName)).code).toBe('invalid-request');
   });
 });
 
@@ -124,6 +136,7 @@ describe('a route', () => {
   });
 
   it('names the methods that its path takes', () => {
+    const methodsAt = (path: string) => [...(matchPath(path)?.operations.keys() ?? [])];
     expect(methodsAt('/v1/test/sessions/some-id')).toEqual(['GET', 'DELETE']);
     expect(methodsAt('/v1/test/locks/')).toEqual([]);
     expect(methodsAt('/v1/health/')).toEqual([]);

@@ -1,4 +1,11 @@
-/** What the service shows: the shapes of its answers, as the HTTP contract names them. */
+/**
+ * What the service shows, as plain types: these are what the SDK publishes, so they need no validation library. A type test holds
+ * each of them against the schema of the same answer.
+ */
+import type { LostReason } from '../lock/commands.ts';
+import type { LockEventType } from '../lock/events.ts';
+
+export type { LostReason };
 
 /** Who holds a lock, as others see it. `remainingMs` is null where a session whose end isn't known bounds the lease. */
 export interface HolderView {
@@ -26,17 +33,6 @@ export interface WaiterView {
   readonly sessionId?: string;
 }
 
-/** A lock as {@link Holdfast.inspect} shows it. A lock that was never used is free with fence 0. */
-export interface LockView {
-  readonly lock: string;
-  readonly state: 'free' | 'held';
-  readonly fence: number;
-  readonly limit: number;
-  readonly holders: readonly HolderDetail[];
-  readonly queue: readonly WaiterView[];
-  readonly queueDepth: number;
-}
-
 /** A lock as {@link Holdfast.list} shows it. */
 export interface LockSummary {
   readonly lock: string;
@@ -49,6 +45,12 @@ export interface LockSummary {
   readonly longestWaitMs: number;
 }
 
+/** A lock as {@link Holdfast.inspect} shows it. A lock that was never used is free with fence 0. */
+export interface LockView extends Omit<LockSummary, 'longestWaitMs'> {
+  readonly holders: readonly HolderDetail[];
+  readonly queue: readonly WaiterView[];
+}
+
 /** Whether a fence holds now. It may be stale when it arrives: what the lock protects must check the fence itself. */
 export interface FenceCheck {
   readonly valid: boolean;
@@ -59,16 +61,9 @@ export interface FenceCheck {
 /** Something that happened to a lock. */
 export interface LockEvent {
   readonly at: string;
-  readonly type:
-    | 'queued'
-    | 'granted'
-    | 'released'
-    | 'expired'
-    | 'revoked'
-    | 'wait-cancelled'
-    | 'wait-timeout'
-    | 'session-lost';
-  readonly fence?: number;
+  /** A renewal is a heartbeat, and not shown. */
+  readonly type: Exclude<LockEventType, 'renewed'>;
+  readonly fence: number;
   readonly owner: string;
   readonly heldMs?: number;
   readonly waitedMs?: number;
@@ -101,10 +96,16 @@ export interface Health {
   readonly engine: string;
 }
 
+/** How the service answers a release. */
+export interface ReleaseBody {
+  readonly released: boolean;
+  readonly reason: 'ok' | 'cancelled' | 'already_released';
+}
+
 /** What became of a release. `released: false` with a reason other than `already_released`: the lease had ended before. */
 export interface Release {
   readonly released: boolean;
-  readonly reason: 'ok' | 'cancelled' | 'already_released' | 'expired' | 'revoked' | 'not_owner' | 'session_lost';
+  readonly reason: ReleaseBody['reason'] | Exclude<LostReason, 'released'>;
 }
 
 /** A grant as the service answers it. */
@@ -117,8 +118,11 @@ export interface GrantBody {
   readonly permits: number;
   readonly leaseMs?: number;
   readonly remainingMs: number | null;
+  readonly expiresAt: string | null;
   readonly waitedMs: number;
   readonly mode?: 'exclusive' | 'shared';
+  readonly sessionId?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** A grant of several locks. */
@@ -126,16 +130,68 @@ export interface ManyGrantBody {
   readonly status: 'granted';
   readonly leaseId: string;
   readonly grants: readonly { readonly lock: string; readonly fence: number }[];
-  readonly leaseMs?: number;
   readonly remainingMs: number | null;
+  readonly expiresAt: string | null;
   readonly waitedMs: number;
 }
 
-/** The place in the queue of one who waits. */
+/** What became of releasing several locks. */
+export interface ManyReleaseBody {
+  readonly released: readonly string[];
+  readonly failed: readonly { readonly lock: string; readonly reason: string }[];
+}
+
+/** The place of a waiter in the queue. */
 export interface Waiting {
   readonly position: number;
   readonly queueDepth: number;
   readonly holders: readonly HolderView[];
   readonly etaMs: number | null;
   readonly waitRemainingMs: number;
+}
+
+/** How the service answers a waiter that is still in the queue. */
+export interface WaitingBody extends Waiting {
+  readonly status: 'waiting';
+  readonly lock: string;
+  readonly leaseId: string;
+  readonly retryAfterMs: number;
+}
+
+/** The same for several locks: `blockedBy` names the one that is waited for. */
+export interface ManyWaitingBody extends Omit<WaitingBody, 'lock'> {
+  readonly blockedBy: readonly string[];
+}
+
+/** An open session. The id is secret: it is the right to use and end the session. */
+export interface SessionBody {
+  readonly sessionId: string;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly expiresAt: string;
+}
+
+/** A session with what it holds. */
+export interface SessionView extends SessionBody {
+  readonly owner: string;
+  readonly locks: readonly { readonly lock: string; readonly fence: number }[];
+}
+
+/** What became of ending a session. */
+export interface SessionEnd {
+  readonly ended: boolean;
+  readonly released?: number;
+}
+
+/** How a write to a record is answered. */
+export interface RecordWritten {
+  readonly key: string;
+  readonly version: number;
+  /** The floor: the highest fence that was accepted. Null before the first. */
+  readonly fence: number | null;
+  readonly updatedAt: string;
+  /** When the record ends. Absent where it has no end. */
+  readonly expiresAt?: string;
+  /** What is left until then, by the service's clock when it answered. */
+  readonly remainingMs?: number;
 }

@@ -1,8 +1,10 @@
-/** What record requests carry and what they are answered: checks them, and is published in the OpenAPI document. */
+/** The record operations. */
 import * as z from 'zod';
 import type { Expectation } from '../record/commands.ts';
 import { recordLimits } from '../record/limits.ts';
-import { integerText } from './schemas.ts';
+import { instant, integerText, ms, named } from './fields.ts';
+import { nameRules } from './limits.ts';
+import type { OperationContract } from './operation.ts';
 
 /** The value is only published here: it is cut out of the body's text, since parsing would change it. */
 export const putRecordBody = z
@@ -48,20 +50,20 @@ const fenceToken = integerText(
   'The fence of the lock that guards the record. Refused below the highest that was accepted; required once there is one.',
 );
 
-const writeId = z
-  .string()
-  .regex(/^[A-Za-z0-9_-]{16,128}$/, 'must be 16 to 128 of A-Z, a-z, 0-9, _ and -')
-  .describe('Names this write, so that repeating it after a lost answer gives the same answer. New for each write.');
+const writeId = named(
+  nameRules.secret,
+  'Names this write, so that repeating it after a lost answer gives the same answer. New for each write.',
+);
 
 const shared = { 'If-Match': ifMatch.optional(), 'Fence-Token': fenceToken.optional(), 'Write-Id': writeId.optional() };
 
-export const putRecordHeaders = z.object({ ...shared, 'If-None-Match': ifNoneMatch.optional() }).check((check) => {
+const putRecordHeaders = z.object({ ...shared, 'If-None-Match': ifNoneMatch.optional() }).check((check) => {
   if (check.value['If-Match'] === undefined || check.value['If-None-Match'] === undefined) return;
   const message = 'is not allowed together with If-Match: a record can not both exist and not exist';
   check.issues.push({ code: 'custom', input: '*', path: ['If-None-Match'], message });
 });
 
-export const deleteRecordHeaders = z.object({
+const deleteRecordHeaders = z.object({
   ...shared,
   'If-None-Match': z.never({ error: 'is not allowed: what is deleted must exist, so use If-Match' }).optional(),
 });
@@ -70,7 +72,7 @@ const entityTag = /(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"/;
 const entityTags = new RegExp(`^${entityTag.source}(?:[ \\t]*,[ \\t]*${entityTag.source})*$`);
 
 /** Compared weakly (RFC 9110, 13.1.2), so a tag that a proxy made weak still saves the transfer. */
-export const getRecordHeaders = z.object({
+const getRecordHeaders = z.object({
   'If-None-Match': z
     .string()
     .refine((tags) => tags === '*' || entityTags.test(tags), 'must be * or a list of entity tags such as "7", "8"')
@@ -92,11 +94,48 @@ export const recordWritten = z.object({
   key: z.string(),
   version,
   fence,
-  updatedAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime().optional().describe('When the record ends. Absent where it has no end.'),
-  remainingMs: z.int().min(0).optional().describe("What is left until then, by the service's clock."),
+  updatedAt: instant,
+  expiresAt: instant.optional().describe('When the record ends. Absent where it has no end.'),
+  remainingMs: ms.optional().describe("What is left until then, by the service's clock."),
 });
 
 export const recordShown = recordWritten.extend({
   value: z.unknown().describe('The JSON text that was put, as it was put.'),
 });
+
+const writeProblems = ['stale-fence', 'version-mismatch', 'precondition-required'] as const;
+
+export const recordOperations = {
+  getRecord: {
+    method: 'GET',
+    path: '/v1/{ns}/records/{key}',
+    access: 'inspect',
+    summary: 'Reads a record. Its version is also in ETag.',
+    headers: getRecordHeaders,
+    answers: { 200: recordShown },
+    bareAnswers: { 304: 'The record still has a version that If-None-Match names.' },
+    problems: ['not-found'],
+  },
+  putRecord: {
+    method: 'PUT',
+    path: '/v1/{ns}/records/{key}',
+    access: 'use',
+    summary:
+      'Creates or replaces a record, by compare-and-swap: If-Match or If-None-Match is required, and Fence-Token once the record has a floor.',
+    headers: putRecordHeaders,
+    body: putRecordBody,
+    verbatim: true,
+    bodyBytesMax: recordLimits.valueBytesMax + recordLimits.wrappingBytesMax,
+    answers: { 200: recordWritten, 201: recordWritten },
+    problems: writeProblems,
+  },
+  deleteRecord: {
+    method: 'DELETE',
+    path: '/v1/{ns}/records/{key}',
+    access: 'use',
+    summary: 'Deletes a record, by compare-and-swap. Version and floor go on where it is created again.',
+    headers: deleteRecordHeaders,
+    answers: { 200: recordWritten },
+    problems: writeProblems,
+  },
+} as const satisfies Record<string, OperationContract>;

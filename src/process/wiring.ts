@@ -1,4 +1,5 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { Service } from '../http/service.ts';
 import { systemRecordContext } from '../service/records.ts';
 import { systemLockContext } from '../service/system.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
@@ -6,7 +7,6 @@ import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
 import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
 import type { TableCalls } from '../store/dynamodb/table-calls.ts';
-import type { Service } from './service.ts';
 import { version } from './version.ts';
 
 export interface Wiring {

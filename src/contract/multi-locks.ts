@@ -1,17 +1,10 @@
+/** The operations on several locks at once. */
 import * as z from 'zod';
-import { lockLimits } from '../lock/limits.ts';
 import { multiLimits } from '../multi/plan.ts';
-import { granted, waiting } from './responses.ts';
-import {
-  demandFields,
-  integer,
-  leaseId,
-  leaseMs,
-  ownerName,
-  refuseDemand,
-  refuseLeaseUnderSession,
-  resourceName,
-} from './schemas.ts';
+import { demandFields, integer, leaseId, leaseMs, ownerName, resourceName } from './fields.ts';
+import { lockLimits } from './limits.ts';
+import { granted, refuseDemand, refuseLeaseUnderSession, waiting } from './locks.ts';
+import type { OperationContract } from './operation.ts';
 
 const entry = z.union([resourceName, z.strictObject({ name: resourceName, ...demandFields }).check(refuseDemand)], {
   error: 'must be a name, or an object with a name',
@@ -26,7 +19,7 @@ const listOf = <T extends z.ZodType>(each: T) =>
     .min(1, `must be a list of 1 to ${multiLimits.locksMax} locks`)
     .max(multiLimits.locksMax, `must be a list of 1 to ${multiLimits.locksMax} locks`);
 
-export const acquireManyBody = z
+const acquireManyBody = z
   .strictObject({
     locks: listOf(entry).refine(noNameTwice, 'must not name a lock twice'),
     leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
@@ -41,9 +34,6 @@ export const acquireManyBody = z
 
 const names = listOf(resourceName).refine(noNameTwice, 'must not name a lock twice');
 
-export const renewManyBody = z.strictObject({ leaseId, locks: names, leaseMs: leaseMs.optional() });
-export const releaseManyBody = z.strictObject({ leaseId, locks: names });
-
 export const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })
   .extend({
@@ -56,3 +46,33 @@ export const releasedMany = z.object({
   released: z.array(z.string()),
   failed: z.array(z.object({ lock: z.string(), reason: z.string() })),
 });
+
+export const multiLockOperations = {
+  acquireLocks: {
+    method: 'POST',
+    path: '/v1/{ns}/multi-locks/acquire',
+    access: 'use',
+    summary: 'Takes several locks, all or nothing, each with its own fence.',
+    body: acquireManyBody,
+    answers: { 200: grantedMany, 202: waitingMany },
+    problems: ['lock-held', 'wait-timeout', 'lease-lost', 'limit-mismatch', 'deadlock', 'session-lost', 'queue-full'],
+  },
+  renewLocks: {
+    method: 'POST',
+    path: '/v1/{ns}/multi-locks/renew',
+    access: 'use',
+    summary: 'Extends several leases, all or nothing.',
+    body: z.strictObject({ leaseId, locks: names, leaseMs: leaseMs.optional() }),
+    answers: { 200: grantedMany },
+    problems: ['lease-lost', 'session-lost'],
+  },
+  releaseLocks: {
+    method: 'POST',
+    path: '/v1/{ns}/multi-locks/release',
+    access: 'use',
+    summary: 'Gives back several leases, each for itself.',
+    body: z.strictObject({ leaseId, locks: names }),
+    answers: { 200: releasedMany },
+    problems: [],
+  },
+} as const satisfies Record<string, OperationContract>;

@@ -1,5 +1,5 @@
+import type { Service } from '../http/service.ts';
 import { tableClients } from '../store/dynamodb/client.ts';
-import type { Service } from './service.ts';
 import { serviceOn } from './wiring.ts';
 
 /** What a deployed function is told by its environment. */

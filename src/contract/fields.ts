@@ -1,0 +1,75 @@
+/** The fields that several operations share. Their messages say what is allowed; the validation adds what came. */
+import * as z from 'zod';
+import { lockLimits, type NameRule, nameRules, requestLimits } from './limits.ts';
+
+export const integer = (min: number, max: number, meaning: string) =>
+  z
+    .int({ error: `must be an integer from ${min} to ${max}` })
+    .min(min, `must be an integer from ${min} to ${max}`)
+    .max(max, `must be an integer from ${min} to ${max}`)
+    .describe(meaning);
+
+export const text = (min: number, max: number, meaning: string) =>
+  z
+    .string({ error: `must be a string of ${min} to ${max} characters` })
+    .min(min, `must be a string of ${min} to ${max} characters`)
+    .max(max, `must be a string of ${min} to ${max} characters`)
+    .describe(meaning);
+
+export const named = ({ pattern, allowed }: NameRule, meaning: string) =>
+  z
+    .string({ error: `must be ${allowed}` })
+    .regex(pattern, `must be ${allowed}`)
+    .describe(meaning);
+
+export const namespaceName = named(
+  nameRules.namespace,
+  'Names are unique within a namespace, and callers can be scoped to one.',
+);
+export const resourceName = named(nameRules.resource, 'The name of a lock, record or session.');
+export const namePrefix = named(nameRules.prefix, 'Only names that begin so.');
+export const leaseId = named(
+  nameRules.secret,
+  'The right to renew and release. Chosen by the caller it makes retries safe. Secret.',
+);
+
+export const fenceNumber = integer(1, Number.MAX_SAFE_INTEGER, 'The fence of a grant.');
+
+export const ownerName = text(1, lockLimits.ownerLengthMax, "Shown to others. The caller's identity by default.");
+
+export const leaseMs = integer(
+  lockLimits.leaseMsMin,
+  lockLimits.leaseMsMax,
+  'How long the lease lasts without being renewed.',
+);
+const limit = integer(1, lockLimits.limitMax, '1 is a mutex, more is a semaphore.');
+const permits = integer(1, lockLimits.limitMax, 'How many of the permits are wanted, up to the limit.');
+const mode = z
+  .enum(['exclusive', 'shared'], { error: 'must be exclusive or shared' })
+  .describe('Writers are exclusive, readers share.');
+
+/** What kind of lock is meant, and how much of it. */
+export const demandFields = { limit: limit.optional(), permits: permits.optional(), mode: mode.optional() };
+
+/** Query parameters come as text. */
+export const integerText = (min: number, max: number, meaning: string) =>
+  z
+    .string({ error: `must be an integer from ${min} to ${max}` })
+    .regex(/^\d{1,16}$/, `must be an integer from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be an integer from ${min} to ${max}`)
+    .meta({ type: 'integer', minimum: min, maximum: max })
+    .describe(meaning);
+
+export const cursorText = z
+  .string()
+  .max(requestLimits.cursorLengthMax, 'must be a cursor from an earlier page')
+  .describe('From an earlier page.');
+
+export const pageSize = (byDefault: number, meaning: string) =>
+  integerText(1, requestLimits.pageSizeMax, meaning).default(byDefault);
+
+/** Fields of answers. */
+export const ms = z.int().min(0);
+export const instant = z.iso.datetime();
+export const fence = z.int().min(0).describe('Rises with every grant; JSON numbers hold it exactly.');

@@ -1,0 +1,93 @@
+/** Every operation once. What a caller is promised stands here, and whatever speaks of it reads it here. */
+import * as z from 'zod';
+import { fence, ms } from './fields.ts';
+import { holderView, lockOperations, lostReasons } from './locks.ts';
+import { multiLockOperations } from './multi-locks.ts';
+import type { OperationContract, Route } from './operation.ts';
+import { problemTypes } from './problems.ts';
+import { recordOperations } from './records.ts';
+import { sessionOperations } from './sessions.ts';
+
+export type { Access, OperationContract, Route } from './operation.ts';
+
+const serviceOperations = {
+  health: {
+    method: 'GET',
+    path: '/v1/health',
+    access: 'public',
+    summary: 'Whether the service can read its store.',
+    answers: { 200: z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() }) },
+    problems: [],
+  },
+  openapi: {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    access: 'public',
+    summary: 'This document.',
+    answers: { 200: z.looseObject({}) },
+    problems: [],
+  },
+} as const satisfies Record<string, OperationContract>;
+
+export const operations = {
+  ...serviceOperations,
+  ...lockOperations,
+  ...multiLockOperations,
+  ...sessionOperations,
+  ...recordOperations,
+};
+
+export type Contract = typeof operations;
+export type Operation = keyof Contract;
+
+/** Where each operation is found: for the router and the stack, which need no schemas. */
+export const routes: readonly (Route & { readonly operation: Operation })[] = Object.entries(operations).map(
+  ([operation, { method, path, access }]) => ({ operation: operation as Operation, method, path, access }),
+);
+
+/** The names in a path's braces. */
+export type ParametersOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParametersOf<Rest>
+  : never;
+
+type SchemaOf<Name extends Operation, Part extends 'body' | 'query' | 'headers'> = Contract[Name] extends {
+  readonly [Key in Part]: infer Schema extends z.ZodType;
+}
+  ? Schema
+  : undefined;
+
+/** What a caller sends as one part of a request. */
+export type Sent<Name extends Operation, Part extends 'body' | 'query' | 'headers'> =
+  SchemaOf<Name, Part> extends z.ZodType ? z.input<SchemaOf<Name, Part>> : undefined;
+
+/** What an operation gets of it once it was checked. */
+export type Checked<Name extends Operation, Part extends 'body' | 'query' | 'headers'> =
+  SchemaOf<Name, Part> extends z.ZodType
+    ? Part extends 'body'
+      ? Contract[Name] extends { readonly verbatim: true }
+        ? string
+        : z.output<SchemaOf<Name, Part>>
+      : z.output<SchemaOf<Name, Part>>
+    : undefined;
+
+export const problem = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    code: z.enum(Object.keys(problemTypes) as [string, ...string[]]),
+    errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+    holders: z.array(holderView).optional(),
+    queueDepth: z.int().optional(),
+    blockedBy: z.array(z.string()).optional(),
+    retryAfterMs: ms.optional(),
+    waitedMs: ms.optional(),
+    reason: z.enum(lostReasons).optional(),
+    limit: z.int().optional(),
+    cycle: z.array(z.object({ sessionId: z.string(), owner: z.string(), waitsFor: z.string() })).optional(),
+    version: z.int().nullable().optional(),
+    fenceFloor: fence.optional(),
+  })
+  .describe('RFC 9457, with a code and what belongs to it.');

@@ -1,0 +1,66 @@
+/** The session operations. */
+import * as z from 'zod';
+import { instant, integer, ms, ownerName } from './fields.ts';
+import { sessionLimits } from './limits.ts';
+import type { OperationContract } from './operation.ts';
+
+const createSessionBody = z.strictObject({
+  ttlMs: integer(
+    sessionLimits.ttlMsMin,
+    sessionLimits.ttlMsMax,
+    'How long the session lasts without being kept alive.',
+  ).default(sessionLimits.ttlMsDefault),
+  owner: ownerName.optional(),
+});
+
+export const openSession = z.object({
+  sessionId: z.string().describe('Secret: the right to use and end the session.'),
+  ttlMs: ms,
+  remainingMs: ms,
+  expiresAt: instant,
+});
+
+export const inspectedSession = openSession.extend({
+  owner: z.string(),
+  locks: z.array(z.object({ lock: z.string(), fence: z.int() })),
+});
+
+export const endedSession = z.object({ ended: z.boolean(), released: z.int().optional() });
+
+export const sessionOperations = {
+  createSession: {
+    method: 'POST',
+    path: '/v1/{ns}/sessions',
+    access: 'use',
+    summary: 'Opens a session. Locks taken under it live as long as it does.',
+    body: createSessionBody,
+    answers: { 201: openSession },
+    problems: [],
+  },
+  getSession: {
+    method: 'GET',
+    path: '/v1/{ns}/sessions/{id}',
+    access: 'use',
+    summary: 'Shows a session and the locks that it holds.',
+    answers: { 200: inspectedSession },
+    problems: ['session-lost'],
+  },
+  endSession: {
+    method: 'DELETE',
+    path: '/v1/{ns}/sessions/{id}',
+    access: 'use',
+    summary: 'Ends a session: all its locks are void in that one write.',
+    answers: { 200: endedSession },
+    problems: [],
+  },
+  keepSessionAlive: {
+    method: 'POST',
+    path: '/v1/{ns}/sessions/{id}/keepalive',
+    access: 'use',
+    summary: 'Keeps a session, and with it all its locks, alive.',
+    // The path says all of it.
+    body: z.strictObject({}),
+    answers: { 200: openSession },
+    problems: ['session-lost'],
+  },
+} as const satisfies Record<string, OperationContract>;
