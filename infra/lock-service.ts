@@ -36,8 +36,8 @@ interface Parts {
   readonly monitoring: Monitoring | undefined;
 }
 
-/** An hour: an idle lock's item remembers how its latest leases ended, for callers who repeat a request. */
-const retentionMsMin = 3_600_000;
+/** Two days: a lease and a wait last one at most, so TTL never reaches an item that is held or awaited. */
+const retentionMsMin = 2 * 86_400_000;
 /** API Gateway gives up after 30 seconds, of which a cold start, the store's retries and the way back take their share. */
 const pollMsMax = 25_000;
 

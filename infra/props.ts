@@ -49,7 +49,7 @@ export interface LockServiceProps {
   readonly openPublicRoutes?: boolean;
 
   /**
-   * How long an idle lock is kept before it is collected. Its fences go on rising afterwards.
+   * How long an idle lock is kept before it is collected, two days at least. Its fences go on rising afterwards.
    * @default 30 days
    */
   readonly retention?: Duration;

@@ -43,6 +43,8 @@ const storeProblems: Record<StoreErrorCode, { code: ProblemCode; retryAfterMs: n
   throttled: { code: 'throttled', retryAfterMs: 500 },
   conflict: { code: 'throttled', retryAfterMs: 100 },
   'too-large': { code: 'queue-full', retryAfterMs: 1_000 },
+  // While a newer release is being deployed, the next try may well meet it.
+  unreadable: { code: 'unavailable', retryAfterMs: 5_000 },
 };
 
 /** What a caller is told of an error. What it does not expect to see, it learns nothing of. */

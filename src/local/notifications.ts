@@ -8,8 +8,8 @@ import { createStreamHandler, type StreamHandler } from '../notify/stream-handle
 import type { LockContext } from '../service/context.ts';
 import { DynamoDBAwaitedLocks } from '../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';
+import { DynamoDBDeliveries } from '../store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
-import { DynamoDBTellings } from '../store/dynamodb/telling-items.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import { after, systemClock } from '../time/clock.ts';
@@ -58,7 +58,7 @@ export function createNotifications(options: NotificationOptions): Notifications
     locks,
     tasks: localTasks({ url: tasksUrl, region, log }),
     timers,
-    tellings: new DynamoDBTellings({ client, tableName }),
+    deliveries: new DynamoDBDeliveries({ client, tableName }),
   });
   const publishing = publisherEffects({
     ...shared,

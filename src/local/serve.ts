@@ -142,7 +142,7 @@ function startStreamPump(
       : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
     // A table of others' has a day of changes in its stream that others have told of; our own begins with the first change.
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
-    pace: isRemote ? remotePace : awaitingPace(() => service.locks.room.isAwaited()),
+    pace: isRemote ? remotePace : awaitingPace(() => service.locks.waits.openCount > 0),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
     // Everything that the notifier wants, the publisher wants too.
     filter: (record) => passesFilter(record, publisherFilter),
@@ -150,15 +150,14 @@ function startStreamPump(
   });
 }
 
-/** A release in another process rings here: the stream shows what it wrote. */
+/** A release in another process wakes its successor here: the stream shows what it wrote. */
 function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
   for (const record of event.Records) {
     const key = changedLock(record);
     if (key === undefined) continue;
-    locks.refusals.forget(key);
-    if (!locks.room.awaits(key, revisionOf(record))) continue;
+    if (!locks.memory.isNews(key, revisionOf(record))) continue;
     try {
-      locks.room.announce(key, (lockChangeOf(record) as LockChange).after);
+      locks.memory.learn(key, (lockChangeOf(record) as LockChange).after);
     } catch {
       // The notifier, which reads the same records, reports one that can't be read.
     }

@@ -1,5 +1,4 @@
 import type { EpochMs } from '../time/clock.ts';
-import type { LockEvent } from './events.ts';
 import type { Claim, Holder, LockState, Waiter } from './state.ts';
 
 export interface Acquire extends Claim {
@@ -78,9 +77,23 @@ export interface Facts {
   readonly sessions?: ReadonlyMap<string, SessionFact>;
 }
 
+/**
+ * What a decision does to the state, so that a store can write that alone. Arriving, attending and leaving commute with each other: a crowd
+ * that does them at once doesn't fight over the revision. All else replaces the state that was decided on.
+ */
+export type Change =
+  | { readonly kind: 'none' }
+  /** The waiter joins at the end of the queue. */
+  | { readonly kind: 'arrive'; readonly waiter: Waiter }
+  /** The waiter at this index is present for longer, or shorter. */
+  | { readonly kind: 'attend'; readonly index: number; readonly waiter: Waiter }
+  /** The waiter at this index, which is not the first, leaves. Its ending is remembered only if it gave its place back. */
+  | { readonly kind: 'leave'; readonly index: number; readonly waiter: Waiter; readonly isRemembered: boolean }
+  | { readonly kind: 'replace' };
+
 export interface Decision {
   /** The very object that came in where nothing changes: then there is nothing to write. */
   readonly next: LockState;
   readonly answer: Answer;
-  readonly events: readonly LockEvent[];
+  readonly change: Change;
 }

@@ -9,6 +9,7 @@ import { after, type EpochMs } from '../time/clock.ts';
 import type {
   Acquire,
   Answer,
+  Change,
   Decision,
   Facts,
   GiveUp,
@@ -19,7 +20,6 @@ import type {
   Revoke,
   StepAway,
 } from './commands.ts';
-import { eventsBetween } from './events.ts';
 import { lockLimits } from './limits.ts';
 import {
   type Claim,
@@ -31,16 +31,17 @@ import {
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken } from './validity.ts';
+import { positionOf, waitedMs } from './waiting.ts';
 import { hasPlace } from './weight.ts';
 
-type Outcome = readonly [next: LockState, answer: Answer];
+/** Without a change of its own, a next state that differs replaces the one before. */
+type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
 
 export function decide(before: LockState, command: LockCommand, facts: Facts): Decision {
-  const [next, answer] = outcomeOf(before, command, facts);
-  if (next === before) return { next, answer, events: [] };
+  const [next, answer, change = { kind: 'replace' }] = outcomeOf(before, command, facts);
+  if (next === before) return { next, answer, change: { kind: 'none' } };
   // Every write raises the revision, so that a compare-and-swap notices every other write.
-  const written: LockState = { ...next, rev: before.rev + 1, changedAt: facts.now };
-  return { next: written, answer, events: eventsBetween(before, written) };
+  return { next: { ...next, rev: before.rev + 1, changedAt: facts.now }, answer, change };
 }
 
 function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outcome {
@@ -81,13 +82,13 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
     const granted = settled.holders.find(isOf(command));
     if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
     if (settled.queue.some(isOf(command))) return attend(before, settled, command, facts);
-    if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: facts.now - place.queuedAt }];
-    // It stayed away too long and lost its place; what follows queues it anew, at the end.
+    if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: waitedMs(place, facts.now) }];
+    // It stayed away too long and lost its place; what follows queues it again, at the end.
   }
-  return acquireAnew(before, settled, command, facts);
+  return acquireAfresh(before, settled, command, facts);
 }
 
-function acquireAnew(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
+function acquireAfresh(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   // A refused caller changes nothing, unless time had already made somebody else's grant due.
   const unchanged = settled.fence === before.fence ? before : settled;
   const idle = settled.queue.length === 0 && settled.holders.every((holder) => mayBeTaken(holder, facts));
@@ -111,12 +112,13 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const aliveUntil = presentUntil(command, deadlineAt, facts);
   const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
   const position = settled.queue.length + 1;
-  // A queue is only appended to, which commutes with every other arrival; who is absent is dropped when it gets full.
+  // A queue is only appended to, which commutes with every other arrival. Absent waiters are dropped when it gets full.
   const isNew = !before.queue.some(isOf(command));
   if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter)) {
     return [
       { ...before, queue: [...before.queue, waiter] },
       { kind: 'waiting', waiter, position },
+      { kind: 'arrive', waiter },
     ];
   }
   if (!hasPlace(settled.queue, waiter))
@@ -127,16 +129,17 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   ];
 }
 
-/** A waiter that asks again keeps its place and its deadline, and counts as present anew. */
+/** A waiter that asks again keeps its place and its deadline, and counts as present from now. */
 function attend(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   const state = settled.fence === before.fence ? before : settled;
   const index = state.queue.findIndex(isOf(command));
   const place = state.queue[index] as Waiter;
   const waiter: Waiter = { ...place, aliveUntil: presentUntil(command, place.deadlineAt, facts) };
-  const position = settled.queue.findIndex(isOf(command)) + 1;
+  const position = positionOf(settled, command.leaseId, facts) ?? 1;
   return [
     { ...state, queue: state.queue.with(index, waiter) },
     { kind: 'waiting', waiter, position },
+    state === before ? { kind: 'attend', index, waiter } : { kind: 'replace' },
   ];
 }
 
@@ -165,7 +168,8 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
   }
   if (before.queue.some(isOf(command))) {
     const left = remember(without(before, command), { leaseId: command.leaseId, how: 'released' });
-    return [serve(left, facts), { kind: 'released', reason: 'cancelled' }];
+    const served = serve(left, facts);
+    return [served, { kind: 'released', reason: 'cancelled' }, leaving(before, command, served === left, true)];
   }
   const how = before.ended.find(isOf(command))?.how;
   if (how === 'released' || how === 'deadlock') return [before, { kind: 'released', reason: 'already_released' }];
@@ -182,8 +186,11 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
   const waiter = before.queue.find(isOf(command));
   if (waiter === undefined) return [before, { kind: 'wait-timeout', waitedMs: 0 }];
   const left = without(before, command);
-  if (command.deadlock === undefined)
-    return [serve(left, facts), { kind: 'wait-timeout', waitedMs: facts.now - waiter.queuedAt }];
+  if (command.deadlock === undefined) {
+    const served = serve(left, facts);
+    const answer: Answer = { kind: 'wait-timeout', waitedMs: waitedMs(waiter, facts.now) };
+    return [served, answer, leaving(before, command, served === left, false)];
+  }
   // Remembered with its reason, so that the victim learns of it whoever found the deadlock.
   const ending: Ended = { leaseId: command.leaseId, how: 'deadlock', reason: command.deadlock };
   return [serve(remember(left, ending), facts), answerTo(ending)];
@@ -194,7 +201,16 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const place = before.queue[index];
   const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
   if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
-  return [{ ...before, queue: before.queue.with(index, { ...place, aliveUntil }) }, { kind: 'done' }];
+  const waiter = { ...place, aliveUntil };
+  return [{ ...before, queue: before.queue.with(index, waiter) }, { kind: 'done' }, { kind: 'attend', index, waiter }];
+}
+
+/** Leaving concerns the leaver alone if another stands at the head and nobody's turn has come by it. */
+function leaving(before: LockState, command: { leaseId: string }, isAll: boolean, isRemembered: boolean): Change {
+  const index = before.queue.findIndex(isOf(command));
+  const waiter = before.queue[index];
+  if (!isAll || index === 0 || waiter === undefined) return { kind: 'replace' };
+  return { kind: 'leave', index, waiter, isRemembered };
 }
 
 function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {

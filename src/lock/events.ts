@@ -1,15 +1,18 @@
 import type { Holder, LockState, Waiter } from './state.ts';
+import { waitedMs } from './waiting.ts';
 
-export type LockEventType =
-  | 'queued'
-  | 'granted'
-  | 'renewed'
-  | 'released'
-  | 'expired'
-  | 'revoked'
-  | 'session-lost'
-  | 'wait-cancelled'
-  | 'wait-timeout';
+export const lockEventTypes = [
+  'queued',
+  'granted',
+  'renewed',
+  'released',
+  'expired',
+  'revoked',
+  'session-lost',
+  'wait-cancelled',
+  'wait-timeout',
+] as const;
+export type LockEventType = (typeof lockEventTypes)[number];
 
 /** One thing that happened to a lock. It never carries a leaseId: events are read by many. */
 export interface LockEvent {
@@ -42,14 +45,14 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   for (const holder of before.holders) {
     if (holdersNext.has(holder.leaseId)) continue;
     const ended = endings.get(holder.leaseId);
-    // A lock remembers only its latest endings; who ended without being remembered ran out of time with many others.
+    // A lock remembers only its latest endings. A lease that ended and is not among them ran out of time together with many others.
     const how = ended?.how ?? 'expired';
     events.push({
       at,
       type: how === 'deadlock' ? 'released' : how,
       owner: holder.owner,
       fence: holder.fence,
-      heldMs: at - holder.acquiredAt,
+      heldMs: Math.max(0, at - holder.acquiredAt),
       ...(ended?.reason === undefined ? {} : { reason: ended.reason }),
     });
   }
@@ -61,7 +64,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
       type: how === 'released' || how === 'deadlock' ? 'wait-cancelled' : 'wait-timeout',
       owner: waiter.owner,
       fence: next.fence,
-      waitedMs: at - waiter.queuedAt,
+      waitedMs: waitedMs(waiter, at),
       ...(how === 'deadlock' ? { reason: 'deadlock' } : {}),
     });
   }
@@ -83,7 +86,7 @@ const granted = (holder: Holder): LockEvent => ({
   type: 'granted',
   owner: holder.owner,
   fence: holder.fence,
-  waitedMs: holder.queuedAt === undefined ? 0 : holder.acquiredAt - holder.queuedAt,
+  waitedMs: waitedMs(holder, holder.acquiredAt),
 });
 
 const queued = (waiter: Waiter, fence: number): LockEvent => ({

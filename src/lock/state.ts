@@ -1,7 +1,7 @@
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { everyPermit, type LockMode } from './permits.ts';
 
-/** How a parked waiter wants to be told of its grant. */
+/** How a parked waiter wants to be notified of its grant. */
 export type Notify =
   | { readonly type: 'event'; readonly ref: string }
   | { readonly type: 'task-token'; readonly token: string }
@@ -40,7 +40,8 @@ export interface Waiter extends Claim {
 }
 
 /** `released`: gave back its lease, or its place in the queue. `deadlock`: a waiter that had to give way. */
-export type EndedHow = 'released' | 'expired' | 'revoked' | 'session-lost' | 'deadlock';
+export const endedHows = ['released', 'expired', 'revoked', 'session-lost', 'deadlock'] as const;
+export type EndedHow = (typeof endedHows)[number];
 
 export interface Ended {
   readonly leaseId: string;

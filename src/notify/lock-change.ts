@@ -1,8 +1,8 @@
 import type { DynamoDBRecord } from 'aws-lambda';
-import { type LockState, unusedLock } from '../lock/state.ts';
+import type { LockState } from '../lock/state.ts';
 import { lockKeyOf } from '../store/dynamodb/keys.ts';
 import { fromLockItem } from '../store/dynamodb/lock-item.ts';
-import { fromWireMap, type WireValue } from '../store/dynamodb/values.ts';
+import { imagesOf } from '../store/dynamodb/stream-images.ts';
 import type { LockKey } from '../store/lock-store.ts';
 
 /** A lock before and after one write, as the stream shows it. */
@@ -25,9 +25,6 @@ export const revisionOf = ({ dynamodb }: DynamoDBRecord): number => Number(dynam
 export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = changedLock(record);
   if (key === undefined) return undefined;
-  const { OldImage, NewImage } = record.dynamodb ?? {};
-  return { key, before: stateOf(OldImage), after: stateOf(NewImage) };
+  const images = imagesOf(record);
+  return { key, before: fromLockItem(images.before), after: fromLockItem(images.after) };
 }
-
-const stateOf = (image: object | undefined): LockState =>
-  image === undefined ? unusedLock : fromLockItem(fromWireMap(image as Record<string, WireValue>));

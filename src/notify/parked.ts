@@ -4,7 +4,7 @@ import { decide } from '../lock/decide.ts';
 import type { Holder } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { endsAt, remainingMs } from '../lock/view.ts';
-import { announce, factsAbout } from '../service/context.ts';
+import { factsAbout } from '../service/context.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { requireWithin } from '../tools/time-limit.ts';
@@ -31,18 +31,18 @@ const releaseTriesMax = 5;
  * behind it, so its grant is given up at once.
  */
 export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
-  const { locks, tellings, log } = ports;
+  const { locks, deliveries, log } = ports;
   const { fence, leaseId, notify } = granted;
   const state = await locks.store.read(key);
   const facts = await factsAbout(locks, key, state);
   const holder = state.holders.find((candidate) => candidate.fence === fence && candidate.leaseId === leaseId);
   if (holder === undefined || !isLive(holder, facts)) return deliverLoss(ports, granted);
-  if ((await tellings.begin(key, fence)).told) return;
+  if ((await deliveries.begin(key, fence)).delivered) return;
 
   const names = { ...namesOf(key), fence, by: notify.type };
   const delivered = await requireWithin(deliver(ports, key, { ...holder, notify }, facts), deliveryMsMax, locks.timers);
   if (delivered === 'gone') return giveUp(ports, key, granted);
-  await tellings.noteTold(key, fence);
+  await deliveries.markDelivered(key, fence);
   log.info('A grant was delivered to its waiter.', {
     ...names,
     afterMs: Math.max(0, locks.clock.now() - holder.acquiredAt),
@@ -56,10 +56,10 @@ export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: 
  * delivery failed: no try that begins later can arrive.
  */
 async function giveUp(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
-  const { tellings, log } = ports;
+  const { deliveries, log } = ports;
   const { fence, notify } = granted;
   const names = { ...namesOf(key), fence, by: notify.type };
-  const { tries } = await tellings.read(key, fence);
+  const { tries } = await deliveries.read(key, fence);
   if (tries === 1 && (await releaseUntouched(ports, key, granted)))
     log.warn('A waiter can not be reached. Its grant was given up for the next waiter.', names);
   else log.warn('A waiter can not be reached, but may know of its grant. Its lease runs out by itself.', names);
@@ -75,7 +75,7 @@ async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted:
     const { next } = decide(state, { kind: 'release', leaseId }, await factsAbout(locks, key, state));
     const written = await locks.store.swap(key, next);
     if (!written.applied) continue;
-    announce(locks, key, written.state);
+    locks.memory.learn(key, written.state);
     return true;
   }
   return false;

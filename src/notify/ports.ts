@@ -1,8 +1,8 @@
 /** How the notifier and the reaper reach the outside. Each port has an adapter for AWS and one for a single machine. */
 import type { LockContext } from '../service/context.ts';
+import type { DeliveryStore } from '../store/delivery-store.ts';
 import type { HistoryStore } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
-import type { TellingStore } from '../store/telling-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
@@ -73,7 +73,7 @@ export interface NotifierPorts {
   readonly tasks: TaskTokens;
   readonly connections: Connections;
   readonly timers: LockTimers;
-  readonly tellings: TellingStore;
+  readonly deliveries: DeliveryStore;
   readonly log: NotifyLog;
 }
 

@@ -30,7 +30,8 @@ export interface Delete extends Write {
 export type RecordCommand = Put | Delete;
 
 export type RecordAnswer =
-  | { readonly kind: 'written'; readonly how: WrittenHow }
+  /** `version`: the one that this write made, which others may have replaced since. */
+  | { readonly kind: 'written'; readonly how: WrittenHow; readonly version: number }
   | { readonly kind: 'stale-fence'; readonly floor: number }
   | { readonly kind: 'fence-required' }
   /** Null: there is no record. */

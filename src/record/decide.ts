@@ -9,24 +9,30 @@
  */
 import { after, type EpochMs } from '../time/clock.ts';
 import type { Expectation, RecordAnswer, RecordCommand, RecordDecision } from './commands.ts';
+import { recordLimits } from './limits.ts';
 import { hasExpired, type RecordState, valueInForce, versionInForce, type WrittenHow } from './state.ts';
 
 export function decide(before: RecordState, command: RecordCommand, now: EpochMs): RecordDecision {
   const refusal = answerWithoutWriting(before, command, now);
   if (refusal !== undefined) return { next: before, answer: refusal };
+  const version = before.version + 1;
   return {
-    next: stateAfter(command, before.version + 1, now),
-    answer: { kind: 'written', how: howWritten(command) },
+    next: stateAfter(command, { version, earlier: before.writeIds }, now),
+    answer: { kind: 'written', how: howWritten(command), version },
   };
 }
 
 function answerWithoutWriting(before: RecordState, command: RecordCommand, now: EpochMs): RecordAnswer | undefined {
-  const { floor, lastWrite } = before;
-  // Safe to repeat: a write that is still in force is not done twice, and gets the answer that it got before.
-  if (lastWrite?.id === command.writeId) {
-    return isRepetition(before, command, now) ? { kind: 'written', how: lastWrite.how } : { kind: 'write-id-reused' };
+  const { floor, writeIds } = before;
+  // Safe to repeat: a write that was accepted is not done twice, and gets the answer that it got before.
+  const age = writeIds.indexOf(command.writeId);
+  if (age >= 0) {
+    const version = before.version - age;
+    return isRepetition(before, command, version, now)
+      ? { kind: 'written', how: howWritten(command), version }
+      : { kind: 'write-id-reused' };
   }
-  // The fence is judged before the version. Who lost the lock finds both stale, and a 412 would send it to read and write
+  // The fence is judged before the version. A writer that lost the lock finds both stale, and a 412 would send it to read and write
   // again, over and over; a stale fence tells it the truth, which is to stop.
   if (floor !== null && command.fence === undefined) return { kind: 'fence-required' };
   if (floor !== null && command.fence !== undefined && command.fence < floor) return { kind: 'stale-fence', floor };
@@ -35,15 +41,20 @@ function answerWithoutWriting(before: RecordState, command: RecordCommand, now: 
 }
 
 /**
- * The state that an accepted write leaves. Of the state before, only the version matters: an accepted fence is at least the
+ * The state that an accepted write leaves. Of the state before, only the version and the writes matter: an accepted fence is at least the
  * floor, so it is the next floor, and a write without one is accepted only where there is no floor.
  */
-export function stateAfter(command: RecordCommand, version: number, now: EpochMs): RecordState {
+export function stateAfter(
+  command: RecordCommand,
+  { version, earlier }: { readonly version: number; readonly earlier: readonly string[] },
+  now: EpochMs,
+): RecordState {
   return {
     version,
     value: command.kind === 'put' ? command.value : null,
     floor: command.fence ?? null,
-    lastWrite: { id: command.writeId, how: howWritten(command) },
+    how: howWritten(command),
+    writeIds: [command.writeId, ...earlier].slice(0, recordLimits.writeIdsRemembered),
     updatedAt: now,
     expiresAt: command.kind === 'put' && command.expiresInMs !== undefined ? after(now, command.expiresInMs) : null,
   };
@@ -66,17 +77,21 @@ function isMet(expects: Expectation, state: RecordState, now: EpochMs): boolean 
   }
 }
 
-/** Whether a command would have left this very state. An id alone is no proof: a caller may use one twice by mistake. */
-function isRepetition(state: RecordState, command: RecordCommand, now: EpochMs): boolean {
+/**
+ * Whether a command is the write that was accepted under its id. An id alone is no proof: a caller may use one twice by mistake. Of a write that
+ * others have replaced since, only the version that it expected can be compared.
+ */
+function isRepetition(state: RecordState, command: RecordCommand, version: number, now: EpochMs): boolean {
   const { expects } = command;
-  const { value, floor, lastWrite, expiresAt } = stateAfter(command, state.version, state.updatedAt);
+  if (expects.kind === 'version' && expects.version !== version - 1) return false;
+  if (version < state.version) return true;
+  const { value, floor, expiresAt, how } = stateAfter(command, { version, earlier: [] }, state.updatedAt);
   // After its end a value may have been collected. What it was can't be told then, and nobody reads it any more.
   const isCollected = state.value === null && hasExpired(state, now);
   return (
     (state.value === value || isCollected) &&
     state.expiresAt === expiresAt &&
     state.floor === floor &&
-    state.lastWrite?.how === lastWrite?.how &&
-    (expects.kind !== 'version' || expects.version === state.version - 1)
+    state.how === how
   );
 }

@@ -1,5 +1,7 @@
 /** Every bound of a record, with its reason. */
 export const recordLimits = {
+  /** Writes that a record remembers, to recognise their repetition: as many as may come between a lost answer and its retry on a busy record. */
+  writeIdsRemembered: 8,
   /** Bytes of the value's JSON text. DynamoDB takes items up to 400 KiB; this leaves room for the key and what comes later. */
   valueBytesMax: 256 * 1024,
   /** Bytes of a request around the value: `{"value":…}`, with room for a sender that indents. */

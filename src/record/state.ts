@@ -1,6 +1,7 @@
 import { type EpochMs, epochMs } from '../time/clock.ts';
 
-export type WrittenHow = 'created' | 'replaced' | 'deleted';
+export const writtenHows = ['created', 'replaced', 'deleted'] as const;
+export type WrittenHow = (typeof writtenHows)[number];
 
 /** Everything about one record: one item, so that every write is one atomic step. */
 export interface RecordState {
@@ -10,8 +11,13 @@ export interface RecordState {
   readonly value: string | null;
   /** The highest fence that was accepted. It never falls, not even by a deletion. Null: no write has carried one. */
   readonly floor: number | null;
-  /** The write that made this version, so that its repetition after a lost answer is recognised. Null: never written. */
-  readonly lastWrite: { readonly id: string; readonly how: WrittenHow } | null;
+  /** What the write that made this version did. Null: never written. */
+  readonly how: WrittenHow | null;
+  /**
+   * The ids of the latest writes, newest first: the first made this version, the second the version before it, and so on. A write that is
+   * repeated after its answer was lost is recognised among them, also where others have written since.
+   */
+  readonly writeIds: readonly string[];
   /** When this version was written, by the writer's clock. It tells people, and decides nothing. */
   readonly updatedAt: EpochMs;
   /** From then on there is no record, though its version and its floor go on. Null: it has no end. */
@@ -22,7 +28,8 @@ export const unwrittenRecord: RecordState = {
   version: 0,
   value: null,
   floor: null,
-  lastWrite: null,
+  how: null,
+  writeIds: [],
   updatedAt: epochMs(0),
   expiresAt: null,
 };

@@ -1,15 +1,15 @@
 import type { Acquire } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
-import { positionOf } from '../lock/position.ts';
 import type { Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
+import { positionOf } from '../lock/waiting.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply } from './apply.ts';
-import { factsAbout, type LockContext } from './context.ts';
+import { factsAbout, factsForLook, type LockContext } from './context.ts';
 import { applyUnderSession } from './under-session.ts';
-import type { LockSight, Seat } from './waiting-room.ts';
+import type { LockAccess, OpenWait } from './waits.ts';
 
 export interface AcquireRequest {
   readonly leaseId: string;
@@ -44,11 +44,7 @@ export async function acquire(
   const ask = () => begin(context, key, command);
   const applied =
     request.tier === 'efficiency' && request.waitMs === 0
-      ? await context.refusals.answer(
-          { key, leaseId: command.leaseId, limit: command.limit, permits: command.permits },
-          () => ({ now: context.clock.now(), graceMs: context.graceMs }),
-          ask,
-        )
+      ? await context.refusals.answer(key, command, ask)
       : await ask();
   return { ...applied, etaMs: null };
 }
@@ -73,15 +69,15 @@ function commandOf({ pollMs }: LockContext, request: AcquireRequest): Acquire {
 
 async function longPoll(context: LockContext, key: LockKey, command: Acquire, gone?: AbortSignal): Promise<Acquired> {
   const pollEndsAt = after(context.clock.now(), context.pollMs);
-  const seat = context.room.enter(sightOf(context, key));
+  const openWait = context.waits.begin(accessTo(context, key));
   try {
     const applied = await begin(context, key, command);
     const began = { fence: applied.state.fence, at: context.clock.now() };
-    const polled = await poll(context, key, command, { seat, applied, pollEndsAt, gone });
+    const polled = await poll(context, key, command, { openWait, applied, pollEndsAt, gone });
     await forgetWait(context, key, command, applied, polled);
     return { ...polled, etaMs: etaOf(polled, began) };
   } finally {
-    seat.leave();
+    openWait.end();
   }
 }
 
@@ -94,7 +90,7 @@ async function begin(context: LockContext, key: LockKey, command: Acquire): Prom
 }
 
 interface Poll {
-  readonly seat: Seat;
+  readonly openWait: OpenWait;
   readonly applied: Applied;
   readonly pollEndsAt: number;
   readonly gone: AbortSignal | undefined;
@@ -104,14 +100,14 @@ async function poll(
   context: LockContext,
   key: LockKey,
   command: Acquire,
-  { seat, pollEndsAt, gone, ...begun }: Poll,
+  { openWait, pollEndsAt, gone, ...begun }: Poll,
 ): Promise<Applied> {
   const { leaseId } = command;
   let applied = begun.applied;
   while (applied.answer.kind === 'waiting') {
     const { waiter } = applied.answer;
     const until = epochMs(Math.min(pollEndsAt, waiter.deadlineAt));
-    const state = await seat.wait({ leaseId, known: applied.state, until, gone });
+    const state = await openWait.wait({ leaseId, known: applied.state, until, gone });
     if (gone?.aborted) return apply(context, key, { kind: 'step-away', leaseId });
 
     const facts = await factsAbout(context, key, state);
@@ -121,7 +117,7 @@ async function poll(
     if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
     const position = positionOf(state, leaseId, facts);
     if (position === undefined) {
-      // Neither waiting nor holding: the rules know what became of it, or queue it anew.
+      // Neither waiting nor holding: the rules know what became of it, or queue it again.
       applied = await begin(context, key, command);
       if (facts.now >= pollEndsAt) return applied;
       continue;
@@ -132,7 +128,7 @@ async function poll(
   return applied;
 }
 
-/** Whoever no longer waits must not look as if it did. A note that stays behind is harmless: the lock's own queue is what counts. */
+/** A session that no longer waits must not look as if it did. A note that stays behind is harmless: the lock's own queue is what counts. */
 async function forgetWait(
   context: LockContext,
   key: LockKey,
@@ -145,11 +141,15 @@ async function forgetWait(
   await context.sessionStore.forgetWait({ namespace: key.namespace, sessionId }, { lock: key.name, leaseId });
 }
 
-const sightOf = (context: LockContext, key: LockKey): LockSight => ({
+const accessTo = (context: LockContext, key: LockKey): LockAccess => ({
   key,
-  look: () => context.store.read(key),
+  look: async () => {
+    const state = await context.store.read(key);
+    context.memory.learn(key, state);
+    return state;
+  },
   sweep: async () => (await apply(context, key, { kind: 'sweep' })).state,
-  facts: (state) => factsAbout(context, key, state),
+  facts: (state) => factsForLook(context, key, state),
 });
 
 function etaOf(

@@ -2,15 +2,12 @@ import type { Facts, SessionFact } from '../lock/commands.ts';
 import type { LockState } from '../lock/state.ts';
 import type { LockKey, LockStore } from '../store/lock-store.ts';
 import type { SessionStore } from '../store/session-store.ts';
-import type { Clock, EpochMs } from '../time/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import type { RefusalMemory } from './refusal-memory.ts';
-import type { WaitingRoom } from './waiting-room.ts';
-
-/** Tells which of the sessions that claims hang on are alive. Who is found past its end is marked dead before it is reported so. */
-export interface SessionFacts {
-  of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<ReadonlyMap<string, SessionFact>>;
-}
+import type { LockMemory } from './lock-memory.ts';
+import type { Refusals } from './refusals.ts';
+import type { SessionLives } from './session-lives.ts';
+import type { Waits } from './waits.ts';
 
 /** What the use cases work with. */
 export interface LockContext {
@@ -26,9 +23,10 @@ export interface LockContext {
   /** What this deployment allows, where that is less than the rules do. */
   readonly leaseMsMax?: number;
   readonly waitMsMax?: number;
-  readonly room: WaitingRoom;
-  readonly refusals: RefusalMemory;
-  readonly sessions: SessionFacts;
+  readonly memory: LockMemory;
+  readonly waits: Waits;
+  readonly refusals: Refusals;
+  readonly sessions: SessionLives;
   readonly sessionStore: SessionStore;
 }
 
@@ -38,6 +36,13 @@ const noSessions: ReadonlyMap<string, SessionFact> = new Map();
 export const factsAbout = (context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> =>
   factsAmong(context, namespace, [state]);
 
+/** The same for a look, on which nothing is decided: a session that was alive a moment ago is not read again. */
+export async function factsForLook(context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> {
+  const ids = sessionIdsIn([state]);
+  const sessions = ids.length === 0 ? noSessions : await context.sessions.lately(namespace, ids, context.clock.now());
+  return { now: context.clock.now(), graceMs: context.graceMs, sessions };
+}
+
 /** The same for several locks, and for a session that none of them may name yet. */
 export async function factsAmong(
   context: LockContext,
@@ -45,16 +50,15 @@ export async function factsAmong(
   states: readonly LockState[],
   sessionId?: string,
 ): Promise<Facts> {
-  const ids = new Set<string>(sessionId === undefined ? [] : [sessionId]);
-  for (const { holders, queue } of states) {
-    for (const claim of [...holders, ...queue]) if (claim.sessionId !== undefined) ids.add(claim.sessionId);
-  }
-  const sessions = ids.size === 0 ? noSessions : await context.sessions.of(namespace, [...ids], context.clock.now());
+  const ids = [...new Set([...sessionIdsIn(states), ...(sessionId === undefined ? [] : [sessionId])])];
+  const sessions = ids.length === 0 ? noSessions : await context.sessions.of(namespace, ids, context.clock.now());
   return { now: context.clock.now(), graceMs: context.graceMs, sessions };
 }
 
-/** Tells this process of a state that it wrote or was shown by the stream. */
-export function announce({ room, refusals }: LockContext, key: LockKey, state: LockState): void {
-  room.announce(key, state);
-  refusals.forget(key);
-}
+const sessionIdsIn = (states: readonly LockState[]): string[] => {
+  const ids = new Set<string>();
+  for (const { holders, queue } of states) {
+    for (const claim of [...holders, ...queue]) if (claim.sessionId !== undefined) ids.add(claim.sessionId);
+  }
+  return [...ids];
+};

@@ -8,7 +8,7 @@ import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { type Acquired, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
-import { announce, factsAmong, type LockContext } from './context.ts';
+import { factsAmong, type LockContext } from './context.ts';
 
 export interface MultiEntry {
   readonly name: string;
@@ -124,7 +124,7 @@ async function swapTogether(
     if (plan.kind === 'refused' || plan.swaps.length === 0) return { plan, states, facts };
     const swaps = plan.swaps.map(({ name, next }) => ({ key: { namespace, name }, next }));
     if (await context.store.swapAll(swaps)) {
-      for (const { key, next } of swaps) announce(context, key, next);
+      for (const { key, next } of swaps) context.memory.learn(key, next);
       return { plan, states, facts };
     }
     await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));

@@ -52,9 +52,10 @@ export async function writeRecord(
   const command = { ...wanted, writeId: wanted.writeId ?? context.newWriteId() };
   const now = context.clock.now();
   const { applied, state } = await context.store.attempt(key, command, now);
-  if (applied) return { answer: { kind: 'written', how: howWritten(command) }, state, now };
+  if (applied) return { answer: { kind: 'written', how: howWritten(command), version: state.version }, state, now };
   const { next, answer } = decide(state, command, now);
   // The store and the rules must agree; to answer as if something had been written would be the worst of the ways to differ.
   if (next !== state) throw new Error('The store refused a write that the rules allow.');
-  return { answer, state, now };
+  // A repetition gets the version that it made, though others may have written since.
+  return { answer, state: answer.kind === 'written' ? { ...state, version: answer.version } : state, now };
 }

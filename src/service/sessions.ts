@@ -1,44 +1,13 @@
-import type { SessionFact } from '../lock/commands.ts';
-import { isOpen, isOverdue, sessionFactOf } from '../session/decide.ts';
+import { isOpen } from '../session/decide.ts';
 import type { SessionState } from '../session/state.ts';
 import type { LockKey } from '../store/lock-store.ts';
-import type { SessionKey, SessionStore } from '../store/session-store.ts';
-import { after, type EpochMs, epochMs } from '../time/clock.ts';
+import type { SessionKey } from '../store/session-store.ts';
+import { after, type EpochMs } from '../time/clock.ts';
 import { apply } from './apply.ts';
-import type { LockContext, SessionFacts } from './context.ts';
+import type { LockContext } from './context.ts';
 
 /** Locks swept at the same time when a session ends: prompt for dozens, and no burst that gets throttled. */
 const sweepsAtOnce = 16;
-
-/**
- * What locks are told of sessions. Whoever finds a session past its end plus grace marks it dead first, by a conditional write, and
- * only then reports it so: from that write on it can't come back, and its locks may be taken.
- */
-export class StoredSessionFacts implements SessionFacts {
-  readonly #store: SessionStore;
-  readonly #graceMs: number;
-
-  constructor({ store, graceMs }: { store: SessionStore; graceMs: number }) {
-    this.#store = store;
-    this.#graceMs = graceMs;
-  }
-
-  async of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<ReadonlyMap<string, SessionFact>> {
-    const sessions = await this.#store.read(namespace, sessionIds);
-    const facts = sessionIds.map(async (sessionId, index): Promise<[string, SessionFact]> => {
-      const session = sessions[index];
-      const judged = session === undefined ? undefined : await this.#judge({ namespace, sessionId }, session, now);
-      return [sessionId, sessionFactOf(judged)];
-    });
-    return new Map(await Promise.all(facts));
-  }
-
-  async #judge(key: SessionKey, session: SessionState, now: EpochMs): Promise<SessionState | undefined> {
-    if (!isOverdue(session, { now, graceMs: this.#graceMs })) return session;
-    // Refused where a keepalive or an end came in between: then what it found is what counts.
-    return (await this.#store.bury(key, now, epochMs(now - this.#graceMs))).session;
-  }
-}
 
 export interface OpenSession {
   readonly session: SessionState;

@@ -7,7 +7,7 @@ export type SessionCommand =
   | { readonly kind: 'keepalive' }
   | { readonly kind: 'end' }
   /** Marks a session dead that is past its end: only after that may its locks be taken. */
-  | { readonly kind: 'bury' };
+  | { readonly kind: 'expire' };
 
 export type SessionAnswer = { readonly kind: 'alive' } | { readonly kind: 'ended' } | { readonly kind: 'lost' };
 
@@ -38,7 +38,7 @@ export function decideSession(before: SessionState | undefined, command: Session
       return { next: { ...before, expiresAt: after(facts.now, before.ttlMs) }, answer: { kind: 'alive' } };
     case 'end':
       return { next: { ...before, ended: { at: facts.now, how: 'ended' } }, answer: { kind: 'ended' } };
-    case 'bury':
+    case 'expire':
       if (!isOverdue(before, facts)) return { next: before, answer: { kind: 'alive' } };
       return { next: { ...before, ended: { at: facts.now, how: 'expired' } }, answer: { kind: 'ended' } };
   }

@@ -1,8 +1,9 @@
-import type { LockEventType } from '../lock/events.ts';
+import { type LockEventType, lockEventTypes } from '../lock/events.ts';
 import type { LockKey } from './lock-store.ts';
 
 /** A renewal is a heartbeat, not an event of interest: a held lock would bury its own history under them. */
 export type HistoryType = Exclude<LockEventType, 'renewed'>;
+export const historyTypes = lockEventTypes.filter((type) => type !== 'renewed');
 
 /** One thing that happened to a lock, as it is remembered and shown. Never a leaseId: it is read by many. */
 export interface HistoryEvent {

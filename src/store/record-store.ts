@@ -7,7 +7,10 @@ export interface RecordKey {
   readonly key: string;
 }
 
-/** What became of a write. A refusal carries the state that refused it, so that nothing has to be read again. */
+/**
+ * What became of a write. A refusal carries the state that refused it, so that nothing has to be read again. The state that an applied write
+ * made may lack the ids of earlier writes.
+ */
 export interface RecordWritten {
   readonly applied: boolean;
   readonly state: RecordState;

@@ -20,7 +20,7 @@ export interface SessionStore {
   /** Applies only to a session that has not ended. */
   end(key: SessionKey, now: EpochMs): Promise<SessionWritten>;
   /** Applies only to a session that has not ended and whose end came at or before `expiredBy`. */
-  bury(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten>;
+  expire(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten>;
   /** Notes what the session waits for. Applies only while it has not ended. */
   noteWait(key: SessionKey, wait: SessionWait): Promise<SessionWritten>;
   forgetWait(key: SessionKey, wait: SessionWait): Promise<void>;

@@ -5,8 +5,9 @@
  * - `throttled`: it asked for less traffic.
  * - `conflict`: others kept writing in between, for more tries than are allowed.
  * - `too-large`: the item would outgrow what the store takes.
+ * - `unreadable`: what is stored is damaged, or was written by a newer release. Nothing was done.
  */
-export type StoreErrorCode = 'unavailable' | 'throttled' | 'conflict' | 'too-large';
+export type StoreErrorCode = 'unavailable' | 'throttled' | 'conflict' | 'too-large' | 'unreadable';
 
 export class StoreError extends Error {
   readonly code: StoreErrorCode;

@@ -1,9 +1,6 @@
 import type { Service } from '../http/service.ts';
 import { type LockState, unusedLock, type Waiter } from '../lock/state.ts';
 import { eventsOfChange } from '../notify/change-events.ts';
-import { BellRoom } from '../service/bell-room.ts';
-import { announce } from '../service/context.ts';
-import { RefusalMemory } from '../service/refusal-memory.ts';
 import { systemLockContext } from '../service/system.ts';
 import type { HistoryEntry } from '../store/history-store.ts';
 import { type LockKey, lockIdOf, type Written } from '../store/lock-store.ts';
@@ -86,14 +83,9 @@ export function memoryService(
   const newId = (kind: string) => () => `${kind}-${String(ids++).padStart(16, '0')}`;
   const locks: Service['locks'] = {
     // The real settings; only time and chance are the twin's own.
-    ...systemLockContext({ store, sessionStore, alone: true }),
-    clock: time,
-    timers: time,
-    random,
+    ...systemLockContext({ store, sessionStore, alone: true, clock: time, timers: time, random }),
     newLeaseId: newId('lease'),
     newSessionId: newId('session'),
-    room: new BellRoom({ clock: time, timers: time }),
-    refusals: new RefusalMemory(time),
   };
   const service: Service = {
     locks,
@@ -110,7 +102,7 @@ export function memoryService(
       expiresAt: epochMs(time.now() - locks.graceMs - (holder.lockDelayMs ?? 0)),
     }));
     const written = await store.swap(key, { ...state, rev: state.rev + 1, changedAt: time.now(), holders });
-    announce(locks, key, written.state);
+    locks.memory.learn(key, written.state);
   };
   return { service, expire };
 }

@@ -2,16 +2,16 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { apply } from '../../src/service/apply.ts';
 import { release } from '../../src/service/lease.ts';
 import { systemLockContext } from '../../src/service/system.ts';
+import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBTellings } from '../../src/store/dynamodb/telling-items.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
+import { MemoryDeliveries } from '../../src/store/memory/delivery-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import { MemoryTellings } from '../../src/store/memory/telling-store.ts';
 import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
-import type { TellingStore } from '../../src/store/telling-store.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
@@ -74,29 +74,32 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
   });
 });
 
-const tellingAdapters: [string, () => Promise<TellingStore>][] = [
-  ['memory', () => Promise.resolve(new MemoryTellings())],
-  ['DynamoDB', () => onTable(DynamoDBTellings)],
+const deliveryAdapters: [string, () => Promise<DeliveryStore>][] = [
+  ['memory', () => Promise.resolve(new MemoryDeliveries())],
+  ['DynamoDB', () => onTable(DynamoDBDeliveries)],
 ];
 
-describe.each(tellingAdapters)('the tellings in %s', (_name, open) => {
+describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
   it('knows who was told, by lock and fence', async () => {
-    const tellings = await open();
+    const deliveries = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
-    await tellings.noteTold(key, 7);
-    await tellings.noteTold(key, 7);
-    expect([await tellings.read(key, 7), await tellings.read(key, 8)]).toMatchObject([{ told: true }, { told: false }]);
-    expect(await tellings.read({ ...key, name: 'other' }, 7)).toEqual({ tries: 0, told: false });
+    await deliveries.markDelivered(key, 7);
+    await deliveries.markDelivered(key, 7);
+    expect([await deliveries.read(key, 7), await deliveries.read(key, 8)]).toMatchObject([
+      { delivered: true },
+      { delivered: false },
+    ]);
+    expect(await deliveries.read({ ...key, name: 'other' }, 7)).toEqual({ tries: 0, delivered: false });
   });
 
   it('counts each try to tell, before and after it was noted', async () => {
-    const tellings = await open();
+    const deliveries = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
-    expect(await tellings.begin(key, 9)).toEqual({ tries: 1, told: false });
-    expect(await tellings.begin(key, 9)).toEqual({ tries: 2, told: false });
-    await tellings.noteTold(key, 9);
-    expect(await tellings.read(key, 9)).toEqual({ tries: 2, told: true });
-    expect(await tellings.begin(key, 9)).toEqual({ tries: 3, told: true });
+    expect(await deliveries.begin(key, 9)).toEqual({ tries: 1, delivered: false });
+    expect(await deliveries.begin(key, 9)).toEqual({ tries: 2, delivered: false });
+    await deliveries.markDelivered(key, 9);
+    expect(await deliveries.read(key, 9)).toEqual({ tries: 2, delivered: true });
+    expect(await deliveries.begin(key, 9)).toEqual({ tries: 3, delivered: true });
   });
 });
 

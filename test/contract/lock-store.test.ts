@@ -151,7 +151,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
   it('goes on where one shard of the listing holds exactly as many names as a page, and more behind', async () => {
     const namespace = randomUUID();
     const [first, ...others] = Array.from({ length: 200 }, (_, index) => `lock-${String(index).padStart(3, '0')}`);
-    const shardOf = (name = '') => listingKeyOf({ namespace, name }).lp;
+    const shardOf = (name = '') => listingKeyOf({ namespace, name }).listingPartition;
     const names = [first as string, ...others.filter((name) => shardOf(name) === shardOf(first)).slice(0, 3)];
     await Promise.all(names.map((name) => command({ namespace, name }, acquireOf('lease-a-0000000000'))));
     const page = await store.list(namespace, { prefix: '', limit: 2 });

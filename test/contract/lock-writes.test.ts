@@ -7,7 +7,7 @@ import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { lockItemKey } from '../../src/store/dynamodb/keys.ts';
-import { type LockItem, toLockItem } from '../../src/store/dynamodb/lock-item.ts';
+import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -16,7 +16,7 @@ import { acquireOf, commands, startOfTime, steps, stepWorld, type World, worlds 
 
 let store: DynamoDBLockStore;
 let put: (key: LockKey, state: LockState) => Promise<unknown>;
-let rawItem: (key: LockKey) => Promise<LockItem>;
+let rawItem: (key: LockKey) => Promise<Record<string, unknown>>;
 
 beforeAll(async () => {
   const { access, tableName } = await freshTable();
@@ -36,7 +36,7 @@ const ofWaiters = new Set(['u', 'k', 'b', 'g']);
  * Every attribute that means something. What is left behind on purpose, and how the queue lies, is left out; the queue itself is part
  * of the state, which is compared as well.
  */
-function meaningOf(item: LockItem): LockItem {
+function meaningOf(item: Record<string, unknown>): Record<string, unknown> {
   const { q: _q, t: _t, w: _w, ap: _ap, as: _as, ...rest } = item;
   const isPast = (name: string) => /^[fax]#/.test(name) && (rest[`h#${name.slice(2)}`] ?? null) === null;
   const claimOf = (value: object) => Object.fromEntries(Object.entries(value).filter(([name]) => !ofWaiters.has(name)));

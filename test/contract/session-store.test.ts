@@ -48,13 +48,13 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     const at = epochMs(now);
     if (kind === 'keepalive') return store.keepAlive(key, at);
     if (kind === 'end') return store.end(key, at);
-    return store.bury(key, at, epochMs(now - graceMs));
+    return store.expire(key, at, epochMs(now - graceMs));
   };
 
   it('does what the rules say, whatever order the commands come in', async () => {
     const commands = fc.array(
       fc.record({
-        kind: fc.constantFrom('keepalive' as const, 'keepalive' as const, 'end' as const, 'bury' as const),
+        kind: fc.constantFrom('keepalive' as const, 'keepalive' as const, 'end' as const, 'expire' as const),
         afterMs: fc.constantFrom(0, 5_000, 9_999, 10_000, 10_249, 10_250, 60_000),
       }),
       { maxLength: 6 },

@@ -7,7 +7,7 @@ export interface Conditions {
   /** Whether clocks stay within what the grace covers. Where they don't, only the fence protects. */
   readonly clocksInBound: boolean;
   /** How hosts let callers wait: by bells and the table's stream, or each waiter looking for itself. */
-  readonly waiting: 'bell' | 'paced' | 'mixed';
+  readonly waiting: 'notified' | 'polled' | 'mixed';
   /** Whether the store takes the common cases in one write, as DynamoDB's adapter does, or always compares and swaps. */
   readonly directWrites: boolean;
   readonly requestLost: number;
@@ -45,7 +45,7 @@ export function drawConditions(chance: Chance): Conditions {
   return {
     clocksInBound,
     clockBoundMs: clocksInBound ? chance.pick([0, 60, 125]) : 8_000,
-    waiting: chance.pick(['bell', 'paced', 'mixed']),
+    waiting: chance.pick(['notified', 'polled', 'mixed']),
     directWrites: chance.happens(0.6),
     requestLost: 0.02 * severity,
     answerLost: 0.03 * severity,

@@ -2,7 +2,6 @@ import type { Answer, Call } from '../../src/client/transport.ts';
 import type { Service } from '../../src/http/service.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
-import { announce } from '../../src/service/context.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
@@ -17,7 +16,7 @@ export interface HostParts {
   readonly time: VirtualTime;
   readonly clock: DriftingClock;
   readonly chance: Chance;
-  readonly waiting: 'bell' | 'paced';
+  readonly waiting: 'notified' | 'polled';
   readonly path: Omit<ConstructorParameters<typeof StorePath>[0], 'process' | 'time' | 'chance'>;
 }
 
@@ -25,7 +24,7 @@ export interface HostParts {
 export class Host {
   readonly process: Process;
   readonly clock: DriftingClock;
-  readonly waiting: 'bell' | 'paced';
+  readonly waiting: 'notified' | 'polled';
   readonly #service: Service;
   readonly #operations: DirectTransport;
   readonly #time: VirtualTime;
@@ -59,10 +58,10 @@ export class Host {
 
   /** The table's stream shows a change, perhaps late, perhaps twice. */
   show(name: string, namespace: string, state: LockState): void {
-    if (this.waiting !== 'bell') return;
+    if (this.waiting !== 'notified') return;
     this.process.deliver(() =>
       runAs(causeOfTimer(this.process.name, this.#time.now()), () =>
-        announce(this.#service.locks, { namespace, name }, state),
+        this.#service.locks.memory.learn({ namespace, name }, state),
       ),
     );
   }

@@ -1,10 +1,5 @@
-import { lockLimits } from '../../src/lock/limits.ts';
-import { BellRoom } from '../../src/service/bell-room.ts';
 import type { LockContext } from '../../src/service/context.ts';
-import { PacedRoom } from '../../src/service/paced-room.ts';
-import { RefusalMemory } from '../../src/service/refusal-memory.ts';
-import { StoredSessionFacts } from '../../src/service/sessions.ts';
-import { pollMsDefault } from '../../src/service/system.ts';
+import { systemLockContext } from '../../src/service/system.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import { causeOfTimer, runAs } from './cause.ts';
@@ -25,25 +20,17 @@ export interface ContextParts {
   readonly timers: Timers;
   readonly random: () => number;
   readonly stores: StorePath;
-  readonly waiting: 'bell' | 'paced';
+  readonly waiting: 'notified' | 'polled';
   readonly newId: (kind: string) => string;
 }
 
 /** What the use cases work with, in a process of the simulation. */
 export function lockContextOf({ clock, timers, random, stores, waiting, newId }: ContextParts): LockContext {
-  const { graceMs } = lockLimits;
+  const alone = waiting === 'notified';
   return {
-    store: stores.locks,
-    clock,
-    timers,
-    random,
+    // The real settings; only time, chance and ids are the simulation's own.
+    ...systemLockContext({ store: stores.locks, sessionStore: stores.sessions, alone, clock, timers, random }),
     newLeaseId: () => newId('L'),
     newSessionId: () => newId('S'),
-    graceMs,
-    pollMs: pollMsDefault,
-    room: waiting === 'bell' ? new BellRoom({ clock, timers }) : new PacedRoom({ timers, random }),
-    refusals: new RefusalMemory(clock),
-    sessionStore: stores.sessions,
-    sessions: new StoredSessionFacts({ store: stores.sessions, graceMs }),
   };
 }

@@ -31,7 +31,7 @@ interface Due {
   readonly grantedAt: number;
   /** The earliest end that its lease has had: a renewal may bring it closer, by a clock that is behind. */
   endsAt: number;
-  tellings: number;
+  deliveries: number;
   notedAt: number | undefined;
   givenUp: boolean;
 }
@@ -45,7 +45,7 @@ export interface Meaning {
   readonly tokens: readonly string[];
 }
 
-export interface Telling {
+export interface Delivery {
   readonly lock: string;
   readonly fence: number;
   readonly owner?: string;
@@ -71,7 +71,7 @@ const secrets = /\b[LSTC]-[a-z]+\d+-\d+\b/;
 export class NewsPromises {
   readonly #parts: NewsParts;
   readonly #dues = new Map<string, Due>();
-  readonly #untold = new Set<Due>();
+  readonly #undelivered = new Set<Due>();
   /** Addresses at which nobody was found. */
   readonly #gone = new Set<string>();
   #expected = new Map<string, Expected[]>();
@@ -110,12 +110,12 @@ export class NewsPromises {
       address: addressOf(notify),
       grantedAt: this.#parts.now(),
       endsAt: holder.expiresAt ?? Number.POSITIVE_INFINITY,
-      tellings: 0,
+      deliveries: 0,
       notedAt: undefined,
       givenUp: false,
     };
     this.#dues.set(`${name} ${holder.fence}`, due);
-    this.#untold.add(due);
+    this.#undelivered.add(due);
     this.#parts.verdicts.count('parked waiters granted');
     return due;
   }
@@ -123,7 +123,7 @@ export class NewsPromises {
   /** The notifier is done with a change: everybody whom it concerns has been told, or can't be. */
   taken({ name, dues, tokens, events }: Meaning): void {
     for (const due of dues) {
-      if (due.tellings === 0 && !this.#gone.has(due.address) && this.#stood(due))
+      if (due.deliveries === 0 && !this.#gone.has(due.address) && this.#stood(due))
         this.#breach('told', `${name}: ${due.holder.leaseId} was granted ${due.holder.fence} and never told`, due);
     }
     const waiting = tokens.find((token) => this.#parts.isTaskOpen(token));
@@ -135,14 +135,14 @@ export class NewsPromises {
     for (const event of events) event.givenUp = true;
     for (const due of dues) {
       due.givenUp = true;
-      this.#untold.delete(due);
+      this.#undelivered.delete(due);
     }
   }
 
   /** Somebody was told of a grant, by a notifier that began its work when the cause says. */
-  told(cause: Cause, address: string, { lock, fence, owner, leaseId, remainingMs }: Telling): void {
+  told(cause: Cause, address: string, { lock, fence, owner, leaseId, remainingMs }: Delivery): void {
     const { verdicts, locks } = this.#parts;
-    verdicts.count('tellings');
+    verdicts.count('deliveries');
     const due = this.#dues.get(`${lock} ${fence}`);
     const evidence = { due, told: { address, lock, fence, owner, leaseId, remainingMs } };
     if (due === undefined || due.address !== address || (leaseId ?? due.holder.leaseId) !== due.holder.leaseId) {
@@ -160,15 +160,15 @@ export class NewsPromises {
       this.#breach('told', `${address} was told of ${remainingMs} ms that it does not have`, evidence);
     if (due.notedAt !== undefined && due.notedAt < cause.arrivedAt)
       this.#breach('told once', `${address} was told again although it was noted before`, evidence);
-    due.tellings += 1;
-    if (due.tellings > 1) verdicts.count('tellings repeated');
-    this.#untold.delete(due);
+    due.deliveries += 1;
+    if (due.deliveries > 1) verdicts.count('deliveries repeated');
+    this.#undelivered.delete(due);
   }
 
   /** The notifier noted that it told somebody. */
   noted(name: string, fence: number): void {
     const due = this.#dues.get(`${name} ${fence}`);
-    if (due === undefined || due.tellings === 0)
+    if (due === undefined || due.deliveries === 0)
       this.#breach('told', `${name}: ${fence} was noted as told, and nobody was`, due);
     if (due !== undefined) due.notedAt ??= this.#parts.now();
   }
@@ -181,7 +181,7 @@ export class NewsPromises {
   /** Who can't be told is in the way of those behind it. Who was told has it, whatever is found at its address afterwards. */
   mayGiveUp(name: string, { fence }: Holder): boolean {
     const due = this.#dues.get(`${name} ${fence}`);
-    return due !== undefined && due.tellings === 0 && this.#gone.has(due.address);
+    return due !== undefined && due.deliveries === 0 && this.#gone.has(due.address);
   }
 
   /** A bus has many readers. */
@@ -202,9 +202,9 @@ export class NewsPromises {
 
   /** Without faults, nobody who has its turn goes long without being told. */
   checkSoon(calmSince: number): void {
-    for (const due of this.#untold) {
+    for (const due of this.#undelivered) {
       const waitedMs = this.#parts.now() - Math.max(due.grantedAt, calmSince);
-      if (!this.#stood(due) || this.#gone.has(due.address)) this.#untold.delete(due);
+      if (!this.#stood(due) || this.#gone.has(due.address)) this.#undelivered.delete(due);
       else if (waitedMs > toldMsMax)
         this.#breach('told', `${due.name}: ${due.holder.leaseId} was not told within ${toldMsMax} ms`, due);
     }

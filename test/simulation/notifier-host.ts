@@ -60,7 +60,7 @@ export class NotifierHost {
     const newId = () => {
       throw new Error(`${name} never makes an id.`);
     };
-    const locks = lockContextOf({ clock, timers, random, stores, waiting: 'paced', newId });
+    const locks = lockContextOf({ clock, timers, random, stores, waiting: 'polled', newId });
     const client = outside.clientOf(process);
     const own = new ProcessTimers({ clock, timers });
     const lockTimers: LockTimers =
@@ -72,10 +72,10 @@ export class NotifierHost {
       log: silent,
     };
     const tasks = new StepFunctionsTasks({ client });
-    const { tellings, history, watchers } = stores;
+    const { deliveries, history, watchers } = stores;
     this.#notifier = createStreamHandler(
       [
-        ...notifierEffects({ ...shared, locks, tasks, timers: lockTimers, tellings }),
+        ...notifierEffects({ ...shared, locks, tasks, timers: lockTimers, deliveries }),
         ...publisherEffects({ ...shared, clock, pauses: timers, history, watchers, meter: noMeter }),
       ],
       silent,

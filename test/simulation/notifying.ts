@@ -3,7 +3,7 @@
  *
  *     table ──► stream ──► notifiers ──► outside ──► who listens
  *                              │            │
- *                          (tellings)     timers ──► reapers ──► table       every arrow loses, delays, repeats
+ *                          (deliveries)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';

@@ -12,7 +12,7 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
-import type { NewsPromises, Telling } from './news-promises.ts';
+import type { Delivery, NewsPromises } from './news-promises.ts';
 import type { Process } from './process.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { TimerQueue } from './timer-queue.ts';
@@ -137,7 +137,7 @@ export class Outside {
     if (command instanceof SendTaskSuccessCommand) {
       const { taskToken = '', output = '' } = command.input;
       const task = this.#reach(taskToken, 'TaskTimedOut');
-      this.#tell(cause, taskToken, JSON.parse(output) as Telling);
+      this.#tell(cause, taskToken, JSON.parse(output) as Delivery);
       task.isOpen = false;
     } else if (command instanceof SendTaskFailureCommand) {
       this.#reach(command.input.taskToken ?? '', 'TaskTimedOut').isOpen = false;
@@ -146,7 +146,7 @@ export class Outside {
       const { ConnectionId: id = '', Data } = command.input;
       const connection = this.#reach(id, 'GoneException');
       const message = JSON.parse(new TextDecoder().decode(Data as Uint8Array)) as { type: string };
-      if ('leaseId' in message) this.#tell(cause, id, message as unknown as Telling);
+      if ('leaseId' in message) this.#tell(cause, id, message as unknown as Delivery);
       else this.#pass(connection, message);
     } else if (command instanceof SendMessageCommand) {
       const { MessageBody: body = '', DelaySeconds: delaySeconds = 0 } = command.input;
@@ -160,7 +160,7 @@ export class Outside {
     const { weather, chance, conditions, news } = this.#parts;
     if (!weather.calm && chance.happens(conditions.outsideFails)) return { ErrorCode: 'ThrottlingException' };
     const { DetailType = '', Detail = '' } = entry;
-    const detail = JSON.parse(Detail) as Telling & { id: string; ref: string };
+    const detail = JSON.parse(Detail) as Delivery & { id: string; ref: string };
     news().checkPublic(Detail);
     if (DetailType === grantedToWaiter) this.#tell(cause, detail.ref, detail);
     else news().published(detail.lock, detail.id, Detail);
@@ -174,10 +174,10 @@ export class Outside {
     throw failure(otherwise);
   }
 
-  #tell(cause: Cause, id: string, telling: Telling): void {
-    this.#parts.news().told(cause, id, telling);
+  #tell(cause: Cause, id: string, delivery: Delivery): void {
+    this.#parts.news().told(cause, id, delivery);
     const address = this.#addresses.get(id);
-    if (address !== undefined) this.#pass(address, telling);
+    if (address !== undefined) this.#pass(address, delivery);
   }
 
   /** From the service that took it to who listens: later, perhaps twice, perhaps never. */

@@ -2,7 +2,7 @@ import type { HeldLock } from '../../src/client/held-lock.ts';
 import type { Answer } from '../../src/client/transport.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
-import type { Telling } from './news-promises.ts';
+import type { Delivery } from './news-promises.ts';
 import type { Outside } from './outside.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -18,9 +18,9 @@ export async function park(
   name: string,
   { outside, chance, verdicts }: { outside: Outside; chance: Chance; verdicts: Verdicts },
 ): Promise<HeldLock | undefined> {
-  const told = Promise.withResolvers<Telling | undefined>();
+  const told = Promise.withResolvers<Delivery | undefined>();
   const way = chance.pick(['event', 'task-token', 'websocket'] as const);
-  const listener = outside.listen(client.process, way, (message) => told.resolve(message as Telling));
+  const listener = outside.listen(client.process, way, (message) => told.resolve(message as Delivery));
   try {
     const waitMs = chance.pick([2_000, 10_000, 45_000]);
     const leaseMs = chance.pick([3_000, 10_000, 30_000]);
@@ -30,20 +30,20 @@ export async function park(
     client.after(chance.happens(0.15) ? waitMs / 4 : waitMs + listensMs, () => told.resolve(undefined));
     const body = { leaseId: parked.leaseId, owner: client.process.name, waitMs, leaseMs, notify: listener.notify };
     const stopAsking = chance.happens(0.2) ? askOn(client, name, body, told.resolve) : () => {};
-    const telling = await told.promise.finally(stopAsking);
-    if (telling === undefined) {
+    const delivery = await told.promise.finally(stopAsking);
+    if (delivery === undefined) {
       if (chance.happens(0.5)) cancel(client, name, parked.leaseId);
       return undefined;
     }
     verdicts.count(`heard by ${way}`);
     // Who is told may first have to be started.
     if (chance.happens(0.5)) await client.idle(chance.longTailed(500, 3_000));
-    const held = await client.locks.adopt({ lock: name, leaseId: telling.leaseId ?? parked.leaseId });
-    if (held.fence !== telling.fence)
+    const held = await client.locks.adopt({ lock: name, leaseId: delivery.leaseId ?? parked.leaseId });
+    if (held.fence !== delivery.fence)
       verdicts.breach(
         'told',
-        `${client.process.name} was told of fence ${telling.fence} and has ${held.fence}`,
-        telling,
+        `${client.process.name} was told of fence ${delivery.fence} and has ${held.fence}`,
+        delivery,
       );
     return held;
   } finally {
@@ -52,12 +52,12 @@ export async function park(
 }
 
 /** Some ask where they stand, though they need not. Where it has been granted in the meantime, the answer says so. */
-function askOn(client: Client, name: string, body: object, granted: (telling: Telling) => void): () => void {
+function askOn(client: Client, name: string, body: object, granted: (delivery: Delivery) => void): () => void {
   let cancel = () => {};
   const ask = () => {
     cancel = client.after(300, ask);
     send(client, name, 'acquire', body)
-      .then((answer) => answer.status === 200 && granted(answer.body as Telling))
+      .then((answer) => answer.status === 200 && granted(answer.body as Delivery))
       .catch(() => undefined);
   };
   ask();

@@ -39,7 +39,7 @@ const lines = [
   `- ${worlds.toLocaleString('en')} worlds from seed ${first} on, ${steps.toLocaleString('en')} steps, ${minutes} minutes`,
   `- ${count('lock writes')} lock writes and ${count('record writes')} record writes, each checked against the promises`,
   `- ${count('operations checked')} operations checked for linearizability, none of their histories left undecided`,
-  `- ${count('parked waiters granted')} parked waiters granted and ${count('tellings')} tellings, ${count('tellings repeated')} of them repeats after a failure`,
+  `- ${count('parked waiters granted')} parked waiters granted and ${count('deliveries')} deliveries, ${count('deliveries repeated')} of them repeats after a failure`,
   `- ${count('events told in order')} events, each found on the bus and in the history, in order and once; ${count('timers lost')} of ${count('timers armed')} timers lost on purpose`,
   `- worlds in which holders overlapped in time: ${overlapping}, all with clocks beyond the grace`,
   `- acknowledged updates lost: ${lostWhenBare} where only the lock protected, ${lostWhenFenced} where the fence was checked`,

@@ -12,7 +12,7 @@ export const regressionSeeds: readonly RegressionSeed[] = [
   {
     seed: 153,
     showed: 'a waiter behind a dead one was forgotten',
-    conditions: { timers: 'none', waiting: 'paced', clients: 9 },
+    conditions: { timers: 'none', waiting: 'polled', clients: 9 },
   },
   { seed: 20, showed: 'a task that had been told lost its lease because it was over' },
   { seed: 28, showed: 'a lease in use was given up because nobody was found to be told' },

@@ -1,29 +1,29 @@
+import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import type { HistoryStore } from '../../src/store/history-store.ts';
 import { lockIdOf } from '../../src/store/lock-store.ts';
+import { MemoryDeliveries } from '../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
-import { MemoryTellings } from '../../src/store/memory/telling-store.ts';
 import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
-import type { TellingStore } from '../../src/store/telling-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 /** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
 export class SideItems {
-  readonly tellings: TellingStore;
+  readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;
   readonly watchers: WatcherStore = new MemoryWatchers();
   readonly timerNotes: TimerNotes;
 
   constructor(now: () => number, noted: (name: string, fence: number) => void) {
     this.history = new MemoryHistory({ clock: { now: () => epochMs(now()) } });
-    const tellings = new MemoryTellings();
-    this.tellings = {
-      begin: (key, fence) => tellings.begin(key, fence),
-      read: (key, fence) => tellings.read(key, fence),
-      noteTold: (key, fence) => {
+    const deliveries = new MemoryDeliveries();
+    this.deliveries = {
+      begin: (key, fence) => deliveries.begin(key, fence),
+      read: (key, fence) => deliveries.read(key, fence),
+      markDelivered: (key, fence) => {
         noted(key.name, fence);
-        return tellings.noteTold(key, fence);
+        return deliveries.markDelivered(key, fence);
       },
     };
     const notes = new Map<string, EpochMs>();

@@ -43,7 +43,7 @@ const mustHappen = [
   'heard by task-token',
   'heard by websocket',
   'nobody found to be told',
-  'tellings',
+  'deliveries',
   'events repeated',
   'events told in order',
   'events shown to a watcher',

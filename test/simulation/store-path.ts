@@ -1,11 +1,11 @@
 import type { SessionState } from '../../src/session/state.ts';
 import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
+import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import type { HistoryStore } from '../../src/store/history-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import type { RecordStore } from '../../src/store/record-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { StoreError } from '../../src/store/store-error.ts';
-import type { TellingStore } from '../../src/store/telling-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
@@ -39,7 +39,7 @@ export class StorePath {
   readonly locks: LockStore;
   readonly sessions: SessionStore;
   readonly records: RecordStore;
-  readonly tellings: TellingStore;
+  readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;
   readonly watchers: WatcherStore;
   readonly timerNotes: TimerNotes;
@@ -67,7 +67,7 @@ export class StorePath {
       read: (namespace, ids) => this.#read(() => sessions.read(namespace, ids), noteDead(ids)),
       keepAlive: (key, now) => this.#write(() => sessions.keepAlive(key, now), perhaps),
       end: (key, now) => this.#write(() => sessions.end(key, now), perhaps),
-      bury: (key, now, expiredBy) => this.#write(() => sessions.bury(key, now, expiredBy), perhaps),
+      expire: (key, now, expiredBy) => this.#write(() => sessions.expire(key, now, expiredBy), perhaps),
       noteWait: (key, wait) => this.#write(() => sessions.noteWait(key, wait), perhaps),
       forgetWait: (key, wait) => this.#write(() => sessions.forgetWait(key, wait)),
       notePart: (key, lock, now) => this.#write(() => sessions.notePart(key, lock, now)),
@@ -80,17 +80,17 @@ export class StorePath {
           () => records.attempt(key, command, now),
           (second) => {
             // Written by the first try and replaced since, as the adapter sees it: it can't tell.
-            if (!second.applied && second.state.lastWrite?.id !== command.writeId) throw unavailable();
+            if (!second.applied && !second.state.writeIds.includes(command.writeId)) throw unavailable();
             return second;
           },
         ),
     };
-    const { tellings, history, watchers, timerNotes } = way.table.side;
+    const { deliveries, history, watchers, timerNotes } = way.table.side;
     const { awaited } = way.table;
-    this.tellings = {
-      begin: (key, fence) => this.#write(() => tellings.begin(key, fence), counted),
-      read: (key, fence) => this.#read(() => tellings.read(key, fence)),
-      noteTold: (key, fence) => this.#write(() => tellings.noteTold(key, fence)),
+    this.deliveries = {
+      begin: (key, fence) => this.#write(() => deliveries.begin(key, fence), counted),
+      read: (key, fence) => this.#read(() => deliveries.read(key, fence)),
+      markDelivered: (key, fence) => this.#write(() => deliveries.markDelivered(key, fence)),
     };
     this.history = {
       append: (entries) => this.#appendSome(history, entries),

@@ -33,7 +33,7 @@ export interface TableWatcher {
   lockCollected(name: string): void;
   sessionWritten(before: SessionState | undefined, after: SessionState): void;
   recordWritten(key: string, before: RecordState, after: RecordState): void;
-  tellingNoted(name: string, fence: number): void;
+  deliveryMarked(name: string, fence: number): void;
 }
 
 /** An index follows its table a moment later. */
@@ -60,7 +60,7 @@ export class Table {
   constructor(watcher: TableWatcher, { directWrites, now }: { directWrites: boolean; now: () => number }) {
     this.#watcher = watcher;
     this.#now = now;
-    this.side = new SideItems(now, (name, fence) => watcher.tellingNoted(name, fence));
+    this.side = new SideItems(now, (name, fence) => watcher.deliveryMarked(name, fence));
     const locks = new MemoryLockStore();
     this.locks = this.#watchedLocks(locks, directWrites);
     this.awaited = this.#awaitedLocks(locks);
@@ -182,7 +182,7 @@ export class Table {
       read,
       keepAlive: (key, now) => write(key, () => inner.keepAlive(key, now)),
       end: (key, now) => write(key, () => inner.end(key, now)),
-      bury: (key, now, expiredBy) => write(key, () => inner.bury(key, now, expiredBy)),
+      expire: (key, now, expiredBy) => write(key, () => inner.expire(key, now, expiredBy)),
       noteWait: (key, wait: SessionWait) => write(key, () => inner.noteWait(key, wait)),
       forgetWait: (key, wait) => inner.forgetWait(key, wait),
       notePart: (key, lock) => inner.notePart(key, lock),

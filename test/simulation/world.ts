@@ -165,7 +165,7 @@ export class World implements TableWatcher {
     this.#answers.sessionWritten(...change);
   }
 
-  tellingNoted(name: string, fence: number): void {
+  deliveryMarked(name: string, fence: number): void {
     this.#notifying.news.noted(name, fence);
   }
 
@@ -216,7 +216,7 @@ export class World implements TableWatcher {
         time: this.#time,
         clock,
         chance,
-        waiting: waiting === 'mixed' ? chance.pick(['bell', 'paced']) : waiting,
+        waiting: waiting === 'mixed' ? chance.pick(['notified', 'polled']) : waiting,
         path: { table: this.#table, conditions: this.#conditions, weather: this.#weather },
       }),
     );

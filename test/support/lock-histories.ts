@@ -1,4 +1,5 @@
 /** What a mutex and a record are, said as sequential objects: the specifications that histories are checked against. */
+import { recordLimits } from '../../src/record/limits.ts';
 import type { Ahead, Operation, Specification } from './linearizability.ts';
 
 export type LockInput =
@@ -197,7 +198,8 @@ export interface RegisterState {
   readonly version: number;
   readonly value: string | null;
   readonly floor: number | null;
-  readonly writeId: string | null;
+  /** The ids of the latest writes, newest first; empty where nobody can repeat one any more. */
+  readonly writeIds: readonly string[];
 }
 
 export type RecordOperation = Operation<RecordInput, RecordOutput>;
@@ -206,18 +208,18 @@ const readOf = (version: number): string => `read of ${version}`;
 
 /** A compare-and-swap register whose version and floor only rise. */
 export const recordSpecification: Specification<RegisterState, RecordInput, RecordOutput> = {
-  initial: { version: 0, value: null, floor: null, writeId: null },
-  keyOf: ({ version, value, floor, writeId }) => `${version} ${value} ${floor} ${writeId}`,
+  initial: { version: 0, value: null, floor: null, writeIds: [] },
+  keyOf: ({ version, value, floor, writeIds }) => `${version} ${value} ${floor} ${writeIds.join()}`,
   groupOf: ({ input, answer }) => {
     if (input.kind !== 'get') return input.writeId;
     return answer?.output.kind === 'found' ? readOf(answer.output.version) : '';
   },
   // A value that nobody will read is as good as any other, and a write is told by its id only to its repeats.
-  reduce: ({ version, value, floor, writeId }, { isAwaited, mayHappen }) => ({
+  reduce: ({ version, value, floor, writeIds }, { isAwaited, mayHappen }) => ({
     version,
     floor,
     value: value === null || isAwaited(readOf(version)) ? value : '',
-    writeId: writeId !== null && mayHappen(writeId) ? writeId : null,
+    writeIds: writeIds.map((id) => (id !== '' && mayHappen(id) ? id : '')),
   }),
   // A write that replaces a version does so then or never.
   mayExplain: ({ version }, { input }) =>
@@ -225,7 +227,8 @@ export const recordSpecification: Specification<RegisterState, RecordInput, Reco
   rankOf: ({ version }) => version,
   rankMaxOf: ({ answer }) => {
     const output = answer?.output;
-    return output?.kind === 'found' || output?.kind === 'written' ? output.version : Number.POSITIVE_INFINITY;
+    // A write that is repeated late is told the version that it made, which others have raised since.
+    return output?.kind === 'found' ? output.version : Number.POSITIVE_INFINITY;
   },
   step: (state, { input, answer }) => {
     const output = answer?.output;
@@ -234,7 +237,8 @@ export const recordSpecification: Specification<RegisterState, RecordInput, Reco
         return output.version === state.version && output.value === state.value ? [state] : [];
       return output?.kind === 'none' && state.value === null ? [state] : [];
     }
-    const repeated = state.writeId === input.writeId;
+    const age = state.writeIds.indexOf(input.writeId);
+    const repeated = age >= 0;
     const stale = state.floor !== null && (input.fence === undefined || input.fence < state.floor);
     const { expects } = input;
     const met =
@@ -243,10 +247,11 @@ export const recordSpecification: Specification<RegisterState, RecordInput, Reco
         : state.value !== null && (expects === 'present' || expects === state.version);
     if (output?.kind === 'stale') return stale && !repeated ? [state] : [];
     if (output?.kind === 'mismatch') return !stale && !met && !repeated ? [state] : [];
-    if (repeated) return output?.kind === 'written' && output.version === state.version ? [state] : [];
+    if (repeated) return output?.kind === 'written' && output.version === state.version - age ? [state] : [];
     const version = state.version + 1;
     if (stale || !met || (output?.kind === 'written' && output.version !== version)) return [];
     const value = input.kind === 'put' ? input.value : null;
-    return [{ version, value, floor: input.fence ?? state.floor, writeId: input.writeId }];
+    const writeIds = [input.writeId, ...state.writeIds].slice(0, recordLimits.writeIdsRemembered);
+    return [{ version, value, floor: input.fence ?? state.floor, writeIds }];
   },
 };

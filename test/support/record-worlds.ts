@@ -7,7 +7,7 @@ import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 export const recordTime = epochMs(1_800_000_000_000);
 
 /** Few ids, values and fences, so that writes meet, repeat and contradict each other. */
-const writeIds = Array.from({ length: 8 }, (_, index) => `write-${index}-of-eight-000`);
+const writeIds = Array.from({ length: 24 }, (_, index) => `write-${index}-of-many-0000`);
 const values = ['1', '"two"', '{"a":[1,2]}'];
 const fences = [undefined, undefined, 5, 6, 7];
 /** Ends that come within a few steps, and one that does not. */

@@ -7,8 +7,8 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { LockContext } from '../../service/context.ts';
 import { DynamoDBAwaitedLocks } from '../../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../../store/dynamodb/connection-items.ts';
+import { DynamoDBDeliveries } from '../../store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../../store/dynamodb/history-items.ts';
-import { DynamoDBTellings } from '../../store/dynamodb/telling-items.ts';
 import { DynamoDBTimerNotes } from '../../store/dynamodb/timer-items.ts';
 import { systemClock } from '../../time/clock.ts';
 import { systemTimers } from '../../time/timers.ts';
@@ -64,7 +64,7 @@ export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
     tasks: new StepFunctionsTasks({ client: new SFNClient(boundedRequests) }),
     connections: connectionsAt(websocketEndpoint),
     timers: timersOf(setting),
-    tellings: new DynamoDBTellings({ client, tableName }),
+    deliveries: new DynamoDBDeliveries({ client, tableName }),
     log,
   };
 }

@@ -1,65 +1,47 @@
-import { type DynamoDBDocumentClient, QueryCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import type { AwaitedLocks } from '../awaited-locks.ts';
 import type { LockKey } from '../lock-store.ts';
-import { isConditionFailure, toStoreError } from './failures.ts';
-import { type ItemKey, lockItemKey, lockKeyOf } from './keys.ts';
+import { update } from './expressions.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
+import { awaitedPartition, lockItemKey, lockKeyOf } from './keys.ts';
+import { lockWords, nobodyWaits } from './lock-words.ts';
+import { text } from './reading.ts';
 import { awaitedShards, tableShape } from './table.ts';
-
-const { awaited } = tableShape.indexes;
-/** As `awaitedKeyOf` names it. */
-const partitionOf = (shard: number): string => `awaited/${shard}`;
 
 /** The sparse index of locks that somebody waits for, oldest wait first. */
 export class DynamoDBAwaitedLocks implements AwaitedLocks {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #tableName: string;
+  readonly #table: ItemTable;
 
-  constructor(options: { client: DynamoDBDocumentClient; tableName: string }) {
-    this.#client = options.client;
-    this.#tableName = options.tableName;
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
   }
 
   async *list(): AsyncIterable<LockKey> {
-    for (let shard = 0; shard < awaitedShards; shard++) yield* this.#inShard(shard);
-  }
-
-  async forget(key: LockKey): Promise<void> {
-    const input = {
-      TableName: this.#tableName,
-      Key: lockItemKey(key),
-      // The revision rises as by every write, so that a swap which was decided before this one notices.
-      UpdateExpression: 'SET #rev = #rev + :one REMOVE #ap, #as',
-      // Safe because nobody is in the queue in this very write: who arrives later puts the lock back.
-      ConditionExpression: 'attribute_exists(#ap) AND attribute_not_exists(#q[0])',
-      ExpressionAttributeNames: { '#rev': 'rev', '#ap': awaited.partitionKey, '#as': awaited.sortKey, '#q': 'q' },
-      ExpressionAttributeValues: { ':one': 1 },
-    };
-    try {
-      await this.#client.send(new UpdateCommand(input));
-    } catch (error) {
-      if (!isConditionFailure(error)) throw toStoreError(error);
+    for (let shard = 0; shard < awaitedShards; shard++) {
+      const found = this.#table.queried({
+        index: tableShape.indexes.awaited.name,
+        where: 'awaitedPartition = :shard',
+        words: lockWords,
+        values: { shard: awaitedPartition(shard) },
+      });
+      for await (const item of found) {
+        const key = lockKeyOf({ pk: text(item, 'pk'), sk: text(item, 'sk') });
+        if (key !== undefined) yield key;
+      }
     }
   }
 
-  async *#inShard(shard: number): AsyncIterable<LockKey> {
-    let start: Record<string, unknown> | undefined;
-    do {
-      const input = {
-        TableName: this.#tableName,
-        IndexName: awaited.name,
-        KeyConditionExpression: '#ap = :ap',
-        ExpressionAttributeNames: { '#ap': awaited.partitionKey },
-        ExpressionAttributeValues: { ':ap': partitionOf(shard) },
-        ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-      };
-      const page = await this.#client.send(new QueryCommand(input)).catch((error: unknown) => {
-        throw toStoreError(error);
-      });
-      for (const item of page.Items ?? []) {
-        const key = lockKeyOf(item as unknown as ItemKey);
-        if (key !== undefined) yield key;
-      }
-      start = page.LastEvaluatedKey;
-    } while (start !== undefined);
+  async forget(key: LockKey): Promise<void> {
+    const forgotten = update(
+      {
+        // The revision rises as by every write, so that a swap which was decided before this one notices.
+        set: ['revision = revision + :one'],
+        remove: ['awaitedPartition', 'awaitedSince'],
+        // Safe because nobody waits in this very write: a waiter that arrives later puts the lock back.
+        when: `attribute_exists(awaitedPartition) AND ${nobodyWaits}`,
+      },
+      lockWords,
+      { one: 1 },
+    );
+    await this.#table.update(lockItemKey(key), forgotten, { wantsItem: false });
   }
 }

@@ -1,5 +1,6 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { isThrottling, mayHaveTakenEffect } from './failures.ts';
 import { sdkCalls, type TableCalls, wireCalls } from './table-calls.ts';
 
 export interface StoreAddress {
@@ -47,8 +48,30 @@ export function createDynamoDBClient(
   });
 }
 
-export const documentClient = (client: DynamoDBClient): DynamoDBDocumentClient =>
-  DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+export function documentClient(client: DynamoDBClient): DynamoDBDocumentClient {
+  const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+  documents.middlewareStack.addRelativeTo(markUncertain, {
+    relation: 'after',
+    toMiddleware: 'retryMiddleware',
+    name: 'holdfastUncertainTries',
+    override: true,
+  });
+  return documents;
+}
+
+const uncertain = new WeakSet<object>();
+
+/** Sees each try of a request. If one had no answer, a later refusal for traffic does not mean that nothing was written. */
+const markUncertain = ((next: (args: object) => Promise<object>, context: object) => async (args: object) => {
+  try {
+    return await next(args);
+  } catch (error) {
+    const { name = '', $fault } = error as { name?: string; $fault?: string };
+    if ($fault !== 'client' && !isThrottling(name)) uncertain.add(context);
+    if (uncertain.has(context)) Object.assign(error as object, { [mayHaveTakenEffect]: true });
+    throw error;
+  }
+}) as Parameters<DynamoDBDocumentClient['middlewareStack']['addRelativeTo']>[0];
 
 /** A table's documents over a client of our own, with the short way to them. */
 export function tableClients(

@@ -7,24 +7,20 @@
  * The first one's arrival in the stream is what makes the notifier send the first message: before `$connect` has been
  * answered nothing can be posted to a connection, so the handler of `$connect` itself can't.
  */
-import {
-  BatchWriteCommand,
-  type DynamoDBDocumentClient,
-  GetCommand,
-  PutCommand,
-  QueryCommand,
-  UpdateCommand,
-} from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
-import { after, epochMs, toTtlSeconds } from '../../time/clock.ts';
+import { after, toTtlSeconds } from '../../time/clock.ts';
 import type { Watcher, WatcherStore } from '../watcher-store.ts';
-import { isConditionFailure, toStoreError } from './failures.ts';
+import { update } from './expressions.ts';
+import { type Item, ItemTable, type TableAccess } from './item-table.ts';
 import type { ItemKey } from './keys.ts';
+import { instant, text } from './reading.ts';
+import { imagesOf } from './stream-images.ts';
 import { watcherSortPrefix } from './table.ts';
-import { fromWireMap, type WireValue } from './values.ts';
 
 /** API Gateway ends every connection after two hours; an hour more, and what is left over is nobody's. */
 const connectionKeptMs = 3 * 3_600_000;
+
+const words = { partition: 'pk', welcomed: 'welcomed' };
 
 const watcherKey = (namespace: string, connectionId: string): ItemKey => ({
   pk: `${namespace}/watchers`,
@@ -33,98 +29,58 @@ const watcherKey = (namespace: string, connectionId: string): ItemKey => ({
 const connectionKey = (connectionId: string): ItemKey => ({ pk: `connection/${connectionId}`, sk: 'connection' });
 
 export class DynamoDBWatchers implements WatcherStore {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #tableName: string;
+  readonly #table: ItemTable;
 
-  constructor(options: { client: DynamoDBDocumentClient; tableName: string }) {
-    this.#client = options.client;
-    this.#tableName = options.tableName;
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
   }
 
   async add(watcher: Watcher): Promise<void> {
     const { namespace, connectionId, connectedAt, subject } = watcher;
     const ttl = toTtlSeconds(after(connectedAt, connectionKeptMs));
     // By id first: what the stream announces must be possible to say goodbye to.
-    await this.#put({ ...connectionKey(connectionId), namespace, ttl });
-    await this.#put({ ...watcherKey(namespace, connectionId), at: connectedAt, ...subject, ttl });
+    await this.#table.replace({ ...connectionKey(connectionId), namespace, ttl });
+    await this.#table.replace({ ...watcherKey(namespace, connectionId), at: connectedAt, ...subject, ttl });
   }
 
   async welcome({ namespace, connectionId }: Watcher): Promise<boolean> {
-    const input = {
-      TableName: this.#tableName,
-      Key: watcherKey(namespace, connectionId),
-      UpdateExpression: 'SET #w = :yes',
-      // Who left in the meantime must not come back as half an item.
-      ConditionExpression: 'attribute_exists(#pk)',
-      ExpressionAttributeNames: { '#w': 'welcomed', '#pk': 'pk' },
-      ExpressionAttributeValues: { ':yes': true },
-    };
-    try {
-      await this.#client.send(new UpdateCommand(input));
-      return true;
-    } catch (error) {
-      if (isConditionFailure(error)) return false;
-      throw toStoreError(error);
-    }
+    // A watcher that left in the meantime must not come back as half an item.
+    const welcomed = update({ set: ['welcomed = :yes'], when: 'attribute_exists(partition)' }, words, { yes: true });
+    return (await this.#table.update(watcherKey(namespace, connectionId), welcomed)).applied;
   }
 
   async welcomed(namespace: string): Promise<readonly Watcher[]> {
-    const watchers: Watcher[] = [];
-    let start: Record<string, unknown> | undefined;
-    do {
-      const input = {
-        TableName: this.#tableName,
-        KeyConditionExpression: '#pk = :pk',
-        FilterExpression: '#w = :yes',
-        ExpressionAttributeNames: { '#pk': 'pk', '#w': 'welcomed' },
-        ExpressionAttributeValues: { ':pk': watcherKey(namespace, '').pk, ':yes': true },
-        ConsistentRead: true,
-        ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-      };
-      const page = await this.#client.send(new QueryCommand(input)).catch((error: unknown) => {
-        throw toStoreError(error);
-      });
-      watchers.push(...(page.Items ?? []).map(fromItem));
-      start = page.LastEvaluatedKey;
-    } while (start !== undefined);
-    return watchers;
+    const items = await this.#table.query({
+      where: 'partition = :watchers',
+      filter: 'welcomed = :yes',
+      words,
+      values: { watchers: watcherKey(namespace, '').pk, yes: true },
+      consistent: true,
+    });
+    return items.map(fromItem);
   }
 
   async remove(connectionId: string): Promise<void> {
-    try {
-      const Key = connectionKey(connectionId);
-      const { Item } = await this.#client.send(
-        new GetCommand({ TableName: this.#tableName, Key, ConsistentRead: true }),
-      );
-      if (Item === undefined) return;
-      const keys = [watcherKey(Item.namespace as string, connectionId), Key];
-      const deletions = keys.map((key) => ({ DeleteRequest: { Key: { ...key } } }));
-      // What is left unprocessed under pressure is found gone at the next event, or collected by its TTL.
-      await this.#client.send(new BatchWriteCommand({ RequestItems: { [this.#tableName]: deletions } }));
-    } catch (error) {
-      throw toStoreError(error);
-    }
-  }
-
-  async #put(item: Record<string, unknown>): Promise<void> {
-    await this.#client.send(new PutCommand({ TableName: this.#tableName, Item: item })).catch((error: unknown) => {
-      throw toStoreError(error);
-    });
+    const key = connectionKey(connectionId);
+    const item = await this.#table.get(key);
+    if (item === undefined) return;
+    await this.#table.removeMany([watcherKey(text(item, 'namespace'), connectionId), key]);
   }
 }
 
-function fromItem(item: Record<string, unknown>): Watcher {
+function fromItem(item: Item): Watcher {
   return {
-    namespace: (item.pk as string).split('/')[0] as string,
-    connectionId: (item.sk as string).slice(watcherSortPrefix.length),
-    connectedAt: epochMs(item.at as number),
-    subject: item.lock === undefined ? { prefix: item.prefix as string } : { lock: item.lock as string },
+    namespace: text(item, 'pk').replace(/\/.*$/, ''),
+    connectionId: text(item, 'sk').slice(watcherSortPrefix.length),
+    connectedAt: instant(item, 'at'),
+    subject: item.lock === undefined ? { prefix: text(item, 'prefix') } : { lock: text(item, 'lock') },
   };
 }
 
-/** Who has just connected, where that is what a stream record shows. */
-export function arrivalOf({ eventName, dynamodb }: DynamoDBRecord): Watcher | undefined {
-  const isWatcher = dynamodb?.Keys?.sk?.S?.startsWith(watcherSortPrefix) ?? false;
-  if (eventName !== 'INSERT' || !isWatcher || dynamodb?.NewImage === undefined) return undefined;
-  return fromItem(fromWireMap(dynamodb.NewImage as Record<string, WireValue>));
+/** The watcher that has just connected, where that is what a stream record shows. */
+export function arrivalOf(record: DynamoDBRecord): Watcher | undefined {
+  const isWatcher = record.dynamodb?.Keys?.sk?.S?.startsWith(watcherSortPrefix) ?? false;
+  if (record.eventName !== 'INSERT' || !isWatcher) return undefined;
+  const { after: item } = imagesOf(record);
+  return item === undefined ? undefined : fromItem(item);
 }

@@ -1,68 +1,107 @@
-import type { ConditionalUpdate } from './item-table.ts';
-import { endedNames, holderNames } from './lock-item.ts';
+/**
+ * Expressions in words. Attributes have short names on disk, because every write is billed by the item's size; a reader should not need
+ * a decoder for them. So expressions name attributes by words (`front[0].presentUntil > :now`), and a table gives each word its letters.
+ */
 
-/** Every attribute name is an alias: `ttl`, `limit` and friends are reserved words, and slots are named by leases. */
-const plainNames: Record<string, string> = {
-  ...Object.fromEntries(
-    'pk rev fence lim used at q t qb w ed ttl lp ln ap as sp i k l p s g b'
-      .split(' ')
-      .map((name) => [`#${name}`, name]),
-  ),
-  ...Object.fromEntries(endedNames.map((name) => [`#${name}`, name])),
-};
-
-/** `:none` is nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
-const plainValues: Record<string, unknown> = { ':zero': 0, ':one': 1, ':none': null, ':empty': [] };
-
-export const slotNames = (slot: string): Record<string, string> => {
-  const names = holderNames(slot);
-  return { '#h': names.claim, '#f': names.fence, '#a': names.acquiredAt, '#x': names.expiresAt };
-};
+/** The name on disk of each word. */
+export type Words = Readonly<Record<string, string>>;
 
 export interface Clauses {
-  readonly set: readonly string[];
+  readonly set?: readonly string[];
   readonly remove?: readonly string[];
-  /** Into a set, or out of one. */
+  /** Adds to a number or into a set. */
   readonly add?: string;
+  /** Takes out of a set. */
   readonly take?: string;
-  readonly when: string;
+  readonly when?: string;
 }
 
-/** DynamoDB refuses names and values that no expression uses, so only those in use are sent. */
-export function update(
-  { set, remove = [], add, take, when }: Clauses,
-  names: Record<string, string>,
-  values: Record<string, unknown>,
-): ConditionalUpdate {
-  const UpdateExpression =
-    `SET ${set.join(', ')}` +
-    (remove.length === 0 ? '' : ` REMOVE ${remove.join(', ')}`) +
-    (add === undefined ? '' : ` ADD ${add}`) +
-    (take === undefined ? '' : ` DELETE ${take}`);
-  const used = new Set(`${UpdateExpression} ${when}`.match(/[#:]\w+/g));
-  const ExpressionAttributeNames: Record<string, string> = {};
-  const ExpressionAttributeValues: Record<string, unknown> = {};
-  for (const alias of used) {
-    if (alias.startsWith('#')) ExpressionAttributeNames[alias] = names[alias] ?? (plainNames[alias] as string);
-    else ExpressionAttributeValues[alias] = values[alias] ?? plainValues[alias];
+export interface Condition {
+  readonly ConditionExpression?: string;
+  readonly ExpressionAttributeNames?: Record<string, string>;
+  readonly ExpressionAttributeValues?: Record<string, unknown>;
+}
+
+export interface Update extends Condition {
+  readonly UpdateExpression: string;
+}
+
+/** Functions are followed by a parenthesis and operators are in capitals; every other bare word is an attribute. */
+const token = /(:\w+)|([A-Za-z_]\w*)(\s*\()?/g;
+const operator = /^[A-Z]+$/;
+
+/** Turns words into aliases and keeps account of what is used: DynamoDB refuses names and values that no expression uses. */
+export class Translation {
+  readonly #words: Words;
+  readonly #values: Readonly<Record<string, unknown>>;
+  readonly #names: Record<string, string> = {};
+  readonly #used: Record<string, unknown> = {};
+
+  constructor(words: Words, values: Readonly<Record<string, unknown>>) {
+    this.#words = words;
+    this.#values = values;
   }
-  return { UpdateExpression, ConditionExpression: when, ExpressionAttributeNames, ExpressionAttributeValues };
+
+  of(expression: string): string {
+    return expression.replace(token, (whole, value?: string, word?: string, isFunction?: string) => {
+      if (value !== undefined) return this.#value(value);
+      if (word === undefined || isFunction !== undefined || operator.test(word)) return whole;
+      return this.#name(word);
+    });
+  }
+
+  /** Every word is an alias: `ttl`, `limit` and many others are reserved. */
+  #name(word: string): string {
+    const letters = this.#words[word];
+    if (letters === undefined) throw new TypeError(`No attribute is called "${word}" here.`);
+    this.#names[`#${word}`] = letters;
+    return `#${word}`;
+  }
+
+  #value(alias: string): string {
+    const value = this.#values[alias.slice(1)];
+    if (value === undefined) throw new TypeError(`No value is given for ${alias}.`);
+    this.#used[alias] = value;
+    return alias;
+  }
+
+  /** What goes with the expressions. */
+  get names(): {
+    ExpressionAttributeNames?: Record<string, string>;
+    ExpressionAttributeValues?: Record<string, unknown>;
+  } {
+    return {
+      ...(Object.keys(this.#names).length === 0 ? {} : { ExpressionAttributeNames: this.#names }),
+      ...(Object.keys(this.#used).length === 0 ? {} : { ExpressionAttributeValues: this.#used }),
+    };
+  }
 }
 
-/** Every write raises the revision and says when it was made. */
-export const changed = ['#rev = #rev + :one', '#at = :now'];
-/** The tail of the queue is empty wherever the front is. */
-export const nobodyWaits = 'attribute_not_exists(#q[0])';
-/**
- * A late duplicate never takes the lock again after its lease has ended. Nor while there is a note of how it ended, though that be
- * forgotten otherwise: the note would be taken for the next ending's.
- */
-export const notEnded = `NOT (:id IN (${endedNames.map((name) => `#${name}`).join(', ')})) AND attribute_not_exists(#ed.#lease)`;
-export const leaseName = (leaseId: string): Record<string, string> => ({ '#lease': leaseId });
-/** A lease as it is compared, and as it goes into and out of a set. */
-export const leaseValues = (leaseId: string) => ({ ':id': leaseId, ':own': new Set([leaseId]) });
+const clause = (keyword: string, parts: readonly string[]): string =>
+  parts.length === 0 ? '' : `${keyword} ${parts.join(', ')}`;
 
-/** The newest ending, of a lease that was given back, goes to e0 and each earlier one moves up; the oldest is forgotten. */
-export const rememberEnding = endedNames.map((name, index) =>
-  index === 0 ? `#${name} = :id` : `#${name} = if_not_exists(#e${index - 1}, :none)`,
-);
+/** One update, conditional where `when` says so. */
+export function update(clauses: Clauses, words: Words, values: Readonly<Record<string, unknown>> = {}): Update {
+  const { set = [], remove = [], add, take, when } = clauses;
+  const translation = new Translation(words, values);
+  const expression = [
+    clause('SET', set),
+    clause('REMOVE', remove),
+    clause('ADD', add === undefined ? [] : [add]),
+    clause('DELETE', take === undefined ? [] : [take]),
+  ].filter((part) => part !== '');
+  const UpdateExpression = translation.of(expression.join(' '));
+  const ConditionExpression = when === undefined ? undefined : translation.of(when);
+  return {
+    UpdateExpression,
+    ...(ConditionExpression === undefined ? {} : { ConditionExpression }),
+    ...translation.names,
+  };
+}
+
+/** A condition alone, for a put. */
+export function condition(when: string, words: Words, values: Readonly<Record<string, unknown>> = {}): Condition {
+  const translation = new Translation(words, values);
+  const ConditionExpression = translation.of(when);
+  return { ConditionExpression, ...translation.names };
+}

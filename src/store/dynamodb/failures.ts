@@ -21,12 +21,19 @@ export function isConditionFailure(error: unknown): error is ConditionalCheckFai
   return error.name === 'ConditionalCheckFailedException' || cancellationCodes(error).has('ConditionalCheckFailed');
 }
 
+const reasonsOf = (error: unknown) =>
+  error instanceof Error && error.name === 'TransactionCanceledException'
+    ? ((error as TransactionCanceledException).CancellationReasons ?? [])
+    : [];
+
 /** Why a transaction was cancelled, item by item. */
-function cancellationCodes(error: Error): ReadonlySet<string> {
-  if (error.name !== 'TransactionCanceledException') return new Set();
-  const { CancellationReasons } = error as TransactionCanceledException;
-  return new Set(CancellationReasons?.map(({ Code }) => Code ?? '').filter((code) => code !== '' && code !== 'None'));
-}
+const cancellationCodes = (error: unknown): ReadonlySet<string> =>
+  new Set(reasonsOf(error).flatMap(({ Code }) => (Code === undefined || Code === 'None' ? [] : [Code])));
+
+const isTooLarge = (message: string): boolean => /size/i.test(message) && /exceed/i.test(message);
+
+/** Marks a refusal that followed a try of the same request whose outcome is not known: that try may have been written. */
+export const mayHaveTakenEffect = Symbol('mayHaveTakenEffect');
 
 /** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
 export function refusedItem(error: ConditionalCheckFailedException | TransactionCanceledException) {
@@ -45,13 +52,23 @@ export const attemptsOf = (outcome: unknown): number =>
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
-  const cancelled = error instanceof Error ? cancellationCodes(error) : new Set();
+  const cancelled = cancellationCodes(error);
   if (conflicts.has(name) || cancelled.has('TransactionConflict'))
     return new StoreError('conflict', 'A transaction was under way on the same item.', error);
   if (isThrottling(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
-    return new StoreError('throttled', 'The store asked for less traffic.', error);
-  if (name === 'ValidationException' && /size/i.test(message) && /exceed/i.test(message)) {
+    return throttled(error);
+  const isSize = name === 'ValidationException' && isTooLarge(message);
+  const isSizeInTransaction = reasonsOf(error).some(
+    ({ Code, Message = '' }) =>
+      Code === 'ItemCollectionSizeLimitExceeded' || (Code === 'ValidationError' && isTooLarge(Message)),
+  );
+  if (isSize || isSizeInTransaction)
     return new StoreError('too-large', 'The item would outgrow what the store takes.', error);
-  }
   return new StoreError('unavailable', `The store can't be reached or did not answer in time (${name}).`, error);
 }
+
+/** Nothing was done, unless an earlier try of the same request may have been: then nobody knows, and the answer says so. */
+const throttled = (error: unknown): StoreError =>
+  typeof error === 'object' && error !== null && mayHaveTakenEffect in error
+    ? new StoreError('unavailable', 'The store did not answer in time, and then asked for less traffic.', error)
+    : new StoreError('throttled', 'The store asked for less traffic.', error);

@@ -1,104 +1,78 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { BatchWriteCommand, type DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
-import { backoffMs } from '../../tools/backoff.ts';
 import {
   type HistoryEntry,
   type HistoryEvent,
   type HistoryPage,
   type HistoryStore,
   historyKeptMs,
+  historyTypes,
 } from '../history-store.ts';
 import type { LockKey } from '../lock-store.ts';
-import { toStoreError } from './failures.ts';
+import { type Item, ItemTable, type TableAccess } from './item-table.ts';
 import type { ItemKey } from './keys.ts';
+import { integer, oneOf, optional, text } from './reading.ts';
 
-/** DynamoDB writes at most this many items at once. */
-const batchMax = 25;
-/** What a table hands back unwritten for want of capacity is written within a moment, or left to the stream's own retry. */
-const triesMax = 4;
+const words = { partition: 'pk', place: 'sk' };
 
 const partitionOf = ({ namespace, name }: LockKey): string => `${namespace}/history/${name}`;
 const itemKeyOf = ({ key, place }: HistoryEntry): ItemKey => ({ pk: partitionOf(key), sk: place });
 
 /** Each event is an item under its lock, sorted by its place. */
 export class DynamoDBHistory implements HistoryStore {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #tableName: string;
+  readonly #table: ItemTable;
   readonly #clock: Clock;
 
-  constructor(options: { client: DynamoDBDocumentClient; tableName: string; clock?: Clock }) {
-    this.#client = options.client;
-    this.#tableName = options.tableName;
-    this.#clock = options.clock ?? systemClock;
+  constructor({ clock, ...access }: TableAccess & { readonly clock?: Clock }) {
+    this.#table = new ItemTable(access);
+    this.#clock = clock ?? systemClock;
   }
 
   async append(entries: readonly HistoryEntry[]): Promise<readonly HistoryEntry[]> {
     // A repeated event has the same key, and DynamoDB refuses a batch that names a key twice.
-    const byKey = new Map(entries.map((entry) => [idOf(itemKeyOf(entry)), entry]));
-    const unique = [...byKey.values()];
-    const unwritten = new Set<string>();
-    for (let start = 0; start < unique.length; start += batchMax) {
-      const batch = unique.slice(start, start + batchMax);
-      for (const id of await this.#writeBatch(batch)) unwritten.add(id);
-    }
-    return entries.filter((entry) => unwritten.has(idOf(itemKeyOf(entry))));
+    const unique = new Map(entries.map((entry) => [idOf(entry), toItem(entry)]));
+    const unwritten = new Set(await this.#table.replaceMany([...unique.values()]));
+    return entries.filter((entry) => unwritten.has(unique.get(idOf(entry)) as Item));
   }
 
   async page(key: LockKey, { limit, before }: { limit: number; before?: string | undefined }): Promise<HistoryPage> {
-    const values = { ':pk': partitionOf(key), ...(before === undefined ? {} : { ':before': before }) };
-    const input = {
-      TableName: this.#tableName,
-      KeyConditionExpression: `#pk = :pk${before === undefined ? '' : ' AND #sk < :before'}`,
-      ExpressionAttributeNames: { '#pk': 'pk', ...(before === undefined ? {} : { '#sk': 'sk' }) },
-      ExpressionAttributeValues: values,
-      ScanIndexForward: false,
-      Limit: limit,
-    };
-    const found = await this.#client.send(new QueryCommand(input)).catch((error: unknown) => {
-      throw toStoreError(error);
-    });
-    const items = found.Items ?? [];
-    // Collection may lag by days; what is older than was promised isn't shown, and nothing behind it is younger.
+    const items = await this.#table.query(
+      {
+        where: `partition = :partition${before === undefined ? '' : ' AND place < :before'}`,
+        words,
+        values: { partition: partitionOf(key), before },
+        newestFirst: true,
+      },
+      limit,
+    );
+    // Collection may lag by days. What is older than promised isn't shown, and nothing behind it is younger.
     const keptSince = this.#clock.now() - historyKeptMs;
-    const kept = items.filter((item) => (item.at as number) > keptSince);
+    const kept = items.filter((item) => integer(item, 'at') > keptSince);
     const last = kept.at(-1);
     return {
       events: kept.map(fromItem),
-      ...(kept.length === limit && last !== undefined ? { before: last.sk as string } : {}),
+      ...(kept.length === limit && last !== undefined ? { before: text(last, words.place) } : {}),
     };
-  }
-
-  /** Comes back with the ids of those that were not written. */
-  async #writeBatch(batch: readonly HistoryEntry[]): Promise<string[]> {
-    let requests = batch.map((entry) => ({ PutRequest: { Item: toItem(entry) as Record<string, unknown> } }));
-    const idsOf = (left: typeof requests) => left.map(({ PutRequest: { Item } }) => idOf(Item as unknown as ItemKey));
-    for (let attempt = 0; attempt < triesMax; attempt++) {
-      if (attempt > 0) await pause(backoffMs(attempt, 20, 200, Math.random));
-      try {
-        const output = await this.#client.send(
-          new BatchWriteCommand({ RequestItems: { [this.#tableName]: requests } }),
-        );
-        requests = (output.UnprocessedItems?.[this.#tableName] ?? []) as typeof requests;
-      } catch (error) {
-        // A table that is out of reach has been tried by the client already; the caller is told what is missing.
-        if (toStoreError(error).code === 'unavailable') break;
-      }
-      if (requests.length === 0) return [];
-    }
-    return idsOf(requests);
   }
 }
 
-const idOf = ({ pk, sk }: ItemKey): string => `${pk} ${sk}`;
+const idOf = (entry: HistoryEntry): string => `${partitionOf(entry.key)} ${entry.place}`;
 
-const toItem = (entry: HistoryEntry) => ({
+const toItem = (entry: HistoryEntry): Item => ({
   ...itemKeyOf(entry),
   ...entry.event,
   ttl: toTtlSeconds(after(epochMs(entry.event.at), historyKeptMs)),
 });
 
-function fromItem(item: Record<string, unknown>): HistoryEvent {
-  const { pk: _pk, sk: _sk, ttl: _ttl, ...event } = item;
-  return event as unknown as HistoryEvent;
+function fromItem(item: Item): HistoryEvent {
+  const [heldMs, waitedMs] = [optional(integer, item, 'heldMs'), optional(integer, item, 'waitedMs')];
+  const reason = optional(text, item, 'reason');
+  return {
+    at: integer(item, 'at'),
+    type: oneOf(item, 'type', historyTypes),
+    fence: integer(item, 'fence'),
+    owner: text(item, 'owner'),
+    ...(heldMs === undefined ? {} : { heldMs }),
+    ...(waitedMs === undefined ? {} : { waitedMs }),
+    ...(reason === undefined ? {} : { reason }),
+  };
 }

@@ -1,42 +1,52 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   BatchGetCommand,
-  DeleteCommand,
+  BatchWriteCommand,
   type DynamoDBDocumentClient,
   QueryCommand,
-  type QueryCommandInput,
   TransactWriteCommand,
 } from '@aws-sdk/lib-dynamodb';
 import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
+import { type Condition, Translation, type Update, type Words } from './expressions.ts';
 import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
 import type { ItemKey } from './keys.ts';
+import { type Item, text } from './reading.ts';
 import { sdkCalls, type TableCalls } from './table-calls.ts';
 
-export type Item = Record<string, unknown>;
-
-export interface Condition {
-  readonly ConditionExpression: string;
-  readonly ExpressionAttributeNames: Record<string, string>;
-  readonly ExpressionAttributeValues?: Record<string, unknown>;
-}
-
-export interface ConditionalUpdate extends Condition {
-  readonly UpdateExpression: string;
-}
+export type { Item } from './reading.ts';
 
 export interface ConditionalPut extends Condition {
   readonly Item: Item;
+}
+
+export interface KeyedUpdate {
+  readonly key: ItemKey;
+  readonly update: Update;
 }
 
 export type ItemWritten =
   | { readonly applied: true; readonly item: Item }
   | { readonly applied: false; readonly item: Item | undefined; readonly perhapsMine: boolean };
 
+export interface Query {
+  readonly index?: string;
+  /** In words, as every expression. */
+  readonly where: string;
+  readonly filter?: string;
+  readonly words: Words;
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly consistent?: boolean;
+  readonly newestFirst?: boolean;
+}
+
 /** A transaction on the same item lasts milliseconds; five jittered tries outlast it. */
 const conflictTriesMax = 5;
-/** DynamoDB's own bound for one batch read. */
+/** DynamoDB's own bounds for one batch. */
 const batchReadMax = 100;
+const batchWriteMax = 25;
+/** What a table hands back unwritten for want of capacity is written within a moment, or reported. */
+const batchTriesMax = 4;
 
 /** Where the stores' items are. */
 export interface TableAccess {
@@ -47,9 +57,11 @@ export interface TableAccess {
   readonly random?: (() => number) | undefined;
 }
 
+type Batched = { PutRequest: { Item: Item } } | { DeleteRequest: { Key: Item } };
+
 /**
- * The table as the stores use it: a refused condition is a value that carries the item, a conflict with a transaction is
- * tried again, and everything else is a StoreError.
+ * The table as every store uses it: a refused condition is a value that carries the item, a conflict with a transaction is
+ * tried again, pages are followed to their end, and everything else is a StoreError.
  */
 export class ItemTable {
   readonly #client: DynamoDBDocumentClient;
@@ -88,78 +100,94 @@ export class ItemTable {
     return keys.map((key) => found.get(idOf({ ...key })));
   }
 
-  /** The item comes back as it is after the update, unless the caller knows it and would pay for bringing it home. */
-  update(key: ItemKey, expressions: ConditionalUpdate, returned: 'ALL_NEW' | 'NONE' = 'ALL_NEW'): Promise<ItemWritten> {
+  /** Answers with the item as it is after the update, or with nothing of it where the caller has no use for it. */
+  update(key: ItemKey, update: Update, { wantsItem = true } = {}): Promise<ItemWritten> {
     return this.#write(() =>
       this.#calls.update({
         TableName: this.#tableName,
         Key: { ...key },
-        ...expressions,
-        ReturnValues: returned,
-        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+        ...update,
+        ReturnValues: wantsItem ? 'ALL_NEW' : 'NONE',
+        ...(update.ConditionExpression === undefined ? {} : { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' }),
       }),
     );
   }
 
-  put(put: ConditionalPut): Promise<ItemWritten> {
-    return this.#write(async () => {
-      await this.#calls.put({
-        TableName: this.#tableName,
-        ...put,
-        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-      });
-      return put.Item;
-    });
-  }
-
-  async replace(item: Item): Promise<void> {
-    await this.#send(() => this.#calls.put({ TableName: this.#tableName, Item: item }));
-  }
-
-  async remove(key: ItemKey): Promise<void> {
-    await this.#send(() => this.#client.send(new DeleteCommand({ TableName: this.#tableName, Key: { ...key } })));
-  }
-
-  /** Everything that a query finds, page by page, up to `atMost` items. */
-  async query(input: Omit<QueryCommandInput, 'TableName'>, atMost: number): Promise<Item[]> {
-    const items: Item[] = [];
-    let start: Item | undefined;
-    do {
-      const page = await this.#send(() =>
-        this.#client.send(
-          new QueryCommand({
-            ...input,
-            TableName: this.#tableName,
-            Limit: atMost,
-            ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-          }),
-        ),
-      );
-      items.push(...(page.Items ?? []));
-      start = page.LastEvaluatedKey;
-    } while (start !== undefined && items.length < atMost);
-    return items.slice(0, atMost);
-  }
-
   /** A conditional update and an item beside it, both or neither. A refusal carries the item that was to be updated. */
-  updateWith(key: ItemKey, expressions: ConditionalUpdate, beside: Item): Promise<ItemWritten> {
+  updateWith(key: ItemKey, update: Update, beside: Item): Promise<ItemWritten> {
     const TableName = this.#tableName;
-    const update = {
-      TableName,
-      Key: { ...key },
-      ...expressions,
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
-    };
-    const TransactItems = [{ Update: update }, { Put: { TableName, Item: beside } }];
+    const updated = { TableName, Key: { ...key }, ...update, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const };
+    const TransactItems = [{ Update: updated }, { Put: { TableName, Item: beside } }];
     return this.#write(async () => {
       await this.#client.send(new TransactWriteCommand({ TransactItems }));
       return {};
     });
   }
 
+  put(put: ConditionalPut): Promise<ItemWritten> {
+    return this.#write(async () => {
+      await this.#calls.put({ TableName: this.#tableName, ...put, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' });
+      return put.Item;
+    });
+  }
+
+  /** Whatever was there before. */
+  async replace(item: Item): Promise<void> {
+    await this.#send(() => this.#calls.put({ TableName: this.#tableName, Item: item }));
+  }
+
+  /** Whatever was there before, many at a time. Answers with those that could not be written. */
+  async replaceMany(items: readonly Item[]): Promise<readonly Item[]> {
+    const left = await this.#writeBatches(items.map((item) => ({ PutRequest: { Item: item } })));
+    const unwritten = new Set(left.map((request) => ('PutRequest' in request ? idOf(request.PutRequest.Item) : '')));
+    return items.filter((item) => unwritten.has(idOf(item)));
+  }
+
+  /** What is left unprocessed under pressure is collected by its TTL. */
+  async removeMany(keys: readonly ItemKey[]): Promise<void> {
+    await this.#writeBatches(keys.map((key) => ({ DeleteRequest: { Key: { ...key } } })));
+  }
+
+  /** Everything that a query finds, page by page, up to `atMost` items. */
+  async query(query: Query, atMost = Number.POSITIVE_INFINITY): Promise<Item[]> {
+    const items: Item[] = [];
+    for await (const item of this.queried(query, atMost)) {
+      items.push(item);
+      if (items.length >= atMost) break;
+    }
+    return items;
+  }
+
+  /** What a query finds, one by one: the next page is read when it is wanted. */
+  async *queried(query: Query, pageMax = Number.POSITIVE_INFINITY): AsyncIterable<Item> {
+    const { index, where, filter, words, values, consistent, newestFirst } = query;
+    const translation = new Translation(words, values);
+    const input = {
+      TableName: this.#tableName,
+      ...(index === undefined ? {} : { IndexName: index }),
+      KeyConditionExpression: translation.of(where),
+      ...(filter === undefined ? {} : { FilterExpression: translation.of(filter) }),
+      ...translation.names,
+      ...(consistent === true ? { ConsistentRead: true } : {}),
+      ...(newestFirst === true ? { ScanIndexForward: false } : {}),
+      ...(Number.isFinite(pageMax) ? { Limit: pageMax } : {}),
+    };
+    let start: Item | undefined;
+    do {
+      const from = start === undefined ? {} : { ExclusiveStartKey: start };
+      const page = await this.#send(() => this.#client.send(new QueryCommand({ ...input, ...from })));
+      yield* page.Items ?? [];
+      start = page.LastEvaluatedKey;
+    } while (start !== undefined);
+  }
+
   /** All or nothing. False where a condition was refused: somebody wrote in between. */
-  async putAll(puts: readonly ConditionalPut[]): Promise<boolean> {
-    const TransactItems = puts.map((put) => ({ Put: { TableName: this.#tableName, ...put } }));
+  async writeAll(writes: readonly (ConditionalPut | KeyedUpdate)[]): Promise<boolean> {
+    const TransactItems = writes.map((write) =>
+      'Item' in write
+        ? { Put: { TableName: this.#tableName, ...write } }
+        : { Update: { TableName: this.#tableName, Key: { ...write.key }, ...write.update } },
+    );
     try {
       await this.#send(() => this.#client.send(new TransactWriteCommand({ TransactItems })));
       return true;
@@ -167,6 +195,32 @@ export class ItemTable {
       if (isConditionFailure(error)) return false;
       throw error;
     }
+  }
+
+  /** Comes back with what was not written. */
+  async #writeBatches(requests: readonly Batched[]): Promise<Batched[]> {
+    const unwritten: Batched[] = [];
+    for (let start = 0; start < requests.length; start += batchWriteMax) {
+      unwritten.push(...(await this.#writeBatch(requests.slice(start, start + batchWriteMax))));
+    }
+    return unwritten;
+  }
+
+  async #writeBatch(batch: readonly Batched[]): Promise<readonly Batched[]> {
+    let left = [...batch];
+    for (let attempt = 0; attempt < batchTriesMax; attempt++) {
+      if (attempt > 0) await pause(backoffMs(attempt, 20, 200, this.#random));
+      try {
+        const request = new BatchWriteCommand({ RequestItems: { [this.#tableName]: left } });
+        const output = await this.#send(() => this.#client.send(request));
+        left = (output.UnprocessedItems?.[this.#tableName] ?? []) as Batched[];
+      } catch (error) {
+        // The client has tried a table that is out of reach often enough; the caller is told what is missing.
+        if (toStoreError(error).code === 'unavailable') return left;
+      }
+      if (left.length === 0) return [];
+    }
+    return left;
   }
 
   async #write(send: () => Promise<Item>): Promise<ItemWritten> {
@@ -192,4 +246,4 @@ export class ItemTable {
   }
 }
 
-const idOf = (item: Item): string => `${item.pk} ${item.sk}`;
+const idOf = (item: Item): string => `${text(item, 'pk')} ${text(item, 'sk')}`;

@@ -1,5 +1,7 @@
-import type { LockKey } from '../lock-store.ts';
-import { listingShards } from './table.ts';
+import { createHash } from 'node:crypto';
+import { type LockKey, lockIdOf } from '../lock-store.ts';
+import type { SessionKey } from '../session-store.ts';
+import { awaitedShards, listingShards } from './table.ts';
 
 export interface ItemKey {
   readonly pk: string;
@@ -16,7 +18,26 @@ export function lockKeyOf({ pk, sk }: ItemKey): LockKey | undefined {
   return { namespace, name };
 }
 
+/**
+ * A session as keys and indexes name it. Its id is a secret, and keys are shown in clear by CloudTrail's data events and by Contributor
+ * Insights; 160 bits of a digest name it as well and open nothing.
+ */
+export const sessionDigest = (sessionId: string): string =>
+  createHash('sha256').update(sessionId).digest('base64url').slice(0, 27);
+
+export const sessionItemKey = ({ namespace, sessionId }: SessionKey): ItemKey => ({
+  pk: `${namespace}/session/${sessionDigest(sessionId)}`,
+  sk: 'session',
+});
+
+/** An item of its own for a part of a lock: the lock's item can be found by one session only, and a semaphore has many holders. */
+export const sessionPartKey = ({ namespace, sessionId }: SessionKey, lock: string): ItemKey => ({
+  pk: `${namespace}/lock/${lock}`,
+  sk: `part/${sessionDigest(sessionId)}`,
+});
+
 export const listingPartition = (namespace: string, shard: number): string => `${namespace}/locks/${shard}`;
+export const awaitedPartition = (shard: number): string => `awaited/${shard}`;
 
 export const shardOf = (name: string, shards: number): number => {
   // FNV-1a: spreads similar names well, is four lines, and must never change: an item stays in the shard it was put in.
@@ -26,6 +47,8 @@ export const shardOf = (name: string, shards: number): number => {
 };
 
 export const listingKeyOf = ({ namespace, name }: LockKey) => ({
-  lp: listingPartition(namespace, shardOf(name, listingShards)),
-  ln: name,
+  listingPartition: listingPartition(namespace, shardOf(name, listingShards)),
+  listingName: name,
 });
+
+export const awaitedPartitionOf = (key: LockKey): string => awaitedPartition(shardOf(lockIdOf(key), awaitedShards));

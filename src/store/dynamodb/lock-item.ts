@@ -1,144 +1,159 @@
 /**
- * How a lock lies in its item.
+ * How a lock lies in its item: itself, its holders in slots (see below), the queue (see queue-item.ts), the latest endings, and what
+ * TTL and the indexes need. `lock-words.ts` gives each attribute its letters.
  *
- *     pk sk            its key                       rev  fence  lim  used  at     the lock itself
- *     h#S f#S a#S x#S  a holder in slot S: its claim, fence, grant time, end
- *     q t qb w         the queue (see queue-item.ts), its weight, and the leases that are, or were, in it
- *     e0 … e7 ed       the latest leases that ended, and how, of those not simply given back   ttl lp ln ap as sp   for TTL and the indexes
- *
- * Who holds every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
- * knowing who that is. Who holds a part sits in a slot named by its lease, so that grants do not touch each other.
+ * A holder of every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
+ * knowing who that is. A holder of a part sits in a slot named by its lease, so that grants do not touch each other.
  * Slots are attributes of the item, not of a map inside it, because a path into a map that isn't there yet is an error.
  */
-import { lockLimits } from '../../lock/limits.ts';
-import { type Ended, type EndedHow, type Holder, type LockState, permitsHeld, unusedLock } from '../../lock/state.ts';
-import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
-import { type LockKey, lockIdOf } from '../lock-store.ts';
-import { type ClaimItem, fromClaimItem, toClaimItem } from './claim-item.ts';
-import { listingKeyOf, lockItemKey, shardOf } from './keys.ts';
-import { fromQueueItem, type QueueItem, toQueueItem } from './queue-item.ts';
-import { awaitedShards } from './table.ts';
+import { brokenInvariant } from '../../lock/invariants.ts';
+import { type Ended, endedHows, type Holder, type LockState, permitsHeld, unusedLock } from '../../lock/state.ts';
+import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
+import type { LockKey } from '../lock-store.ts';
+import { fromClaimItem, toClaimItem } from './claim-item.ts';
+import { awaitedPartitionOf, listingKeyOf, lockItemKey, sessionDigest } from './keys.ts';
+import { endingNames, holderWords, lockWords as words } from './lock-words.ts';
+import { queueIn, toQueueItem, waitersIn } from './queue-item.ts';
+import { asMap, asText, type Item, instant, integer, map, oneOf, optional, text, unreadable } from './reading.ts';
 
-/** How a lease ended that was not simply given back. */
-interface EndedItem {
-  w: EndedHow;
-  f?: number;
-  r?: string;
-}
-
-export type LockItem = Record<string, unknown>;
+/**
+ * The newest layout that this release knows. An item of a newer one is not touched: its release may keep something there that this one
+ * would lose, as happens while two releases run side by side during a deployment.
+ */
+export const layoutKnown = 1;
 
 export const exclusiveSlot = '0';
 export const slotOf = (claim: { readonly leaseId: string; readonly permits: number }, limit: number): string =>
   claim.permits === limit ? exclusiveSlot : claim.leaseId;
 
-export const holderNames = (slot: string) => ({
-  claim: `h#${slot}`,
-  fence: `f#${slot}`,
-  acquiredAt: `a#${slot}`,
-  expiresAt: `x#${slot}`,
-});
-export const endedNames: readonly string[] = Array.from(
-  { length: lockLimits.endedRemembered },
-  (_, index) => `e${index}`,
-);
+const slotPrefix = holderWords('').holder;
 
-function holderIn(item: LockItem, slot: string): Holder | undefined {
-  const names = holderNames(slot);
-  const claim = item[names.claim] as ClaimItem | null;
+function holderIn(item: Item, slot: string): Holder | undefined {
+  const names = holderWords(slot);
   // A release that found nobody waiting leaves null behind.
-  if (claim === null) return undefined;
-  const expiresAt = item[names.expiresAt] as number | undefined;
+  if (item[names.holder] === null) return undefined;
+  const claim = fromClaimItem(map(item, names.holder));
   return {
-    ...fromClaimItem(claim),
-    fence: item[names.fence] as number,
-    acquiredAt: epochMs(item[names.acquiredAt] as number),
-    expiresAt: claim.l === undefined || expiresAt === undefined ? null : epochMs(expiresAt),
-    ...(claim.t === undefined ? {} : { queuedAt: epochMs(claim.t) }),
+    ...claim,
+    fence: integer(item, names.holderFence),
+    acquiredAt: instant(item, names.acquiredAt),
+    expiresAt: claim.leaseMs === null ? null : (optional(instant, item, names.expiresAt) ?? null),
   };
 }
 
-function toEndings(ended: readonly Ended[]): LockItem {
-  const told = ended.filter(({ how }) => how !== 'released').map((entry) => [entry.leaseId, toEndedItem(entry)]);
+const noteWords = { how: 'w', fence: 'f', reason: 'r' } as const;
+
+function toEndings(ended: readonly Ended[]): Item {
+  const notes = ended.filter(({ how }) => how !== 'released').map((entry) => [entry.leaseId, toNote(entry)]);
   return {
-    ...Object.fromEntries(ended.map(({ leaseId }, index) => [endedNames[index], leaseId])),
-    ...(told.length === 0 ? {} : { ed: Object.fromEntries(told) }),
+    ...Object.fromEntries(ended.map(({ leaseId }, index) => [endingNames[index], leaseId])),
+    ...(notes.length === 0 ? {} : { [words.endingNotes]: Object.fromEntries(notes) }),
   };
 }
 
-const toEndedItem = ({ how, fence, reason }: Ended): EndedItem => ({
-  w: how,
-  ...(fence === undefined ? {} : { f: fence }),
-  ...(reason === undefined ? {} : { r: reason }),
+const toNote = ({ how, fence, reason }: Ended): Item => ({
+  [noteWords.how]: how,
+  ...(fence === undefined ? {} : { [noteWords.fence]: fence }),
+  ...(reason === undefined ? {} : { [noteWords.reason]: reason }),
 });
 
-function fromEndings(item: LockItem): Ended[] {
-  const told = (item.ed ?? {}) as Record<string, EndedItem>;
-  return endedNames
-    .map((name) => item[name] as string | null | undefined)
+function fromEndings(item: Item): Ended[] {
+  const notes = optional(map, item, words.endingNotes) ?? {};
+  return endingNames
+    .map((name) => item[name])
     .filter((leaseId) => leaseId !== null && leaseId !== undefined)
-    .map((leaseId) => fromEndedItem(leaseId, told[leaseId]));
+    .map((leaseId) => fromNote(asText(leaseId, 'an ending'), notes));
 }
 
-const fromEndedItem = (leaseId: string, { w, f, r }: EndedItem = { w: 'released' }): Ended => ({
-  leaseId,
-  how: w,
-  ...(f === undefined ? {} : { fence: f }),
-  ...(r === undefined ? {} : { reason: r }),
-});
+function fromNote(leaseId: string, notes: Item): Ended {
+  // Without a note it was simply given back.
+  if (notes[leaseId] === undefined) return { leaseId, how: 'released' };
+  const note = asMap(notes[leaseId], words.endingNotes);
+  const fence = optional(integer, note, noteWords.fence);
+  const reason = optional(text, note, noteWords.reason);
+  return {
+    leaseId,
+    how: oneOf(note, noteWords.how, endedHows),
+    ...(fence === undefined ? {} : { fence }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
 
-export function fromLockItem(item: LockItem | undefined): LockState {
+/** Fails closed where the item is of a newer layout, or damaged. */
+export function fromLockItem(item: Item | undefined): LockState {
   if (item === undefined) return unusedLock;
+  const layout = optional(integer, item, words.layout) ?? 1;
+  if (layout > layoutKnown)
+    throw unreadable(`a newer release wrote it (layout ${layout}), and this one knows layout ${layoutKnown}`);
   const holders = Object.keys(item)
-    .filter((name) => name.startsWith('h#'))
-    .map((name) => holderIn(item, name.slice(2)))
+    .filter((name) => name.startsWith(slotPrefix))
+    .map((name) => holderIn(item, name.slice(slotPrefix.length)))
     .filter((holder) => holder !== undefined)
     .sort((one, other) => one.fence - other.fence);
-  return {
-    rev: item.rev as number,
-    fence: item.fence as number,
-    limit: item.lim as number,
+  return checked({
+    rev: integer(item, words.revision),
+    fence: integer(item, words.fence),
+    limit: integer(item, words.limit),
     holders,
-    queue: fromQueueItem(item as unknown as QueueItem),
+    queue: waitersIn(queueIn(item)),
     ended: fromEndings(item),
-    changedAt: epochMs(item.at as number),
-  };
+    changedAt: instant(item, words.changedAt),
+  });
 }
 
-export function toLockItem(key: LockKey, state: LockState, retentionMs: number): LockItem {
-  const item: LockItem = {
+export function toLockItem(key: LockKey, state: LockState, retentionMs: number): Item {
+  checked(state);
+  const listing = listingKeyOf(key);
+  const item: Item = {
     ...lockItemKey(key),
-    ...listingKeyOf(key),
-    rev: state.rev,
-    fence: state.fence,
-    lim: state.limit,
-    used: permitsHeld(state),
-    at: state.changedAt,
+    [words.listingPartition]: listing.listingPartition,
+    [words.listingName]: listing.listingName,
+    [words.revision]: state.rev,
+    [words.fence]: state.fence,
+    [words.limit]: state.limit,
+    [words.permitsUsed]: permitsHeld(state),
+    [words.changedAt]: state.changedAt,
     ...toQueueItem(state.queue),
     ...toEndings(state.ended),
   };
-  for (const holder of state.holders) {
-    const names = holderNames(slotOf(holder, state.limit));
-    item[names.claim] = toClaimItem(holder);
-    item[names.fence] = holder.fence;
-    item[names.acquiredAt] = holder.acquiredAt;
-    if (holder.expiresAt !== null) item[names.expiresAt] = holder.expiresAt;
-    if (holder.sessionId !== undefined && holder.permits === state.limit) item.sp = holder.sessionId;
-  }
+  for (const holder of state.holders) addHolder(item, holder, state.limit);
   const [head] = state.queue;
   if (head !== undefined) {
-    item.w = new Set(state.queue.map(({ leaseId }) => leaseId));
-    Object.assign(item, awaitedKeyOf(key, head.queuedAt));
+    item[words.queuedLeases] = new Set(state.queue.map(({ leaseId }) => leaseId));
+    item[words.awaitedPartition] = awaitedPartitionOf(key);
+    item[words.awaitedSince] = head.queuedAt;
   }
   // A session may outlive any retention without touching the lock's item, so what it holds is never collected.
-  if (!state.holders.some((holder) => holder.leaseMs === null)) item.ttl = ttlOf(state.changedAt, retentionMs);
+  const heldBySession = state.holders.some((holder) => holder.leaseMs === null);
+  if (!heldBySession) item[words.collectAt] = ttlOf(state.changedAt, retentionMs, endsOf(state));
   return item;
 }
 
-export const awaitedKeyOf = (key: LockKey, since: EpochMs) => ({
-  ap: `awaited/${shardOf(lockIdOf(key), awaitedShards)}`,
-  as: since,
-});
+function addHolder(item: Item, holder: Holder, limit: number): void {
+  const names = holderWords(slotOf(holder, limit));
+  item[names.holder] = toClaimItem(holder);
+  item[names.holderFence] = holder.fence;
+  item[names.acquiredAt] = holder.acquiredAt;
+  if (holder.expiresAt !== null) item[names.expiresAt] = holder.expiresAt;
+  if (holder.sessionId !== undefined && holder.permits === limit)
+    item[words.sessionDigest] = sessionDigest(holder.sessionId);
+}
 
-/** Counted from the last write: no lease and no wait is longer than a day, so retention (two days at least) outlasts both. */
-export const ttlOf = (now: EpochMs, retentionMs: number): number => toTtlSeconds(after(now, retentionMs));
+/** Checked after a read and before a write: a state that no rule makes is neither decided on nor spread. */
+function checked(state: LockState): LockState {
+  const broken = brokenInvariant(state);
+  if (broken !== undefined) throw unreadable(broken);
+  return state;
+}
+
+const endsOf = ({ holders, queue }: LockState): EpochMs[] => [
+  ...holders.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt])),
+  ...queue.map(({ deadlineAt }) => deadlineAt),
+];
+
+/** What is still in force is kept for this much longer: more than any clock is wrong by, and than a holder may be late to renew. */
+const ttlMarginMs = 86_400_000;
+
+/** An idle item goes after its retention; one that is held or awaited never before its last lease or wait has ended. */
+export const ttlOf = (now: EpochMs, retentionMs: number, ends: readonly EpochMs[] = []): number =>
+  toTtlSeconds(after(Math.max(now, ...ends.map((end) => end + ttlMarginMs - retentionMs)) as EpochMs, retentionMs));

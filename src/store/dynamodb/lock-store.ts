@@ -2,23 +2,22 @@ import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts'
 import type { LockState, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import { type LockKey, type LockPage, type LockStore, lockIdOf, type Written } from '../lock-store.ts';
-import {
-  type ConditionalPut,
-  type ConditionalUpdate,
-  ItemTable,
-  type ItemWritten,
-  type TableAccess,
-} from './item-table.ts';
+import { condition, type Update } from './expressions.ts';
+import { type ConditionalPut, ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
 import { listingPartition, lockItemKey } from './keys.ts';
 import { exclusiveSlot, fromLockItem, slotOf, toLockItem } from './lock-item.ts';
+import { lockWords } from './lock-words.ts';
 import { grantIfFree, releaseAndHandOff, releasePart, renewIfLive } from './lock-writes.ts';
 import { needsSwapToServe, type Place, placeOf } from './queue-item.ts';
 import { appendWaiter, attendPlace, leavePlace } from './queue-writes.ts';
-import { Sightings } from './sightings.ts';
+import { text } from './reading.ts';
+import { SeenQueues } from './seen-queues.ts';
 import { listingShards, tableShape } from './table.ts';
 
 /** An idle lock's item is collected after this long. Its fence survives: see `grant` in the rules. */
 export const retentionMsDefault = 30 * 86_400_000;
+/** A lease and a wait last a day at most. Twice that, and TTL can't reach an item that a hand-off has just granted. */
+export const retentionMsMin = 2 * 86_400_000;
 
 /** Leases whose slot a process remembers: enough for a busy container, a few hundred kilobytes. */
 const partsRememberedMax = 10_000;
@@ -32,15 +31,17 @@ export class DynamoDBLockStore implements LockStore {
   readonly #retentionMs: number;
   /** Leases that this process saw holding a part of a lock, so that their renewals and releases go to the right slot at once. */
   readonly #parts = new Set<string>();
-  readonly #sightings = new Sightings();
+  readonly #queues = new SeenQueues();
 
   constructor({ retentionMs, ...access }: DynamoDBLockStoreOptions) {
     this.#table = new ItemTable(access);
     this.#retentionMs = retentionMs ?? retentionMsDefault;
+    if (this.#retentionMs < retentionMsMin)
+      throw new RangeError(`retentionMs must be at least two days (${retentionMsMin}), got ${this.#retentionMs}.`);
   }
 
   async read(key: LockKey): Promise<LockState> {
-    return this.#sightings.see(key, await this.#table.get(lockItemKey(key)));
+    return this.#queues.see(key, await this.#table.get(lockItemKey(key)));
   }
 
   async readMany(keys: readonly LockKey[]): Promise<LockState[]> {
@@ -66,10 +67,10 @@ export class DynamoDBLockStore implements LockStore {
   async enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
     const append = (to: 'front' | 'tail') =>
       this.#update(key, appendWaiter(key, waiter, limit, { to, now: waiter.queuedAt }));
-    if (this.#sightings.of(key) !== undefined) return append('tail');
+    if (this.#queues.of(key) !== undefined) return append('tail');
     const first = await append('front');
     // Refused perhaps only because the front is full by now; then the refusal showed it.
-    if (first.applied || this.#sightings.of(key) === undefined) return first;
+    if (first.applied || this.#queues.of(key) === undefined) return first;
     const second = await append('tail');
     return afterRefusal(first, second);
   }
@@ -87,8 +88,8 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean> {
-    for (const { key } of swaps) this.#sightings.forget(key);
-    return this.#table.putAll(swaps.map(({ key, next }) => this.#swapOf(key, next)));
+    for (const { key } of swaps) this.#queues.forget(key);
+    return this.#table.writeAll(swaps.map(({ key, next }) => this.#swapOf(key, next)));
   }
 
   async list(
@@ -126,7 +127,7 @@ export class DynamoDBLockStore implements LockStore {
     return afterRefusal(first, second);
   }
 
-  #slotWrite(command: Renew | Release, inPart: boolean, facts: Facts): ConditionalUpdate {
+  #slotWrite(command: Renew | Release, inPart: boolean, facts: Facts): Update {
     if (command.kind === 'renew')
       return renewIfLive(inPart ? command.leaseId : exclusiveSlot, command, facts, this.#retentionMs);
     return inPart
@@ -144,29 +145,23 @@ export class DynamoDBLockStore implements LockStore {
   /** Nobody wrote since the state was read, so what was decided on it still holds. */
   #swapOf(key: LockKey, next: LockState): ConditionalPut {
     const Item = toLockItem(key, next, this.#retentionMs);
-    if (next.rev === 1)
-      return { Item, ConditionExpression: 'attribute_not_exists(#pk)', ExpressionAttributeNames: { '#pk': 'pk' } };
-    return {
-      Item,
-      ConditionExpression: '#rev = :rev',
-      ExpressionAttributeNames: { '#rev': 'rev' },
-      ExpressionAttributeValues: { ':rev': next.rev - 1 },
-    };
+    if (next.rev === 1) return { Item, ...condition('attribute_not_exists(key)', lockWords) };
+    return { Item, ...condition('revision = :seen', lockWords, { seen: next.rev - 1 }) };
   }
 
-  async #update(key: LockKey, expressions: ConditionalUpdate): Promise<Written> {
+  async #update(key: LockKey, expressions: Update): Promise<Written> {
     return this.#toWritten(key, await this.#table.update(lockItemKey(key), expressions));
   }
 
   #toWritten(key: LockKey, written: ItemWritten): Written {
-    const state = this.#sightings.see(key, written.item);
+    const state = this.#queues.see(key, written.item);
     return written.applied ? { applied: true, state } : { applied: false, state, perhapsMine: written.perhapsMine };
   }
 
   /** Where a waiter lies: as seen, or at its index in a queue that is short. Wrong where others wrote since; then the write is refused, and shows it. */
   #placeOf(key: LockKey, { leaseId }: Waiter, index: number): Place {
-    const sighting = this.#sightings.of(key);
-    return (sighting === undefined ? undefined : placeOf(sighting.queue, leaseId)) ?? { front: index };
+    const seen = this.#queues.of(key);
+    return (seen === undefined ? undefined : placeOf(seen.queue, leaseId)) ?? { front: index };
   }
 
   /**
@@ -174,25 +169,24 @@ export class DynamoDBLockStore implements LockStore {
    * lease that was seen to hold: what is decided of it is always written, and so checked against what is stored.
    */
   #foreseeRefusal(key: LockKey, { leaseId }: Release): Written | undefined {
-    const sighting = this.#sightings.of(key);
-    if (sighting === undefined || !needsSwapToServe(sighting.queue)) return undefined;
-    const { state } = sighting;
+    const seen = this.#queues.of(key);
+    if (seen === undefined || !needsSwapToServe(seen.queue)) return undefined;
+    const { state } = seen;
     const holds = state.holders.some((holder) => holder.leaseId === leaseId && holder.leaseMs !== null);
     return holds ? { applied: false, state, perhapsMine: false } : undefined;
   }
 
   async #namesInShard(namespace: string, shard: number, range: NameRange, limit: number): Promise<string[]> {
-    const { listing } = tableShape.indexes;
     const items = await this.#table.query(
       {
-        IndexName: listing.name,
-        KeyConditionExpression: '#lp = :lp AND #ln BETWEEN :from AND :to',
-        ExpressionAttributeNames: { '#lp': listing.partitionKey, '#ln': listing.sortKey },
-        ExpressionAttributeValues: { ':lp': listingPartition(namespace, shard), ':from': range.from, ':to': range.to },
+        index: tableShape.indexes.listing.name,
+        where: 'listingPartition = :partition AND listingName BETWEEN :from AND :to',
+        words: lockWords,
+        values: { partition: listingPartition(namespace, shard), ...range },
       },
       limit,
     );
-    return items.map((item) => item.ln as string);
+    return items.map((item) => text(item, lockWords.listingName));
   }
 }
 

@@ -6,21 +6,25 @@ import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import { toClaimItem } from './claim-item.ts';
+import type { Update } from './expressions.ts';
+import { listingKeyOf, sessionDigest } from './keys.ts';
+import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
 import {
   changed,
-  leaseName,
+  holderWords,
   leaseValues,
+  leaseWords,
+  lockUpdate,
   nobodyWaits,
   notEnded,
   rememberEnding,
-  slotNames,
-  update,
-} from './expressions.ts';
-import type { ConditionalUpdate } from './item-table.ts';
-import { listingKeyOf } from './keys.ts';
-import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
+} from './lock-words.ts';
 
-const touch = [...changed, '#ttl = :ttl'];
+const touched = [...changed, 'collectAt = :collectAt'];
+
+/** An item without a TTL has a holder that a session bounds: to set one here could collect it while it is held. */
+const noSessionHolds = 'attribute_exists(collectAt)';
+const isMine = 'holder.leaseId = :leaseId';
 
 /**
  * Grants a lock that nobody waits for and that has room.
@@ -28,51 +32,48 @@ const touch = [...changed, '#ttl = :ttl'];
  * Safe because the condition holds only where the permits fit beside those counted as used (expired leases included), under
  * the same limit or where the lock is idle, and because the lease is neither holding nor ended.
  */
-export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, retentionMs: number): ConditionalUpdate {
-  const exclusive = command.permits === command.limit;
-  const bySession = command.leaseMs === null;
-  const { lp, ln } = listingKeyOf(key);
-  const idle = '#used = :zero';
-  // An item without a TTL has a holder that a session bounds: setting one here could collect it while held.
-  const ttlMayBeSet = bySession ? '' : ' AND attribute_exists(#ttl)';
-  const partly = `(#lim = :limit AND #used <= :room${ttlMayBeSet})`;
-  return update(
+export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, retentionMs: number): Update {
+  const { leaseId, permits, limit, leaseMs, sessionId } = command;
+  const isExclusive = permits === limit;
+  const bySession = leaseMs === null;
+  const neverUsed = 'attribute_not_exists(key)';
+  const idle = 'permitsUsed = :zero';
+  const fits = `limit = :limit AND permitsUsed <= :room${bySession ? '' : ` AND ${noSessionHolds}`}`;
+  const hasRoom = isExclusive ? idle : `attribute_not_exists(holder) AND (${idle} OR (${fits}))`;
+  return lockUpdate(
     {
       set: [
-        '#rev = if_not_exists(#rev, :zero) + :one',
-        '#fence = if_not_exists(#fence, :now) + :one',
-        '#f = if_not_exists(#fence, :now) + :one',
-        '#used = if_not_exists(#used, :zero) + :permits',
-        '#lim = :limit',
-        '#h = :claim',
-        '#a = :now',
-        '#at = :now',
+        'revision = if_not_exists(revision, :zero) + :one',
+        'fence = if_not_exists(fence, :now) + :one',
+        'holderFence = if_not_exists(fence, :now) + :one',
+        'permitsUsed = if_not_exists(permitsUsed, :zero) + :permits',
+        'limit = :limit',
+        'holder = :claim',
+        'acquiredAt = :now',
+        'changedAt = :now',
         // A release removes the head of the queue blindly, which needs a list to be there.
-        '#q = if_not_exists(#q, :empty)',
-        '#qb = if_not_exists(#qb, :zero)',
-        '#lp = :lp',
-        '#ln = :ln',
-        ...(bySession ? [] : ['#x = :end', '#ttl = :ttl']),
-        ...(bySession && exclusive ? ['#sp = :session'] : []),
+        'front = if_not_exists(front, :empty)',
+        'queueBytes = if_not_exists(queueBytes, :zero)',
+        'listingPartition = :listingPartition',
+        'listingName = :listingName',
+        ...(bySession ? [] : ['expiresAt = :end', 'collectAt = :collectAt']),
+        ...(bySession && isExclusive ? ['sessionDigest = :sessionDigest'] : []),
       ],
-      remove: bySession ? ['#ttl', '#x'] : [],
-      when:
-        `attribute_not_exists(#pk) OR (${nobodyWaits} AND ${notEnded} AND ` +
-        (exclusive ? `${idle})` : `attribute_not_exists(#h) AND (${idle} OR ${partly}))`),
+      remove: bySession ? ['collectAt', 'expiresAt'] : [],
+      when: `${neverUsed} OR (${nobodyWaits} AND ${notEnded} AND ${hasRoom})`,
     },
-    { ...slotNames(slotOf(command, command.limit)), ...leaseName(command.leaseId) },
+    { ...holderWords(slotOf(command, limit)), ...leaseWords(leaseId) },
     {
-      ':now': now,
-      ':end': bySession ? undefined : after(now, command.leaseMs),
-      ...leaseValues(command.leaseId),
-      ':permits': command.permits,
-      ':limit': command.limit,
-      ':room': command.limit - command.permits,
-      ':claim': toClaimItem(command),
-      ':session': command.sessionId,
-      ':ttl': ttlOf(now, retentionMs),
-      ':lp': lp,
-      ':ln': ln,
+      ...leaseValues(leaseId),
+      now,
+      end: bySession ? undefined : after(now, leaseMs),
+      permits,
+      limit,
+      room: limit - permits,
+      claim: toClaimItem(command),
+      sessionDigest: sessionId === undefined ? undefined : sessionDigest(sessionId),
+      collectAt: ttlOf(now, retentionMs, bySession ? [] : [after(now, leaseMs)]),
+      ...listingKeyOf(key),
     },
   );
 }
@@ -81,21 +82,21 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
  * Extends a live lease. Safe because it holds only for this very lease, in its slot, before its end; and only where nothing was
  * written later than it was sent: one that was long on its way must not take back what a later renewal has promised.
  */
-export function renewIfLive(slot: string, command: Renew, { now }: Facts, retentionMs: number): ConditionalUpdate {
-  const sameAgain = command.leaseMs === undefined;
-  return update(
+export function renewIfLive(slot: string, { leaseId, leaseMs }: Renew, { now }: Facts, retentionMs: number): Update {
+  const asBefore = ['expiresAt = :now + holder.leaseMs'];
+  const asAsked = ['holder.leaseMs = :leaseMs', 'expiresAt = :end'];
+  return lockUpdate(
     {
-      set: [...touch, ...(sameAgain ? ['#x = :now + #h.#l'] : ['#h.#l = :lease', '#x = :end'])],
-      // Without a TTL a session holds another part: setting one here could collect the item while it is held.
-      when: '#h.#i = :id AND #x > :now AND #at <= :now AND attribute_exists(#ttl)',
+      set: [...touched, ...(leaseMs === undefined ? asBefore : asAsked)],
+      when: `${isMine} AND expiresAt > :now AND changedAt <= :now AND ${noSessionHolds}`,
     },
-    slotNames(slot),
+    holderWords(slot),
     {
-      ':id': command.leaseId,
-      ':now': now,
-      ':lease': command.leaseMs,
-      ':end': sameAgain ? undefined : after(now, command.leaseMs as number),
-      ':ttl': ttlOf(now, retentionMs),
+      leaseId,
+      now,
+      leaseMs,
+      end: leaseMs === undefined ? undefined : after(now, leaseMs),
+      collectAt: ttlOf(now, retentionMs, leaseMs === undefined ? [] : [after(now, leaseMs)]),
     },
   );
 }
@@ -107,46 +108,48 @@ export function renewIfLive(slot: string, command: Renew, { now }: Facts, retent
  * whole lock, and hangs on no session (whose life another item tells). Its fence is the next one; with nobody
  * waiting the claim is empty, no permit is used and the fence stays.
  */
-export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentionMs: number): ConditionalUpdate {
-  const headIsServed =
-    '(#q[0].#k > :now AND #q[0].#p = #lim AND attribute_not_exists(#q[0].#s) AND ' +
-    // The front must not run empty while there is a tail.
-    '(attribute_exists(#q[1]) OR attribute_not_exists(#t[0])))';
-  return update(
+export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {
+  const headIsPresent = 'front[0].presentUntil > :now';
+  const headWantsAll = 'front[0].permits = limit';
+  const headHasNoSession = 'attribute_not_exists(front[0].sessionId)';
+  // The front must not run empty while there is a tail.
+  const frontLasts = '(attribute_exists(front[1]) OR attribute_not_exists(tail[0]))';
+  const headIsServed = [headIsPresent, headWantsAll, headHasNoSession, frontLasts].join(' AND ');
+  return lockUpdate(
     {
       set: [
-        ...touch,
-        '#h = if_not_exists(#q[0], :none)',
-        '#f = #fence + if_not_exists(#q[0].#g, :zero)',
-        '#fence = #fence + if_not_exists(#q[0].#g, :zero)',
-        '#a = :now',
-        '#x = :now + if_not_exists(#q[0].#l, :zero)',
-        '#used = if_not_exists(#q[0].#p, :zero)',
-        '#qb = #qb - if_not_exists(#q[0].#b, :zero)',
+        ...touched,
+        'holder = if_not_exists(front[0], :none)',
+        'holderFence = fence + if_not_exists(front[0].fenceStep, :zero)',
+        'fence = fence + if_not_exists(front[0].fenceStep, :zero)',
+        'acquiredAt = :now',
+        'expiresAt = :now + if_not_exists(front[0].leaseMs, :zero)',
+        'permitsUsed = if_not_exists(front[0].permits, :zero)',
+        'queueBytes = queueBytes - if_not_exists(front[0].bytes, :zero)',
         ...rememberEnding,
       ],
-      remove: ['#q[0]', '#sp'],
-      take: '#w :own',
-      when: `#h.#i = :id AND (${nobodyWaits} OR ${headIsServed})`,
+      remove: ['front[0]', 'sessionDigest'],
+      take: 'queuedLeases :lease',
+      when: `${isMine} AND (${nobodyWaits} OR (${headIsServed}))`,
     },
-    slotNames(exclusiveSlot),
-    { ...leaseValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
+    holderWords(exclusiveSlot),
+    { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
   );
 }
 
 /**
  * Gives back a part of a lock that nobody waits for. Safe because the slot is this lease's own. Where somebody waits, or a
- * session holds another part (no TTL), `decide` is asked.
+ * session holds another part, `decide` is asked.
  */
-export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: number): ConditionalUpdate {
-  return update(
+export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {
+  return lockUpdate(
     {
-      set: [...touch, '#used = #used - #h.#p', ...rememberEnding],
-      remove: ['#h', '#f', '#a', '#x'],
-      take: '#w :own',
-      when: `#h.#i = :id AND ${nobodyWaits} AND attribute_exists(#ttl)`,
+      set: [...touched, 'permitsUsed = permitsUsed - holder.permits', ...rememberEnding],
+      remove: ['holder', 'holderFence', 'acquiredAt', 'expiresAt'],
+      take: 'queuedLeases :lease',
+      when: `${isMine} AND ${nobodyWaits} AND ${noSessionHolds}`,
     },
-    slotNames(leaseId),
-    { ...leaseValues(leaseId), ':now': now, ':ttl': ttlOf(now, retentionMs) },
+    holderWords(leaseId),
+    { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
   );
 }

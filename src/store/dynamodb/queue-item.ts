@@ -1,50 +1,39 @@
 /**
- * How the queue lies in a lock's item: `q`, the front, as maps whose parts a hand-off can use in an expression; and `t`, the tail,
+ * How the queue lies in a lock's item: the front as maps whose parts a hand-off can use in an expression; and the tail
  * as one short text each, because an item costs by its size and every write moves all of it. The front is never empty while the
- * tail is not. Who leaves from the middle is struck out in place, so that nobody else's place moves; a swap tidies up.
+ * tail is not. A waiter that leaves from the middle is struck out in place, so that nobody else's place moves; a swap tidies up.
  */
 import type { Waiter } from '../../lock/state.ts';
 import { queueWeight, weightOf } from '../../lock/weight.ts';
 import { after, epochMs } from '../../time/clock.ts';
-import { type ClaimItem, type Extras, extrasOf, fromClaimItem, fromExtras, toClaimItem } from './claim-item.ts';
-
-export interface WaiterItem extends ClaimItem {
-  t: number;
-  /** Its deadline. */
-  u: number;
-  /** Present until; zero where it was struck out. */
-  k: number;
-  /** What it adds to the queue's weight. */
-  b: number;
-  /** The step by which its grant raises the fence: one. A release adds the head's step, and nothing where there is no head. */
-  g: 1;
-}
+import { extrasOf, fromClaimItem, fromExtras, toClaimItem } from './claim-item.ts';
+import { claimWords, lockWords, waiterWords } from './lock-words.ts';
+import { asMap, asText, type Item, instant, integer, list, unreadable } from './reading.ts';
 
 export interface QueueItem {
-  readonly q: readonly WaiterItem[];
-  readonly t?: readonly string[];
+  readonly front: readonly Item[];
+  readonly tail: readonly string[];
 }
 
 /** Hand-offs before the tail has to move up, which takes a swap. More of them would make every write dearer: a map costs several texts. */
 export const frontLengthMax = 8;
-/** What is left in the tail, and in `k` of the front, of a waiter that was struck out. */
+/** What is left in the tail, and as the presence of one in the front, of a waiter that was struck out. */
 export const struckText = '-';
 export const struckUntil = 0;
 
-export const toWaiterItem = (waiter: Waiter): WaiterItem => ({
+export const toWaiterItem = (waiter: Waiter): Item => ({
   ...toClaimItem(waiter),
-  t: waiter.queuedAt,
-  u: waiter.deadlineAt,
-  k: waiter.aliveUntil,
-  b: weightOf(waiter),
-  g: 1,
+  [waiterWords.deadlineAt]: waiter.deadlineAt,
+  [waiterWords.presentUntil]: waiter.aliveUntil,
+  [waiterWords.bytes]: weightOf(waiter),
+  [waiterWords.fenceStep]: 1,
 });
 
-const fromWaiterItem = (item: WaiterItem): Waiter => ({
+const fromWaiterItem = (item: Item): Waiter => ({
   ...fromClaimItem(item),
-  queuedAt: epochMs(item.t),
-  deadlineAt: epochMs(item.u),
-  aliveUntil: epochMs(item.k),
+  queuedAt: instant(item, claimWords.queuedAt),
+  deadlineAt: instant(item, waiterWords.deadlineAt),
+  aliveUntil: instant(item, waiterWords.presentUntil),
 });
 
 /** A waiter as the tail has it. Times count from the one at which it queued, which keeps them short. */
@@ -63,57 +52,74 @@ export function toText(waiter: Waiter): string {
   ]);
 }
 
-type Text = [string, string, number, number | null, number, number, number, Extras?];
-
-function fromText(text: string): Waiter {
-  const [leaseId, owner, permits, leaseMs, queued, waitMs, aliveMs, extras] = JSON.parse(text) as Text;
-  const queuedAt = epochMs(queued);
+function fromText(written: string): Waiter {
+  const [leaseId, owner, permits, leaseMs, queuedAt, waitMs, aliveMs, extras = {}] = parts(written);
+  const numbers: Item = { permits, queuedAt, waitMs, aliveMs };
+  const queued = epochMs(integer(numbers, 'queuedAt'));
   return {
-    leaseId,
-    owner,
-    permits,
-    leaseMs,
-    ...fromExtras(extras ?? {}),
-    queuedAt,
-    deadlineAt: after(queuedAt, waitMs),
-    aliveUntil: after(queuedAt, aliveMs),
+    leaseId: asText(leaseId, 'tail'),
+    owner: asText(owner, 'tail'),
+    permits: integer(numbers, 'permits'),
+    leaseMs: leaseMs === null ? null : integer({ leaseMs }, 'leaseMs'),
+    ...fromExtras(asMap(extras, 'tail')),
+    queuedAt: queued,
+    deadlineAt: after(queued, integer(numbers, 'waitMs')),
+    aliveUntil: after(queued, integer(numbers, 'aliveMs')),
   };
 }
 
-export function toQueueItem(queue: readonly Waiter[]): QueueItem & { qb: number } {
+function parts(written: string): unknown[] {
+  try {
+    return list({ tail: JSON.parse(written) }, 'tail') as unknown[];
+  } catch {
+    throw unreadable('a waiter in the tail is no list');
+  }
+}
+
+export function toQueueItem(queue: readonly Waiter[]): Item {
   const tail = queue.slice(frontLengthMax).map(toText);
   return {
-    q: queue.slice(0, frontLengthMax).map(toWaiterItem),
-    ...(tail.length === 0 ? {} : { t: tail }),
-    qb: queueWeight(queue),
+    [lockWords.front]: queue.slice(0, frontLengthMax).map(toWaiterItem),
+    ...(tail.length === 0 ? {} : { [lockWords.tail]: tail }),
+    [lockWords.queueBytes]: queueWeight(queue),
   };
 }
 
-const stands = (item: WaiterItem): boolean => item.k !== struckUntil;
-const standsInTail = (text: string): boolean => text !== struckText;
+/** The queue as it lies, with those that were struck out. */
+export const queueIn = (item: Item): QueueItem => ({
+  front: list(item, lockWords.front).map((waiter) => asMap(waiter, lockWords.front)),
+  tail:
+    item[lockWords.tail] === undefined
+      ? []
+      : list(item, lockWords.tail).map((waiter) => asText(waiter, lockWords.tail)),
+});
 
-export const fromQueueItem = ({ q, t = [] }: QueueItem): Waiter[] => [
-  ...q.filter(stands).map(fromWaiterItem),
-  ...t.filter(standsInTail).map(fromText),
+const stands = (item: Item): boolean => item[waiterWords.presentUntil] !== struckUntil;
+const standsInTail = (written: string): boolean => written !== struckText;
+
+export const waitersIn = ({ front, tail }: QueueItem): Waiter[] => [
+  ...front.filter(stands).map(fromWaiterItem),
+  ...tail.filter(standsInTail).map(fromText),
 ];
 
 /** Where a waiter lies: in the front, found again by its lease, or in the tail, by its whole text. */
 export type Place = { readonly front: number } | { readonly tail: number; readonly text: string };
 
-export function placeOf({ q, t = [] }: QueueItem, leaseId: string): Place | undefined {
-  const front = q.findIndex((item) => item.i === leaseId && stands(item));
-  if (front >= 0) return { front };
+export function placeOf({ front, tail }: QueueItem, leaseId: string): Place | undefined {
+  const inFront = front.findIndex((item) => item[claimWords.leaseId] === leaseId && stands(item));
+  if (inFront >= 0) return { front: inFront };
   const start = `[${JSON.stringify(leaseId)},`;
-  const tail = t.findIndex((text) => text.startsWith(start));
-  return tail < 0 ? undefined : { tail, text: t[tail] as string };
+  const inTail = tail.findIndex((written) => written.startsWith(start));
+  const found = tail[inTail];
+  return found === undefined ? undefined : { tail: inTail, text: found };
 }
 
 /** Neither long nor struck: places are what the indexes say, and a release can serve the head by itself. */
-export const isPlain = ({ q, t = [] }: QueueItem): boolean =>
-  t.length === 0 && q.length < frontLengthMax && q.every(stands);
+export const isPlain = ({ front, tail }: QueueItem): boolean =>
+  tail.length === 0 && front.length < frontLengthMax && front.every(stands);
 
 /** A release would be refused for how the queue lies: its head was struck out, or the tail has to move up first. */
-export const needsSwapToServe = ({ q, t = [] }: QueueItem): boolean => {
-  const [head, second] = q;
-  return head !== undefined && (!stands(head) || (second === undefined && t.length > 0));
+export const needsSwapToServe = ({ front, tail }: QueueItem): boolean => {
+  const [head, second] = front;
+  return head !== undefined && (!stands(head) || (second === undefined && tail.length > 0));
 };

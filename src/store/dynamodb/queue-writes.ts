@@ -7,10 +7,18 @@ import type { Waiter } from '../../lock/state.ts';
 import { weightOf } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
-import { changed, leaseName, leaseValues, notEnded, rememberEnding, slotNames, update } from './expressions.ts';
-import type { ConditionalUpdate } from './item-table.ts';
-import { awaitedKeyOf, exclusiveSlot, holderNames } from './lock-item.ts';
+import type { Update } from './expressions.ts';
+import { awaitedPartitionOf } from './keys.ts';
+import { exclusiveSlot } from './lock-item.ts';
+import { changed, holderWords, leaseValues, leaseWords, lockUpdate, notEnded, rememberEnding } from './lock-words.ts';
 import { frontLengthMax, type Place, struckText, struckUntil, toText, toWaiterItem } from './queue-item.ts';
+
+const notQueued = 'NOT contains(queuedLeases, :leaseId)';
+const holdsNoPart = 'attribute_not_exists(holder)';
+const holdsNotAll = 'NOT (:leaseId IN (wholeHolder.leaseId))';
+const sameLimit = 'limit = :limit';
+const bytesFit = 'queueBytes <= :roomBytes';
+const isTaken = '(permitsUsed > :room OR attribute_exists(front[0]))';
 
 /**
  * Appends a waiter to a lock that still can't be had. Safe because it holds only under the same limit, behind others or where
@@ -22,84 +30,92 @@ export function appendWaiter(
   waiter: Waiter,
   limit: number,
   { to, now }: { readonly to: 'front' | 'tail'; readonly now: EpochMs },
-): ConditionalUpdate {
-  const { ap, as } = awaitedKeyOf(key, waiter.queuedAt);
+): Update {
+  const { leaseId, permits } = waiter;
   const inFront = to === 'front';
-  const hasRoom = inFront
-    ? 'size(#q) < :longest AND attribute_not_exists(#t[0]) AND (#used > :room OR attribute_exists(#q[0]))'
-    : '(attribute_not_exists(#t) OR size(#t) < :longest) AND attribute_exists(#q[0])';
-  return update(
+  const frontHasRoom = `size(front) < :longest AND attribute_not_exists(tail[0]) AND ${isTaken}`;
+  const tailHasRoom = '(attribute_not_exists(tail) OR size(tail) < :longest) AND attribute_exists(front[0])';
+  return lockUpdate(
     {
       set: [
-        inFront ? '#q = list_append(#q, :waiters)' : '#t = list_append(if_not_exists(#t, :empty), :waiters)',
-        '#qb = #qb + :weight',
+        inFront ? 'front = list_append(front, :waiters)' : 'tail = list_append(if_not_exists(tail, :empty), :waiters)',
+        'queueBytes = queueBytes + :weight',
         ...changed,
-        '#ap = if_not_exists(#ap, :ap)',
-        '#as = if_not_exists(#as, :as)',
+        'awaitedPartition = if_not_exists(awaitedPartition, :awaitedPartition)',
+        'awaitedSince = if_not_exists(awaitedSince, :awaitedSince)',
       ],
-      add: '#w :own',
-      when:
-        '#lim = :limit AND NOT contains(#w, :id) AND attribute_not_exists(#h) AND NOT (:id IN (#whole.#i)) AND ' +
-        `${notEnded} AND ${hasRoom} AND #qb <= :roomBytes`,
+      add: 'queuedLeases :lease',
+      when: [
+        sameLimit,
+        notQueued,
+        holdsNoPart,
+        holdsNotAll,
+        notEnded,
+        inFront ? frontHasRoom : tailHasRoom,
+        bytesFit,
+      ].join(' AND '),
     },
-    { ...slotNames(waiter.leaseId), ...leaseName(waiter.leaseId), '#whole': holderNames(exclusiveSlot).claim },
+    { ...holderWords(leaseId), ...leaseWords(leaseId), wholeHolder: holderWords(exclusiveSlot).holder },
     {
-      ...leaseValues(waiter.leaseId),
-      ':limit': limit,
-      ':room': limit - waiter.permits,
-      ':now': now,
-      ':waiters': inFront ? [toWaiterItem(waiter)] : [toText(waiter)],
-      ':weight': weightOf(waiter),
-      ':longest': inFront ? frontLengthMax : lockLimits.queueLengthMax - frontLengthMax,
-      ':roomBytes': lockLimits.queueBytesMax - weightOf(waiter),
-      ':ap': ap,
-      ':as': as,
+      ...leaseValues(leaseId),
+      limit,
+      room: limit - permits,
+      now,
+      waiters: inFront ? [toWaiterItem(waiter)] : [toText(waiter)],
+      weight: weightOf(waiter),
+      longest: inFront ? frontLengthMax : lockLimits.queueLengthMax - frontLengthMax,
+      roomBytes: lockLimits.queueBytesMax - weightOf(waiter),
+      awaitedPartition: awaitedPartitionOf(key),
+      awaitedSince: waiter.queuedAt,
     },
   );
 }
 
-const standsAt = (index: number): string => `#q[${index}].#i = :id AND #q[${index}].#k <> :struckUntil`;
+const standsAt = (index: number): string =>
+  `front[${index}].leaseId = :leaseId AND front[${index}].presentUntil <> :struckUntil`;
 
 /** Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's. */
-export const attendPlace = (place: Place, waiter: Waiter, now: EpochMs): ConditionalUpdate =>
+export const attendPlace = (place: Place, waiter: Waiter, now: EpochMs): Update =>
   'front' in place
-    ? update(
-        { set: [`#q[${place.front}].#k = :until`, ...changed], when: standsAt(place.front) },
+    ? lockUpdate(
+        { set: [`front[${place.front}].presentUntil = :until`, ...changed], when: standsAt(place.front) },
         {},
-        { ':id': waiter.leaseId, ':until': waiter.aliveUntil, ':struckUntil': struckUntil, ':now': now },
+        { leaseId: waiter.leaseId, until: waiter.aliveUntil, struckUntil, now },
       )
-    : update(
-        { set: [`#t[${place.tail}] = :text`, ...changed], when: `#t[${place.tail}] = :seen` },
+    : lockUpdate(
+        { set: [`tail[${place.tail}] = :text`, ...changed], when: `tail[${place.tail}] = :seen` },
         {},
-        { ':seen': place.text, ':text': toText(waiter), ':now': now },
+        { seen: place.text, text: toText(waiter), now },
       );
 
 /**
  * Strikes out a waiter that isn't the first in line. Safe because the place is this very waiter's, and because another stands at the
  * head: with that one still waiting, nobody's turn has come.
  */
-export function leavePlace(place: Place, waiter: Waiter, isRemembered: boolean, now: EpochMs): ConditionalUpdate {
+export function leavePlace(place: Place, waiter: Waiter, isRemembered: boolean, now: EpochMs): Update {
   const inFront = 'front' in place;
-  const path = inFront ? `#q[${place.front}]` : `#t[${place.tail}]`;
-  return update(
+  const path = inFront ? `front[${place.front}]` : `tail[${place.tail}]`;
+  const isHere = inFront ? standsAt(place.front) : `${path} = :seen`;
+  const anotherIsFirst = 'front[0].leaseId <> :leaseId AND front[0].presentUntil <> :struckUntil';
+  return lockUpdate(
     {
       set: [
-        inFront ? `${path}.#k = :struckUntil` : `${path} = :struckText`,
-        '#qb = #qb - :weight',
+        inFront ? `${path}.presentUntil = :struckUntil` : `${path} = :struckText`,
+        'queueBytes = queueBytes - :weight',
         ...changed,
         ...(isRemembered ? rememberEnding : []),
       ],
-      take: '#w :own',
-      when: `${inFront ? standsAt(place.front) : `${path} = :seen`} AND #q[0].#i <> :id AND #q[0].#k <> :struckUntil`,
+      take: 'queuedLeases :lease',
+      when: `${isHere} AND ${anotherIsFirst}`,
     },
     {},
     {
       ...leaseValues(waiter.leaseId),
-      ':seen': inFront ? undefined : place.text,
-      ':struckUntil': struckUntil,
-      ':struckText': struckText,
-      ':weight': weightOf(waiter),
-      ':now': now,
+      seen: inFront ? undefined : place.text,
+      struckUntil,
+      struckText,
+      weight: weightOf(waiter),
+      now,
     },
   );
 }

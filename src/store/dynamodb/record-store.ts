@@ -4,7 +4,7 @@ import type { RecordState } from '../../record/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
 import { StoreError } from '../store-error.ts';
-import { type ConditionalUpdate, type Item, ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
+import { type Item, ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
 import {
   belongsTogether,
   fromRecordItems,
@@ -13,9 +13,11 @@ import {
   recordHeadKey,
   recordPartition,
   recordValueKey,
+  recordWords,
   toValueItem,
+  versionIn,
 } from './record-item.ts';
-import { ifStillAt, writeIfAllowed } from './record-writes.ts';
+import { writeIfAllowed } from './record-writes.ts';
 
 /** A head and its value are two items: between two reads others may write. So often in a row only where the record is very busy. */
 const triesMax = 5;
@@ -47,10 +49,10 @@ export class DynamoDBRecordStore implements RecordStore {
       // One query finds both items, so a record with an end costs no second request.
       const items = await this.#table.query(
         {
-          KeyConditionExpression: '#pk = :pk',
-          ExpressionAttributeNames: { '#pk': 'pk' },
-          ExpressionAttributeValues: { ':pk': recordPartition(key) },
-          ConsistentRead: true,
+          where: 'partition = :partition',
+          words: recordWords,
+          values: { partition: recordPartition(key) },
+          consistent: true,
         },
         recordItemsMax,
       );
@@ -68,7 +70,7 @@ export class DynamoDBRecordStore implements RecordStore {
         : await this.#write(key, command, now);
       if (attempted === undefined) return undefined;
       const { written, version } = attempted;
-      if (written.applied) return { applied: true, state: stateAfter(command, version, now) };
+      if (written.applied) return { applied: true, state: stateAfter(command, { version, earlier: [] }, now) };
       const { item: head, perhapsMine } = written;
       const valueItem = needsValueItem(head) ? await this.#table.get(recordValueKey(key)) : undefined;
       const state = wholeState(head, valueItem);
@@ -86,22 +88,22 @@ export class DynamoDBRecordStore implements RecordStore {
   async #write(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<Attempted> {
     const { expects } = command;
     const known = expects.kind === 'version' ? expects.version + 1 : undefined;
-    // Who names a version knows the next one; asking for the item back would only bring home the value that was just sent.
-    const returned = known === undefined ? 'ALL_NEW' : 'NONE';
-    const written = await this.#table.update(recordHeadKey(key), writeIfAllowed(command, now), returned);
-    return { written, version: known ?? (written.item?.v as number) };
+    // A writer that names a version knows the next one; asking for the item back would only bring home the value that was just sent.
+    const wantsItem = known === undefined;
+    const written = await this.#table.update(recordHeadKey(key), writeIfAllowed(command, now), { wantsItem });
+    return { written, version: known ?? versionIn(written.item) };
   }
 
-  /** Head and value in one transaction. It gives no item back, so who names no version has to look for it first. */
+  /** Head and value in one transaction. It gives no item back, so a writer that names no version has to look for it first. */
   async #writeWithEnd(key: RecordKey, command: PutWithEnd, now: EpochMs): Promise<Attempted | undefined> {
     const { expects, value, writeId, expiresInMs } = command;
     const beside = toValueItem(key, value, writeId, after(now, expiresInMs));
-    const update = writeIfAllowed(command, now);
-    const put = (expressions: ConditionalUpdate) => this.#table.updateWith(recordHeadKey(key), expressions, beside);
-    if (expects.kind === 'version') return { written: await put(update), version: expects.version + 1 };
-    const seen = ((await this.#table.get(recordHeadKey(key)))?.v as number | undefined) ?? 0;
-    const written = await put(ifStillAt(seen, update));
-    const others = !written.applied && ((written.item?.v as number | undefined) ?? 0) !== seen;
+    const put = (seen?: number) =>
+      this.#table.updateWith(recordHeadKey(key), writeIfAllowed(command, now, seen), beside);
+    if (expects.kind === 'version') return { written: await put(), version: expects.version + 1 };
+    const seen = versionIn(await this.#table.get(recordHeadKey(key)));
+    const written = await put(seen);
+    const others = !written.applied && versionIn(written.item) !== seen;
     // Others wrote after the look: that says nothing about this write yet.
     return others ? undefined : { written, version: seen + 1 };
   }
@@ -117,8 +119,8 @@ export class DynamoDBRecordStore implements RecordStore {
 }
 
 /** Whether an earlier try of this write may have been written, and replaced before the refused one: then a refusal would be a guess. */
-function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, lastWrite }: RecordState): boolean {
-  if (lastWrite?.id === writeId) return false;
+function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, writeIds }: RecordState): boolean {
+  if (writeIds.includes(writeId)) return false;
   return expects.kind === 'version' ? version > expects.version + 1 : version > 1;
 }
 

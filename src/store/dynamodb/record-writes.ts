@@ -2,71 +2,71 @@
 import type { Expectation, RecordCommand } from '../../record/commands.ts';
 import { howWritten, stateAfter } from '../../record/decide.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import type { ConditionalUpdate } from './item-table.ts';
+import { type Update, update } from './expressions.ts';
+import { recordWords, writeIdWords } from './record-item.ts';
 
 /** There is a record: its value is in the head, or it has an end that has not come. A tombstone has neither. */
-const isThere = '(attribute_exists(#val) OR #exp > :now)';
+const isThere = '(attribute_exists(value) OR expiresAt > :now)';
 
 /** Compare: it holds only for the version that the writer saw, for any record at all, or for none. */
-const expected: Record<Expectation['kind'], string> = {
-  version: `${isThere} AND #v = :expected`,
+const isAsExpected: Record<Expectation['kind'], string> = {
+  version: `${isThere} AND version = :expected`,
   present: isThere,
   absent: `NOT ${isThere}`,
 };
+const isUnfenced = 'attribute_not_exists(floor)';
+/** This very write was not accepted before: a request that the SDK sent twice, or that a caller repeated, is done once. */
+const isNew = `NOT writeId = :writeId AND NOT (:writeId IN (${writeIdWords.join(', ')}))`;
+
+/** The newest write becomes the first and each earlier one moves up; the oldest is forgotten. */
+const rememberWrite = writeIdWords.map((word, index) =>
+  index === 0 ? `${word} = :writeId` : `${word} = if_not_exists(${writeIdWords[index - 1]}, :none)`,
+);
 
 /**
- * Writes where `decide` would.
+ * Writes where `decide` would, and only where the head still has the version that was seen, if one is named (0: there is no head).
  *
  * Safe because one condition holds all three claims: what is there is what the writer expects; no higher fence was accepted, and
- * no fence at all where this write has none; and this very write is not the one in force, so a request that the SDK sent twice, or
- * a caller repeated, is done once.
+ * no fence at all where this write has none; and this write is new.
  */
-export function writeIfAllowed(command: RecordCommand, now: EpochMs): ConditionalUpdate {
+export function writeIfAllowed(command: RecordCommand, now: EpochMs, seen?: number): Update {
   const { kind, expects, fence, writeId } = command;
-  const { expiresAt } = stateAfter(command, 0, now);
+  const { expiresAt } = stateAfter(command, { version: 0, earlier: [] }, now);
   const inHead = kind === 'put' && expiresAt === null;
-  const set = ['#v = if_not_exists(#v, :zero) + :one', '#at = :now', '#wid = :wid', '#how = :how'];
-  if (inHead) set.push('#val = :value');
-  if (expiresAt !== null) set.push('#exp = :exp');
-  if (fence !== undefined) set.push('#floor = :fence');
-  const remove = [...(inHead ? [] : ['#val']), ...(expiresAt === null ? ['#exp'] : [])];
-  const unfenced = 'attribute_not_exists(#floor)';
-  return {
-    UpdateExpression: `SET ${set.join(', ')} REMOVE ${remove.join(', ')}`,
-    ConditionExpression: [
-      expected[expects.kind],
-      fence === undefined ? unfenced : `(${unfenced} OR #floor <= :fence)`,
-      'NOT #wid = :wid',
-    ].join(' AND '),
-    ExpressionAttributeNames: {
-      '#v': 'v',
-      '#val': 'val',
-      '#floor': 'floor',
-      '#at': 'at',
-      '#wid': 'wid',
-      '#how': 'how',
-      '#exp': 'exp',
+  const isAsSeen = seen === 0 ? ['attribute_not_exists(version)'] : ['version = :seen'];
+  return update(
+    {
+      set: [
+        'version = if_not_exists(version, :zero) + :one',
+        'updatedAt = :now',
+        'writeId = :writeId',
+        'how = :how',
+        ...rememberWrite,
+        ...(inHead ? ['value = :value'] : []),
+        ...(expiresAt === null ? [] : ['expiresAt = :expiresAt']),
+        ...(fence === undefined ? [] : ['floor = :fence']),
+      ],
+      remove: [...(inHead ? [] : ['value']), ...(expiresAt === null ? ['expiresAt'] : [])],
+      when: [
+        isAsExpected[expects.kind],
+        fence === undefined ? isUnfenced : `(${isUnfenced} OR floor <= :fence)`,
+        isNew,
+        ...(seen === undefined ? [] : isAsSeen),
+      ].join(' AND '),
     },
-    ExpressionAttributeValues: {
-      ':zero': 0,
-      ':one': 1,
-      ':now': now,
-      ':wid': writeId,
-      ':how': howWritten(command),
-      ...(inHead ? { ':value': command.value } : {}),
-      ...(expiresAt === null ? {} : { ':exp': expiresAt }),
-      ...(fence === undefined ? {} : { ':fence': fence }),
-      ...(expects.kind === 'version' ? { ':expected': expects.version } : {}),
+    recordWords,
+    {
+      zero: 0,
+      one: 1,
+      none: null,
+      now,
+      writeId,
+      how: howWritten(command),
+      value: kind === 'put' ? command.value : undefined,
+      expiresAt,
+      fence,
+      expected: expects.kind === 'version' ? expects.version : undefined,
+      seen,
     },
-  };
-}
-
-/** The same write, only where the head still has the version that was seen; 0: there is no head. */
-export function ifStillAt(seen: number, update: ConditionalUpdate): ConditionalUpdate {
-  const isSame = seen === 0 ? 'attribute_not_exists(#v)' : '#v = :seen';
-  return {
-    ...update,
-    ConditionExpression: `${update.ConditionExpression} AND ${isSame}`,
-    ExpressionAttributeValues: { ...update.ExpressionAttributeValues, ...(seen === 0 ? {} : { ':seen': seen }) },
-  };
+  );
 }

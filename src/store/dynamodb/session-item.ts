@@ -1,53 +1,57 @@
 /**
- * How a session lies in its item: `id o ttlMs c x` its facts, `k` when it was last kept alive, `d dh` when and how it ended, `w#LOCK` what it waits for.
- * The end lies in the item itself, so ending a session, and with it every lock under it, is one write.
+ * How a session lies in its item. The end lies in the item itself, so ending a session, and with it every lock under it, is one write.
+ * Each wait is an attribute of its own, named by the lock.
  */
 import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
-import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { SessionKey } from '../session-store.ts';
-import type { ItemKey } from './keys.ts';
+import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
+import { sessionItemKey } from './keys.ts';
+import { asText, type Item, instant, integer, oneOf, optional, text } from './reading.ts';
 
-export type SessionItem = Record<string, unknown>;
+export const sessionWords = {
+  key: 'pk',
+  sessionId: 'id',
+  owner: 'o',
+  ttlMs: 'ttlMs',
+  createdAt: 'c',
+  expiresAt: 'x',
+  keptAliveAt: 'k',
+  endedAt: 'd',
+  endedHow: 'dh',
+  collectAt: 'ttl',
+  digest: 'sp',
+} as const;
 
-export const sessionItemKey = ({ namespace, sessionId }: SessionKey): ItemKey => ({
-  pk: `${namespace}/session/${sessionId}`,
-  sk: 'session',
-});
+const waitPrefix = 'w#';
+export const waitName = (lock: string): string => `${waitPrefix}${lock}`;
 
-/** An item of its own for a part of a lock: the lock's item can be found by one session only, and a semaphore has many holders. */
-export const sessionPartKey = ({ namespace, sessionId }: SessionKey, lock: string): ItemKey => ({
-  pk: `${namespace}/lock/${lock}`,
-  sk: `part/${sessionId}`,
-});
-
-export const waitName = (lock: string): string => `w#${lock}`;
-
-/** Whoever forgets to end a session and to keep it alive leaves an item; it is collected long after its end. */
+/** A session that nobody ends or keeps alive leaves an item; it is collected long after its end. */
 export const sessionTtl = (end: EpochMs): number => toTtlSeconds(after(end, sessionLimits.endedRetentionMs));
 
-export const toSessionItem = (namespace: string, session: SessionState): SessionItem => ({
+export const toSessionItem = (namespace: string, session: SessionState): Item => ({
   ...sessionItemKey({ namespace, sessionId: session.sessionId }),
-  id: session.sessionId,
-  o: session.owner,
-  ttlMs: session.ttlMs,
-  c: session.createdAt,
-  x: session.expiresAt,
-  k: session.expiresAt - session.ttlMs,
-  ttl: sessionTtl(session.expiresAt),
+  [sessionWords.sessionId]: session.sessionId,
+  [sessionWords.owner]: session.owner,
+  [sessionWords.ttlMs]: session.ttlMs,
+  [sessionWords.createdAt]: session.createdAt,
+  [sessionWords.expiresAt]: session.expiresAt,
+  [sessionWords.keptAliveAt]: session.expiresAt - session.ttlMs,
+  [sessionWords.collectAt]: sessionTtl(session.expiresAt),
 });
 
-export function fromSessionItem(item: SessionItem | undefined): SessionState | undefined {
-  if (item === undefined) return undefined;
+export function fromSessionItem(item: Item): SessionState {
   const waits = Object.entries(item)
-    .filter(([name]) => name.startsWith('w#'))
-    .map(([name, leaseId]): SessionWait => ({ lock: name.slice(2), leaseId: leaseId as string }));
+    .filter(([name]) => name.startsWith(waitPrefix))
+    .map(([name, leaseId]): SessionWait => ({ lock: name.slice(waitPrefix.length), leaseId: asText(leaseId, name) }));
+  const endedAt = optional(instant, item, sessionWords.endedAt);
   return {
-    sessionId: item.id as string,
-    owner: item.o as string,
-    ttlMs: item.ttlMs as number,
-    createdAt: epochMs(item.c as number),
-    expiresAt: epochMs(item.x as number),
-    ...(item.d === undefined ? {} : { ended: { at: epochMs(item.d as number), how: item.dh as 'ended' | 'expired' } }),
+    sessionId: text(item, sessionWords.sessionId),
+    owner: text(item, sessionWords.owner),
+    ttlMs: integer(item, sessionWords.ttlMs),
+    createdAt: instant(item, sessionWords.createdAt),
+    expiresAt: instant(item, sessionWords.expiresAt),
+    ...(endedAt === undefined
+      ? {}
+      : { ended: { at: endedAt, how: oneOf(item, sessionWords.endedHow, ['ended', 'expired']) } }),
     waits,
   };
 }

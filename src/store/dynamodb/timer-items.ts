@@ -1,9 +1,9 @@
-import { type DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
+import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import type { TimerNotes } from '../timer-notes.ts';
-import { toStoreError } from './failures.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
 import type { ItemKey } from './keys.ts';
+import { instant } from './reading.ts';
 
 /** A note about a timer that has fired says nothing; an hour covers whatever a queue is late by. */
 const noteKeptMs = 3_600_000;
@@ -11,27 +11,18 @@ const noteKeptMs = 3_600_000;
 const timerKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/timer/${name}`, sk: 'timer' });
 
 export class DynamoDBTimerNotes implements TimerNotes {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #tableName: string;
+  readonly #table: ItemTable;
 
-  constructor(options: { client: DynamoDBDocumentClient; tableName: string }) {
-    this.#client = options.client;
-    this.#tableName = options.tableName;
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
   }
 
   async read(key: LockKey): Promise<EpochMs | undefined> {
-    const input = { TableName: this.#tableName, Key: timerKey(key), ConsistentRead: true };
-    const { Item } = await this.#client.send(new GetCommand(input)).catch((error: unknown) => {
-      throw toStoreError(error);
-    });
-    return Item === undefined ? undefined : epochMs(Item.firesAt as number);
+    const item = await this.#table.get(timerKey(key));
+    return item === undefined ? undefined : instant(item, 'firesAt');
   }
 
-  async write(key: LockKey, firesAt: EpochMs): Promise<void> {
-    const ttl = toTtlSeconds(after(firesAt, noteKeptMs));
-    const input = { TableName: this.#tableName, Item: { ...timerKey(key), firesAt, ttl } };
-    await this.#client.send(new PutCommand(input)).catch((error: unknown) => {
-      throw toStoreError(error);
-    });
+  write(key: LockKey, firesAt: EpochMs): Promise<void> {
+    return this.#table.replace({ ...timerKey(key), firesAt, ttl: toTtlSeconds(after(firesAt, noteKeptMs)) });
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
-import { isThrottling } from './failures.ts';
+import { isThrottling, mayHaveTakenEffect } from './failures.ts';
 
 export type WireOperation = 'GetItem' | 'PutItem' | 'UpdateItem';
 
@@ -77,14 +77,19 @@ export class Wire {
     const body = JSON.stringify(input);
     const retries = await this.#config.retryStrategy();
     let token = await retries.acquireInitialRetryToken('dynamodb');
+    let isUncertain = false;
     for (let attempts = 1; ; attempts++) {
       try {
         const answer = await this.#send(operation, body);
         retries.recordSuccess(token);
         return answer;
       } catch (error) {
-        Object.assign(error as Error, { $metadata: { attempts } });
         const errorType = errorTypeOf(error as Error);
+        isUncertain ||= errorType === 'TRANSIENT';
+        Object.assign(error as Error, {
+          $metadata: { attempts },
+          ...(isUncertain ? { [mayHaveTakenEffect]: true } : {}),
+        });
         if (errorType === undefined) throw error;
         token = await retries.refreshRetryTokenForRetry(token, { error, errorType }).catch(() => {
           throw error;

@@ -34,8 +34,8 @@ export class MemorySessionStore implements SessionStore {
     return this.#decide(key, { kind: 'end' }, now, now);
   }
 
-  bury(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten> {
-    return this.#decide(key, { kind: 'bury' }, now, expiredBy);
+  expire(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten> {
+    return this.#decide(key, { kind: 'expire' }, now, expiredBy);
   }
 
   noteWait(key: SessionKey, wait: SessionWait): Promise<SessionWritten> {

@@ -8,7 +8,7 @@ const { graceMs } = lockLimits;
 const waiting = { waitMs: 60_000 };
 const release = (leaseId: string) => ({ kind: 'release', leaseId }) as const;
 const ownerOf = (leaseId: string) => `owner of ${leaseId}`;
-const eventsOf = (lock: LockStory) => lock.last?.events ?? [];
+const eventsOf = (lock: LockStory) => lock.events;
 
 describe('eventsBetween', () => {
   it('tells of a grant, with no wait for whoever did not queue', () => {
@@ -86,7 +86,7 @@ describe('eventsBetween', () => {
       { kind: 'give-up', leaseId: bob } as const,
     ].flatMap((command) => {
       lock.tell(command);
-      return lock.last?.events ?? [];
+      return lock.events;
     });
     const text = JSON.stringify(told);
     for (const secret of [alice, bob, carol, 'session-secret', 'token-secret']) {

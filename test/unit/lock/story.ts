@@ -1,5 +1,6 @@
 import type { Answer, Decision, Facts, LockCommand, SessionFact } from '../../../src/lock/commands.ts';
 import { decide } from '../../../src/lock/decide.ts';
+import { eventsBetween, type LockEvent } from '../../../src/lock/events.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../../src/lock/state.ts';
 import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
@@ -16,6 +17,8 @@ export class LockStory {
   state: LockState;
   now: EpochMs = startOfTime;
   last: Decision | undefined;
+  /** What the last command made happen. */
+  events: readonly LockEvent[] = [];
   /** Whether the last command left the very same state, so that there is nothing to write. */
   unchanged = true;
   readonly sessions = new Map<string, SessionFact>();
@@ -36,6 +39,7 @@ export class LockStory {
   /** Carries out a command and tells what it is answered. */
   tell(command: LockCommand): Answer {
     this.last = decide(this.state, command, this.facts);
+    this.events = this.last.next === this.state ? [] : eventsBetween(this.state, this.last.next);
     this.unchanged = this.last.next === this.state;
     this.state = this.last.next;
     return this.last.answer;
@@ -56,7 +60,7 @@ export class LockStory {
   }
 
   get eventTypes(): string[] {
-    return this.last?.events.map(({ type }) => type) ?? [];
+    return this.events.map(({ type }) => type);
   }
 
   openSession(sessionId: string, ttlMs = 30_000): this {

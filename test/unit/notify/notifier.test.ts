@@ -20,7 +20,7 @@ async function heldWorld(...ways: Parameters<World['park']>[1][]): Promise<World
   return world;
 }
 
-describe('telling a parked waiter', () => {
+describe('delivery a parked waiter', () => {
   it('publishes the grant by its own reference, without the lease', async () => {
     const world = await heldWorld(event('order 7'));
     await world.clock.advance(1_000);
@@ -77,13 +77,13 @@ describe('telling a parked waiter', () => {
     expect(world.toldRefs()).toEqual(['once']);
   });
 
-  it('tells again where the notifier died before it noted the telling', async () => {
+  it('tells again where the notifier died before it noted the delivery', async () => {
     const world = await heldWorld(event('twice'));
     await world.release(holder);
-    const { noteTold } = world.ports.tellings;
-    world.ports.tellings.noteTold = () => Promise.reject(new Error('died'));
+    const { markDelivered } = world.ports.deliveries;
+    world.ports.deliveries.markDelivered = () => Promise.reject(new Error('died'));
     expect(await world.drain()).toHaveLength(1);
-    world.ports.tellings.noteTold = noteTold;
+    world.ports.deliveries.markDelivered = markDelivered;
     world.restart();
     await world.deliver(world.records());
     expect(world.toldRefs()).toEqual(['twice', 'twice']);
@@ -116,11 +116,11 @@ describe('telling a parked waiter', () => {
     ['a connection that was closed after it was told', socket('heard')],
   ])('does not give up the grant of %s when the record comes again', async (_what, way) => {
     const world = await heldWorld(way, event('next'));
-    const { noteTold } = world.ports.tellings;
-    world.ports.tellings.noteTold = () => Promise.reject(new Error('died'));
+    const { markDelivered } = world.ports.deliveries;
+    world.ports.deliveries.markDelivered = () => Promise.reject(new Error('died'));
     await world.release(holder);
     expect(await world.drain()).toHaveLength(1);
-    world.ports.tellings.noteTold = noteTold;
+    world.ports.deliveries.markDelivered = markDelivered;
     world.restart();
     world.ways.task = async () => 'gone';
     world.ways.post = async () => 'gone';
@@ -159,7 +159,7 @@ describe('telling a parked waiter', () => {
     const world = await heldWorld(token('heard by another'), event('next'));
     world.ways.task = async () => {
       // Whoever had the record beside this one was quicker: the task is over because it was told.
-      await world.ports.tellings.begin(lockKey, (await world.store.read(lockKey)).fence);
+      await world.ports.deliveries.begin(lockKey, (await world.store.read(lockKey)).fence);
       return 'gone';
     };
     await world.release(holder);

@@ -3,7 +3,6 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { ProcessTimers } from '../../../src/local/timers.ts';
 import type { LockCommand } from '../../../src/lock/commands.ts';
-import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState, Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { notifierEffects } from '../../../src/notify/notifier.ts';
@@ -13,16 +12,14 @@ import { createReaper } from '../../../src/notify/reaper.ts';
 import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
-import { PacedRoom } from '../../../src/service/paced-room.ts';
-import { RefusalMemory } from '../../../src/service/refusal-memory.ts';
-import { StoredSessionFacts } from '../../../src/service/sessions.ts';
+import { systemLockContext } from '../../../src/service/system.ts';
 import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
 import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
 import type { LockKey, Written } from '../../../src/store/lock-store.ts';
+import { MemoryDeliveries } from '../../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { MemoryTellings } from '../../../src/store/memory/telling-store.ts';
 import { MemoryWatchers } from '../../../src/store/memory/watcher-store.ts';
 import type { Watcher } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
@@ -78,18 +75,9 @@ export function createWorld() {
   const store = new StreamedLockStore();
   const sessionStore = new MemorySessionStore();
   const locks: LockContext = {
-    store,
-    clock,
-    timers: clock,
-    random: () => 0,
+    ...systemLockContext({ store, sessionStore, alone: false, clock, timers: clock, random: () => 0 }),
     newLeaseId: () => 'made-by-the-service',
     newSessionId: () => 'made-by-the-service',
-    sessionStore,
-    sessions: new StoredSessionFacts({ store: sessionStore, graceMs: lockLimits.graceMs }),
-    graceMs: lockLimits.graceMs,
-    pollMs: 20_000,
-    room: new PacedRoom({ timers: clock, random: () => 0 }),
-    refusals: new RefusalMemory(clock),
   };
   const published: BusEvent[] = [];
   const tasks: { token: string; output?: Record<string, unknown>; error?: string }[] = [];
@@ -99,7 +87,7 @@ export function createWorld() {
   const log = (message: string, fields?: unknown) => void logged.push({ message, fields });
   const timers = new ProcessTimers({ clock, timers: clock });
   const watchers = new MemoryWatchers();
-  /** What each way of telling does next; a test sets them. */
+  /** What each way of delivery does next; a test sets them. */
   const ways = {
     publish: (_event: BusEvent): boolean | 'never' => true,
     task: async (_token: string): Promise<Delivered> => 'sent',
@@ -138,7 +126,7 @@ export function createWorld() {
     timers,
     history: new MemoryHistory({ clock }),
     watchers,
-    tellings: new MemoryTellings(),
+    deliveries: new MemoryDeliveries(),
     meter: { record: (measures) => void measured.push(...measures), flush: () => {} },
     log: { info: log, warn: log, error: log },
   };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordCommand } from '../../../src/record/commands.ts';
 import { decide } from '../../../src/record/decide.ts';
+import { recordLimits } from '../../../src/record/limits.ts';
 import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { deleteOf, putOf, recordTime } from '../../support/record-worlds.ts';
@@ -25,12 +26,13 @@ const create = putOf();
 describe('put', () => {
   it('creates version 1 where there is no record', () => {
     const { next, answer } = decide(unwrittenRecord, putOf({ value: '{"a":1}' }), recordTime);
-    expect(answer).toEqual({ kind: 'written', how: 'created' });
+    expect(answer).toEqual({ kind: 'written', how: 'created', version: next.version });
     expect(next).toEqual({
       version: 1,
       value: '{"a":1}',
       floor: null,
-      lastWrite: { id: create.writeId, how: 'created' },
+      how: 'created',
+      writeIds: [create.writeId],
       updatedAt: recordTime,
       expiresAt: null,
     });
@@ -42,7 +44,7 @@ describe('put', () => {
       putOf({ expects: at(1), value: '2', writeId: newWriteId() }),
       recordTime,
     );
-    expect(answer).toEqual({ kind: 'written', how: 'replaced' });
+    expect(answer).toEqual({ kind: 'written', how: 'replaced', version: next.version });
     expect(next).toMatchObject({ version: 2, value: '2' });
   });
 
@@ -142,10 +144,22 @@ describe('a repeated write', () => {
     expect(second.next).toBe(first.next);
   });
 
-  it('is no longer known once a later write has replaced it', () => {
+  it('is known after others have written, and gets the version that it made', () => {
+    let state = decide(unwrittenRecord, create, recordTime).next;
+    for (let version = 1; version < recordLimits.writeIdsRemembered; version++) {
+      state = decide(state, putOf({ expects: at(version), writeId: newWriteId() }), recordTime).next;
+      const repeated = decide(state, create, recordTime);
+      expect(repeated).toEqual({ next: state, answer: { kind: 'written', how: 'created', version: 1 } });
+    }
+    const last = decide(state, putOf({ expects: at(state.version), writeId: newWriteId() }), recordTime).next;
+    expect(decide(last, create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: last.version });
+  });
+
+  it('is told from another write under the same id, also after others have written', () => {
     const first = decide(unwrittenRecord, create, recordTime).next;
     const replaced = decide(first, putOf({ expects: at(1), writeId: newWriteId() }), recordTime).next;
-    expect(decide(replaced, create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 2 });
+    const reused = { ...create, expects: at(2) };
+    expect(decide(replaced, reused, recordTime).answer).toEqual({ kind: 'write-id-reused' });
   });
 
   const put = putOf({ expects: at(1), value: '2', fence: 3 });

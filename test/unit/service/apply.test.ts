@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LockState } from '../../../src/lock/state.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
-import { RefusalMemory } from '../../../src/service/refusal-memory.ts';
+import { LockMemory } from '../../../src/service/lock-memory.ts';
 import type { LockStore, Written } from '../../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
@@ -13,10 +13,13 @@ import { key } from './world.ts';
 type Writes = Partial<Pick<LockStore, 'attempt' | 'swap'>>;
 
 /** A service on a store in memory, some of whose writes go otherwise. */
-function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), known?: LockState) {
+function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: LockState) {
   const time = new VirtualTime();
   const memory = new MemoryLockStore();
   const announced: LockState[] = [];
+  const known = new LockMemory(time);
+  if (seen !== undefined) known.learn(key, seen);
+  known.onNews((_key, state) => announced.push(state));
   const store = new Proxy<LockStore>(memory, {
     get: (target, name) => {
       const method = writes(memory)[name as keyof Writes] ?? target[name as keyof LockStore];
@@ -29,8 +32,7 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), known?:
     timers: time,
     random: () => 0.5,
     graceMs: 250,
-    room: { announce: (_key: unknown, state: LockState) => announced.push(state), known: () => known },
-    refusals: new RefusalMemory(time),
+    memory: known,
     // Only what `apply` uses: no command here hangs on a session.
   } as unknown as LockContext;
   return { time, memory, announced, context };
@@ -55,7 +57,7 @@ describe('apply', () => {
     expect(announced).toHaveLength(1);
   });
 
-  it('decides anew on the state that refused the write', async () => {
+  it('decides again on the state that refused the write', async () => {
     let stolen = false;
     const { context } = world((memory) => ({
       swap: async (lock, next) => {

@@ -2,14 +2,14 @@ import type { LockCommand } from '../../../src/lock/commands.ts';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../../src/lock/state.ts';
-import type { LockSight } from '../../../src/service/waiting-room.ts';
+import type { LockAccess } from '../../../src/service/waits.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 export const key = { namespace: 'test', name: 'lock' };
 
-/** A lock in virtual time, as a waiting room sees it: every look and sweep is counted. */
-export class SeenLock implements LockSight {
+/** A lock in virtual time, as a wait sees it: every look and sweep is counted. */
+export class SeenLock implements LockAccess {
   readonly key = key;
   readonly time = new VirtualTime();
   state: LockState = unusedLock;

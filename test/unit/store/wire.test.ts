@@ -150,4 +150,20 @@ describe('a call over the wire', () => {
     expect(await table.get(key)).toEqual({ n: 5 });
     expect(sent[1]?.headers['amz-sdk-invocation-id']).toBeDefined();
   });
+
+  it('does not say that nothing was done where a try without an answer came before the store asked for less traffic', async () => {
+    const throttle = refuse(400, 'ThrottlingException');
+    const uncertain = await storeThatAnswers(cut, throttle, throttle);
+    await expect(uncertain.table.update(key, raise)).rejects.toMatchObject({ code: 'unavailable' });
+    const certain = await storeThatAnswers(throttle, throttle, throttle);
+    await expect(certain.table.update(key, raise)).rejects.toMatchObject({ code: 'throttled' });
+  });
+
+  it('says the same by the SDK', async () => {
+    const throttle = refuse(400, 'ThrottlingException');
+    const uncertain = await storeThatAnswers(cut, throttle, throttle);
+    await expect(uncertain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'unavailable' });
+    const certain = await storeThatAnswers(throttle, throttle, throttle);
+    await expect(certain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'throttled' });
+  });
 });

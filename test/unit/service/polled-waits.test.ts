@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { PacedRoom, paceMs } from '../../../src/service/paced-room.ts';
+import { PolledWaits, paceMs } from '../../../src/service/polled-waits.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol } from '../lock/story.ts';
@@ -18,14 +18,13 @@ function heldLock(leaseMs = 30_000): SeenLock {
   return lock;
 }
 
-function sit(
+function waitFor(
   lock: SeenLock,
   leaseId = bob,
   { withinMs = 20_000, gone }: { withinMs?: number; gone?: AbortSignal } = {},
 ) {
-  const room = new PacedRoom({ timers: lock.time, random: noJitter });
-  const seat = room.enter(lock);
-  return watched(seat.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone }));
+  const open = new PolledWaits({ timers: lock.time, random: noJitter }).begin(lock);
+  return watched(open.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone }));
 }
 
 describe('paceMs', () => {
@@ -61,53 +60,53 @@ describe('paceMs', () => {
   });
 });
 
-describe('a paced wait', () => {
+describe('a polled wait', () => {
   it('ends soon after the waiter was granted', async () => {
     const lock = heldLock();
-    const seat = sit(lock);
+    const wait = waitFor(lock);
     await lock.time.advance(500);
-    expect(seat.done).toBe(false);
+    expect(wait.done).toBe(false);
     lock.write({ kind: 'release', leaseId: alice });
     await lock.time.advance(50);
-    expect((await seat.promise).holders).toMatchObject([{ leaseId: bob }]);
+    expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
   it('sweeps exactly when the lease in the way may be taken, and only once', async () => {
     const lock = heldLock(1_000);
-    const seat = sit(lock);
+    const wait = waitFor(lock);
     await lock.time.advance(1_000 + graceMs - 1);
     expect(lock.sweeps).toBe(0);
     await lock.time.advance(1);
-    expect((await seat.promise).holders).toMatchObject([{ leaseId: bob }]);
+    expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
     expect(lock.sweeps).toBe(1);
   });
 
-  it('leaves the sweep to who is next', async () => {
+  it('leaves the sweep to the next in line', async () => {
     const lock = heldLock(1_000);
     lock.write(acquireOf(carol, waiting));
-    const seat = sit(lock, carol);
+    const wait = waitFor(lock, carol);
     await lock.time.advance(3_000);
     expect(lock.sweeps).toBe(0);
-    expect(seat.done).toBe(false);
+    expect(wait.done).toBe(false);
   });
 
   it('sweeps for itself where all ahead of it are gone', async () => {
     const lock = heldLock(1_000);
     lock.write(acquireOf(carol, waiting));
     lock.write({ kind: 'step-away', leaseId: bob });
-    const seat = sit(lock, carol);
+    const wait = waitFor(lock, carol);
     await lock.time.advance(lockLimits.waiterAbsenceMs + 500);
-    expect((await seat.promise).holders).toMatchObject([{ leaseId: carol }]);
+    expect((await wait.promise).holders).toMatchObject([{ leaseId: carol }]);
     expect(lock.sweeps).toBe(1);
   });
 
   it('ends at its time with what is known, and looks no more', async () => {
     const lock = heldLock();
-    const seat = sit(lock, bob, { withinMs: 2_020 });
+    const wait = waitFor(lock, bob, { withinMs: 2_020 });
     await lock.time.advance(2_019);
-    expect(seat.done).toBe(false);
+    expect(wait.done).toBe(false);
     await lock.time.advance(1);
-    expect((await seat.promise).queue).toMatchObject([{ leaseId: bob }]);
+    expect((await wait.promise).queue).toMatchObject([{ leaseId: bob }]);
     const { looks } = lock;
     await lock.time.advance(5_000);
     expect(lock.looks).toBe(looks);
@@ -117,16 +116,16 @@ describe('a paced wait', () => {
   it('ends when nobody is there any more', async () => {
     const lock = heldLock();
     const gone = new AbortController();
-    const seat = sit(lock, bob, { gone: gone.signal });
+    const wait = waitFor(lock, bob, { gone: gone.signal });
     await lock.time.advance(100);
     gone.abort();
     await lock.time.advance(50);
-    expect(seat.done).toBe(true);
+    expect(wait.done).toBe(true);
   });
 
-  it('looks a bounded number of times: twenty a second for who is next', async () => {
+  it('looks a bounded number of times: twenty a second for the next in line', async () => {
     const lock = heldLock();
-    sit(lock);
+    waitFor(lock);
     await lock.time.advance(10_000);
     expect(lock.looks).toBeGreaterThanOrEqual(190);
     expect(lock.looks).toBeLessThanOrEqual(200);
@@ -134,9 +133,9 @@ describe('a paced wait', () => {
 
   it('fails where the store does: the waiter is told, and may come again', async () => {
     const lock = heldLock();
-    const seat = sit(lock);
+    const wait = waitFor(lock);
     lock.failure = new Error('out of reach');
     await lock.time.advance(60);
-    await expect(seat.promise).rejects.toThrow('out of reach');
+    await expect(wait.promise).rejects.toThrow('out of reach');
   });
 });

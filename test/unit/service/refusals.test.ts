@@ -1,28 +1,31 @@
 import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { Applied } from '../../../src/service/apply.ts';
-import { RefusalMemory } from '../../../src/service/refusal-memory.ts';
-import { acquireOf } from '../../support/lock-worlds.ts';
-import { alice, bob, carol } from '../lock/story.ts';
+import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { Refusals } from '../../../src/service/refusals.ts';
+import { acquireOf, type Kind } from '../../support/lock-worlds.ts';
+import { alice, bob, carol, dave } from '../lock/story.ts';
 import { key, SeenLock } from './world.ts';
 
 /** Callers of the efficiency tier on a lock that alice holds, and how often the store was asked for them. */
-async function stampede(leaseMs = 30_000) {
+function stampede(leaseMs = 30_000) {
   const lock = new SeenLock();
-  const memory = new RefusalMemory(lock.time);
+  const memory = new LockMemory(lock.time);
+  const refusals = new Refusals({ memory, clock: lock.time, graceMs: lockLimits.graceMs });
   lock.write(acquireOf(alice, { leaseMs }));
-  const world = { lock, memory, asked: 0, answer: 'held' as 'held' | 'limit-mismatch', ask };
-  async function ask(leaseId: string, name = key.name, permits = 1_024): Promise<Applied['answer']['kind']> {
-    const facts = await lock.facts();
-    const { limit } = acquireOf(leaseId);
-    const applied = await memory.answer(
-      { key: { ...key, name }, leaseId, limit, permits },
-      () => facts,
-      async () => {
-        world.asked += 1;
-        return { answer: { kind: world.answer }, state: lock.state, facts };
-      },
-    );
+  const world = { lock, memory, asked: 0, ask };
+  async function ask(leaseId: string, name = key.name, more: Kind = {}): Promise<Applied['answer']['kind']> {
+    const command = acquireOf(leaseId, more);
+    const named = { ...key, name };
+    const applied = await refusals.answer(named, command, async () => {
+      world.asked += 1;
+      const facts = await lock.facts();
+      const { answer, next } = decide(lock.state, command, facts);
+      if (name === key.name) lock.state = next;
+      memory.learn(named, lock.state);
+      return { answer, state: lock.state, facts };
+    });
     return applied.answer.kind;
   }
   return world;
@@ -30,7 +33,7 @@ async function stampede(leaseMs = 30_000) {
 
 describe('a refusal that is remembered', () => {
   it('answers others for a fifth of a second, and no longer', async () => {
-    const world = await stampede();
+    const world = stampede();
     await world.ask(bob);
     await world.lock.time.advance(199);
     expect(await world.ask(carol)).toBe('held');
@@ -41,7 +44,7 @@ describe('a refusal that is remembered', () => {
   });
 
   it('is not kept past the instant at which the lock may be taken over', async () => {
-    const world = await stampede(1_000);
+    const world = stampede(1_000);
     await world.lock.time.advance(1_000 + lockLimits.graceMs - 50);
     await world.ask(bob);
     await world.lock.time.advance(49);
@@ -53,44 +56,45 @@ describe('a refusal that is remembered', () => {
   });
 
   it('is dropped when the lock has changed', async () => {
-    const world = await stampede();
+    const world = stampede();
     await world.ask(bob);
-    world.memory.forget(key);
-    await world.ask(carol);
+    world.memory.learn(key, world.lock.write({ kind: 'release', leaseId: alice }));
+    expect(await world.ask(carol)).toBe('granted');
     expect(world.asked).toBe(2);
   });
 
   it('does not answer a lease that the lock knows: a repeat must find its grant', async () => {
-    const world = await stampede();
+    const world = stampede();
     await world.ask(bob);
     await world.ask(alice);
     expect(world.asked).toBe(2);
   });
 
-  it('does not answer who asks for fewer permits', async () => {
-    const world = await stampede();
-    await world.ask(bob);
-    await world.ask(carol, key.name, 1);
+  it('does not answer a reader that would fit beside another', async () => {
+    const world = stampede();
+    world.lock.write({ kind: 'release', leaseId: alice });
+    await world.ask(dave, key.name, { mode: 'shared' });
+    expect(await world.ask(bob)).toBe('held');
+    expect(await world.ask(carol, key.name, { mode: 'shared' })).toBe('granted');
     expect(world.asked).toBe(2);
   });
 
   it('is no other answer than that the lock is held', async () => {
-    const world = await stampede();
-    world.answer = 'limit-mismatch';
-    await world.ask(bob);
-    await world.ask(carol);
+    const world = stampede();
+    await world.ask(bob, key.name, { limit: 3 });
+    expect(await world.ask(carol, key.name, { limit: 3 })).toBe('limit-mismatch');
     expect(world.asked).toBe(2);
   });
 
   it('comes once for callers that arrive together', async () => {
-    const world = await stampede();
+    const world = stampede();
     const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => world.ask(`lease-of-${index}-00000`)));
     expect(new Set(answers)).toEqual(new Set(['held']));
     expect(world.asked).toBe(1);
   });
 
   it('is kept for a thousand locks, and the oldest goes first', async () => {
-    const world = await stampede();
+    const world = stampede();
     for (let index = 0; index <= 1_000; index++) await world.ask(bob, `lock-${index}`);
     world.asked = 0;
     await world.ask(carol, 'lock-1000');
@@ -103,22 +107,9 @@ describe('a refusal that is remembered', () => {
 
 describe('a grant', () => {
   it('never comes from memory', async () => {
-    const lock = new SeenLock();
-    const memory = new RefusalMemory(lock.time);
-    const facts = await lock.facts();
-    const take = (leaseId: string) => {
-      const { limit, permits } = acquireOf(leaseId);
-      return memory.answer(
-        { key, leaseId, limit, permits },
-        () => facts,
-        async () => {
-          const state = lock.write(acquireOf(leaseId));
-          const holder = state.holders.find((candidate) => candidate.leaseId === leaseId);
-          return { answer: holder === undefined ? { kind: 'held' } : { kind: 'granted', holder }, state, facts };
-        },
-      );
-    };
-    const answers = await Promise.all([alice, bob, carol].map(take));
-    expect(answers.map(({ answer }) => answer.kind)).toEqual(['granted', 'held', 'held']);
+    const world = stampede();
+    world.lock.write({ kind: 'release', leaseId: alice });
+    const answers = await Promise.all([dave, bob, carol].map((leaseId) => world.ask(leaseId)));
+    expect(answers).toEqual(['granted', 'held', 'held']);
   });
 });

@@ -1,28 +1,29 @@
 import type { Facts } from '../lock/commands.ts';
 import { nextDueAt } from '../lock/due.ts';
-import { positionOf } from '../lock/position.ts';
 import type { LockState } from '../lock/state.ts';
+import { positionOf } from '../lock/waiting.ts';
 import type { EpochMs } from '../time/clock.ts';
 import { pauseFor, type Timers } from '../time/timers.ts';
-import type { LockSight, Seat, Wait, WaitingRoom } from './waiting-room.ts';
+import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 
-/** Who is next looks this often: a hand-off is noticed in a fraction of what a cold call costs. */
+/** The next in line looks this often: a hand-off is noticed in a fraction of what a cold call costs. */
 const nextPaceMs = 50;
 /** Further back this much is guessed for each turn ahead, until the fence has shown how long turns take. */
 const turnGuessMs = 100;
 /** Nobody looks less often: a queue may empty at once when many give up together. */
 const slowestPaceMs = 2_000;
 
-export interface Sighting {
+/** The fence at an instant. Two of them tell how fast the queue drains. */
+export interface DrainSample {
   readonly fence: number;
   readonly at: EpochMs;
 }
 
 /**
- * How long to leave the lock alone before the next look: tight for who is next, slower further back, following the drain rate
+ * How long to leave the lock alone before the next look: tight for the next in line, slower further back, following the drain rate
  * seen in the fence since the first look, and exact where it is known when time alone will bring the turn.
  */
-export function paceMs(state: LockState, position: number, first: Sighting, facts: Facts): number {
+export function paceMs(state: LockState, position: number, first: DrainSample, facts: Facts): number {
   const grants = state.fence - first.fence;
   const perTurnMs = grants > 0 ? (facts.now - first.at) / grants : turnGuessMs;
   // Looking twice per expected turn finds it, on average, a quarter of a turn late.
@@ -32,53 +33,46 @@ export function paceMs(state: LockState, position: number, first: Sighting, fact
   return dueAt === null ? pace : Math.max(1, Math.min(pace, dueAt - facts.now));
 }
 
-/** Waiting where nothing can be told from outside, as in a Lambda function: each waiter looks for itself, at its own pace. */
-export class PacedRoom implements WaitingRoom {
+/** Waiting where nobody can be notified from outside, as in a Lambda function: each waiter looks for itself, at its own pace. */
+export class PolledWaits implements Waits {
   readonly #timers: Timers;
   readonly #random: () => number;
+  #open = 0;
 
   constructor({ timers, random }: { timers: Timers; random: () => number }) {
     this.#timers = timers;
     this.#random = random;
   }
 
-  awaits(): boolean {
-    return false;
+  get openCount(): number {
+    return this.#open;
   }
 
-  /** Whoever waits here looks for itself. */
-  isAwaited(): boolean {
-    return false;
+  begin(access: LockAccess): OpenWait {
+    this.#open += 1;
+    return {
+      wait: (wait) => this.#wait(access, wait),
+      end: () => {
+        this.#open -= 1;
+      },
+    };
   }
 
-  /** Each waiter has its own latest look; between two looks nobody knows. */
-  known(): undefined {
-    return undefined;
-  }
-
-  announce(): void {
-    // Nobody here depends on being told.
-  }
-
-  enter(sight: LockSight): Seat {
-    return { wait: (wait) => this.#wait(sight, wait), leave: () => {} };
-  }
-
-  async #wait(sight: LockSight, { leaseId, known, until, gone }: Wait): Promise<LockState> {
+  async #wait(access: LockAccess, { leaseId, known, until, gone }: Wait): Promise<LockState> {
     let state = known;
-    let facts = await sight.facts(state);
-    const first: Sighting = { fence: known.fence, at: facts.now };
+    let facts = await access.facts(state);
+    const first: DrainSample = { fence: known.fence, at: facts.now };
     for (;;) {
       const position = positionOf(state, leaseId, facts);
       if (position === undefined || facts.now >= until || gone?.aborted) return state;
       // A tenth of jitter either way keeps waiters that arrived together from looking together.
       const jitteredMs = paceMs(state, position, first, facts) * (0.9 + this.#random() * 0.2);
       await pauseFor(this.#timers, Math.max(1, Math.min(jitteredMs, until - facts.now)));
-      state = await sight.look();
-      facts = await sight.facts(state);
+      state = await access.look();
+      facts = await access.facts(state);
       const dueAt = nextDueAt(state, facts);
       const isNext = positionOf(state, leaseId, facts) === 1;
-      if (isNext && dueAt !== null && dueAt <= facts.now) state = await sight.sweep();
+      if (isNext && dueAt !== null && dueAt <= facts.now) state = await access.sweep();
     }
   }
 }

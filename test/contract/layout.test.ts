@@ -1,0 +1,83 @@
+import { PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { acquire } from '../../src/service/acquire.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { createSession } from '../../src/service/sessions.ts';
+import { systemLockContext } from '../../src/service/system.ts';
+import { lockItemKey } from '../../src/store/dynamodb/keys.ts';
+import { layoutKnown, toLockItem, ttlOf } from '../../src/store/dynamodb/lock-item.ts';
+import { DynamoDBLockStore, retentionMsDefault, retentionMsMin } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { type FreshTable, freshTable } from '../support/engine.ts';
+
+let table: FreshTable;
+let store: DynamoDBLockStore;
+let context: LockContext;
+
+beforeAll(async () => {
+  table = await freshTable();
+  store = new DynamoDBLockStore(table.access);
+  context = systemLockContext({ store, sessionStore: new DynamoDBSessionStore(table.access), alone: false });
+});
+
+const put = (Item: Record<string, unknown>) =>
+  table.access.client.send(new PutCommand({ TableName: table.tableName, Item }));
+
+const lockNamed = (name: string): LockKey => ({ namespace: 'layout', name });
+const ask = (leaseId: string, more: object = {}) => ({ leaseId, owner: 'me', waitMs: 0, ...more });
+
+/** A lock as this release writes it, held by somebody. */
+async function heldItem(key: LockKey): Promise<Record<string, unknown>> {
+  await acquire(context, key, ask('lease-of-the-holder'));
+  return toLockItem(key, await store.read(key), retentionMsDefault);
+}
+
+describe("a lock's item", () => {
+  it('of a newer layout is neither read nor written, and the error says so', async () => {
+    const key = lockNamed('newer');
+    await put({ ...(await heldItem(key)), lv: layoutKnown + 1 });
+    const newer = { code: 'unreadable', message: expect.stringContaining('a newer release wrote it') };
+    await expect(store.read(key)).rejects.toMatchObject(newer);
+    await expect(acquire(context, key, ask('lease-of-another-1'))).rejects.toMatchObject(newer);
+  });
+
+  it.each([
+    ['a number that is a text', { fence: 'seven' }],
+    ['a holder without an owner', { 'h#0': { i: 'lease-of-the-holder', p: 1_024, l: 1_000 } }],
+    ['more permits than there are', { lim: 3 }],
+    ['a queue that is no list', { q: 'nobody' }],
+  ])('with %s fails closed, and names no secret', async (what, damage) => {
+    const key = lockNamed(what.replaceAll(' ', '-'));
+    await put({ ...(await heldItem(key)), ...damage });
+    const error = await acquire(context, key, ask('lease-of-another-1')).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'StoreError', code: 'unreadable' });
+    expect((error as Error).message).not.toContain('lease-of');
+  });
+
+  it('that is held is never collected before its lease has ended, whatever the retention', async () => {
+    const now = epochMs(1_800_000_000_000);
+    const end = epochMs(now + 86_400_000);
+    expect(ttlOf(now, 3_600_000, [end]) * 1_000).toBeGreaterThan(end);
+    expect(ttlOf(now, retentionMsDefault, [end]) * 1_000).toBe(now + retentionMsDefault);
+    expect(() => new DynamoDBLockStore({ ...table.access, retentionMs: retentionMsMin - 1 })).toThrow('two days');
+  });
+});
+
+describe('a session id', () => {
+  it('stands in no key and in no index', async () => {
+    const { session } = await createSession(context, 'layout', { ttlMs: 30_000, owner: 'me' });
+    const { sessionId } = session;
+    await acquire(context, lockNamed('whole'), ask('lease-under-session', { sessionId }));
+    await acquire(context, lockNamed('part'), ask('lease-under-session', { sessionId, limit: 3 }));
+    const { Items = [] } = await table.access.client.send(new ScanCommand({ TableName: table.tableName }));
+    const keys = Items.map(({ pk, sk, sp, ap, lp, ln }) => JSON.stringify({ pk, sk, sp, ap, lp, ln }));
+    expect(keys.some((key) => key.includes('/session/'))).toBe(true);
+    expect(keys.filter((key) => key.includes(sessionId))).toEqual([]);
+    expect(await context.sessionStore.locksOf({ namespace: 'layout', sessionId })).toEqual(
+      expect.arrayContaining(['whole', 'part']),
+    );
+    expect(lockItemKey(lockNamed('whole')).pk).toBe('layout/lock/whole');
+  });
+});
