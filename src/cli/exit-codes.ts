@@ -52,6 +52,7 @@ const byErrorCode: Readonly<Record<ErrorCode, ExitName>> = {
   internal: 'unavailable',
   unavailable: 'unavailable',
   'too-many-retries': 'conflict',
+  'once-failed': 'no',
   closed: 'internal',
   unsupported: 'usage',
   'unexpected-answer': 'unavailable',

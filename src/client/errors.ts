@@ -31,6 +31,7 @@ export type ErrorCode =
   | 'internal'
   | 'unavailable'
   | 'too-many-retries'
+  | 'once-failed'
   | 'closed'
   | 'unsupported'
   | 'unexpected-answer';
@@ -356,6 +357,25 @@ export class TooManyRetriesError extends HoldfastError {
   constructor(message: string, tries: number, details: ErrorDetails = {}) {
     super('too-many-retries', message, details);
     this.tries = tries;
+  }
+}
+
+/**
+ * The job has failed, and `onFailure: 'close'` said that it is not done again.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof OnceFailedError) console.warn(error.failure.message); }
+ * ```
+ */
+export class OnceFailedError extends HoldfastError {
+  override readonly name = 'OnceFailedError';
+  /** What the work failed with, and when that run began. */
+  readonly failure: { readonly name: string; readonly message: string; readonly startedAt: string };
+
+  constructor(message: string, failure: OnceFailedError['failure'], details: ErrorDetails = {}) {
+    super('once-failed', message, details);
+    this.failure = failure;
   }
 }
 

@@ -22,6 +22,7 @@ import { HttpTransport, type WebSocketClass } from './http-transport.ts';
 import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lock-options.ts';
 import { LockScope } from './lock-scope.ts';
 import { type Observe, observer } from './observer.ts';
+import { type OnceOptions, type OnceResult, runOnce } from './once.ts';
 import { RecordHandle } from './record.ts';
 import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
 import { openSession, type Session, type SessionOptions } from './session.ts';
@@ -147,6 +148,35 @@ export class Holdfast extends LockScope {
     return new Election(this.core, name, options, (wanted) =>
       this.acquire(name, { ...wanted, onUnavailable: 'fail-closed' }),
     );
+  }
+
+  /**
+   * Does a job once: with `everyMs` once in each window of time across the fleet, without it once for its key, as an idempotency key.
+   * Later callers get the same result; callers at the same time wait for it, up to `waitMs`. The result is JSON of at most 255 KiB.
+   *
+   * A run that died is done again by another. What it had done outside by then is done twice, unless it carries the fence: a runner that
+   * lost the lock completes nothing, and gets `StaleFenceError`.
+   *
+   * @example
+   * ```ts
+   * await locks.once('nightly-report', { everyMs: 86_400_000, waitMs: 0 }, ({ fence, signal }) => settle({ fence, signal }));
+   * const { value } = await locks.once(`charge:${event.id}`, {}, ({ fence }) => charge(event, fence));
+   * ```
+   */
+  once<T>(key: string, work: (lock: HeldLock) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(key: string, options: OnceOptions, work: (lock: HeldLock) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(
+    key: string,
+    optionsOrWork: OnceOptions | ((lock: HeldLock) => T | Promise<T>),
+    work?: (lock: HeldLock) => T | Promise<T>,
+  ): Promise<OnceResult<T>> {
+    const [options, run] = work === undefined ? [{}, optionsOrWork] : [optionsOrWork, work];
+    const parts = {
+      core: this.core,
+      acquire: this.acquire.bind(this),
+      record: <V>(name: string) => this.record<V>(name),
+    };
+    return runOnce(parts, key, options as OnceOptions, run as (lock: HeldLock) => T | Promise<T>);
   }
 
   /**

@@ -37,6 +37,7 @@ export {
   LimitMismatchError,
   LockHeldError,
   type LostReason,
+  OnceFailedError,
   QueueFullError,
   SessionLostError,
   StaleFenceError,
@@ -60,6 +61,7 @@ export type { AcquireAllOptions, AcquireOptions, LeaseOptions, LockEntry, TryOpt
 export type { LockScope, Tried } from './lock-scope.ts';
 export type { NamedAcquireOptions, NamedLock, NamedTryOptions } from './named-lock.ts';
 export type { ClientEvent } from './observer.ts';
+export type { OnceOptions, OnceResult } from './once.ts';
 export type {
   Expected,
   PutOptions,

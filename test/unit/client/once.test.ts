@@ -1,0 +1,318 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type HeldLock,
+  Holdfast,
+  InvalidRequestError,
+  OnceFailedError,
+  type OnceOptions,
+  StaleFenceError,
+} from '../../../src/client/index.ts';
+import { systemRuntime } from '../../../src/client/runtime.ts';
+import type { Transport } from '../../../src/client/transport.ts';
+import { Twin } from '../../../src/testing/index.ts';
+
+const dayMs = 86_400_000;
+const daily: OnceOptions = { everyMs: dayMs };
+
+const world = () => {
+  const twin = new Twin();
+  const [one, other, third] = [twin.client(), twin.client(), twin.client()];
+  return { twin, one, other, third };
+};
+
+const transportOf = (client: Holdfast): Transport =>
+  (client as unknown as { core: { transport: Transport } }).core.transport;
+
+/** Work that ends when the test says so. */
+function slowWork() {
+  const work = { runs: 0, end: (_: unknown) => {}, fail: (_: unknown) => {}, fences: [] as number[] };
+  const run = ({ fence }: HeldLock) => {
+    work.runs += 1;
+    work.fences.push(fence);
+    return new Promise<unknown>((resolve, reject) => {
+      work.end = resolve;
+      work.fail = reject;
+    });
+  };
+  return { work, run };
+}
+
+describe('once for a key', () => {
+  it('does the work, and gives later callers the same result without doing it again', async () => {
+    const { one, other } = world();
+    const work = () => ({ charged: 5, at: new Date(0) });
+    const result = { charged: 5, at: '1970-01-01T00:00:00.000Z' };
+    expect(await one.once('charge:1', work)).toEqual({ ran: true, done: true, value: result });
+    expect(await other.once('charge:1', work)).toEqual({ ran: false, done: true, value: result });
+    expect(await other.once('charge:2', work)).toMatchObject({ ran: true });
+  });
+
+  it('keeps a result that is nothing', async () => {
+    const { one, other } = world();
+    expect(await one.once('ping', () => {})).toEqual({ ran: true, done: true, value: undefined });
+    expect(await other.once('ping', () => {})).toEqual({ ran: false, done: true, value: undefined });
+  });
+
+  it('keeps the result for as long as asked, a day by default', async () => {
+    const { twin, one, other } = world();
+    await one.once('short', { keepMs: 60_000 }, () => 1);
+    await one.once('long', () => 1);
+    await twin.advance(59_000);
+    expect(await other.once('short', { keepMs: 60_000 }, () => 2)).toMatchObject({ ran: false, value: 1 });
+    await twin.advance(1_000);
+    expect(await other.once('short', { keepMs: 60_000 }, () => 2)).toMatchObject({ ran: true, value: 2 });
+    await twin.advance(dayMs - 60_001);
+    expect(await other.once('long', () => 2)).toMatchObject({ ran: false, value: 1 });
+    await twin.advance(1);
+    expect(await other.once('long', () => 2)).toMatchObject({ ran: true, value: 2 });
+  });
+
+  it('gives callers at the same time the very same result', async () => {
+    const { twin, one, other, third } = world();
+    const { work, run } = slowWork();
+    const first = one.once('charge', run);
+    await twin.settle();
+    const others = [other, third, other].map((client) => client.once('charge', run));
+    await twin.advance(20_000);
+    work.end({ receipt: 7 });
+    expect(await twin.until(first)).toEqual({ ran: true, done: true, value: { receipt: 7 } });
+    for (const result of await twin.until(Promise.all(others))) {
+      expect(result).toEqual({ ran: false, done: true, value: { receipt: 7 } });
+    }
+    expect(work.runs).toBe(1);
+  });
+
+  it('returns at once where asked, while another is at it', async () => {
+    const { twin, one, other } = world();
+    const { work, run } = slowWork();
+    const first = one.once('charge', run);
+    await twin.settle();
+    const before = twin.now();
+    expect(await twin.until(other.once('charge', { waitMs: 0 }, run))).toEqual({ ran: false, done: false });
+    expect(twin.now()).toBe(before);
+    const patient = other.once('charge', { waitMs: 5_000 }, run);
+    expect(await twin.until(patient)).toEqual({ ran: false, done: false });
+    expect(twin.now() - before).toBeLessThan(8_000);
+    work.end(1);
+    await twin.until(first);
+    expect(work.runs).toBe(1);
+  });
+
+  it('leaves the key open after a failure, to one who waits as to one who comes later', async () => {
+    const { twin, one, other, third } = world();
+    const { work, run } = slowWork();
+    const failing = one.once('charge', run);
+    await twin.settle();
+    const waiting = other.once('charge', () => 'mended');
+    await twin.advance(1_000);
+    work.fail(new Error('card declined'));
+    await expect(twin.until(failing)).rejects.toThrow('card declined');
+    expect(await twin.until(waiting)).toMatchObject({ ran: true, value: 'mended' });
+    expect(await twin.until(third.once('charge', run))).toMatchObject({ ran: false, value: 'mended' });
+  });
+
+  it('closes the key after a failure where asked, for as long as a result would be kept', async () => {
+    const { twin, one, other } = world();
+    const options: OnceOptions = { onFailure: 'close', keepMs: 60_000 };
+    const fail = () => Promise.reject(new TypeError('card declined'));
+    await expect(twin.until(one.once('charge', options, fail))).rejects.toThrow('card declined');
+    const later = twin.until(other.once('charge', options, () => 1));
+    await expect(later).rejects.toThrow(OnceFailedError);
+    await expect(later).rejects.toMatchObject({
+      code: 'once-failed',
+      failure: { name: 'TypeError', message: 'card declined', startedAt: new Date(twin.now()).toISOString() },
+    });
+    await twin.advance(60_000);
+    expect(await other.once('charge', options, () => 1)).toMatchObject({ ran: true, value: 1 });
+  });
+
+  it.each([
+    ['too large', () => 'x'.repeat(255 * 1024), 'too-large'],
+    ['not JSON', () => 1n, undefined],
+  ])(
+    'closes the key where the result is %s: the work is done, and doing it again would not help',
+    async (_, work, code) => {
+      const { one, other } = world();
+      await expect(one.once<unknown>('charge', work)).rejects.toMatchObject(
+        code === undefined ? { name: 'TypeError' } : { code },
+      );
+      await expect(other.once('charge', () => 1)).rejects.toThrow(OnceFailedError);
+    },
+  );
+
+  it('keeps a result of 255 KiB', async () => {
+    const { one, other } = world();
+    const value = 'x'.repeat(255 * 1024 - 2);
+    await one.once('report', () => value);
+    expect((await other.once('report', () => '')).value === value).toBe(true);
+  });
+});
+
+describe('once in each window', () => {
+  it('runs once per window, from the first moment of a window to its last', async () => {
+    const { twin, one, other } = world();
+    let runs = 0;
+    const work = () => ++runs;
+    // The twin begins at midnight.
+    expect(await one.once('nightly', daily, work)).toMatchObject({ ran: true, value: 1 });
+    await twin.advance(dayMs - 1);
+    expect(await other.once('nightly', daily, work)).toMatchObject({ ran: false, value: 1 });
+    await twin.advance(1);
+    expect(await other.once('nightly', daily, work)).toMatchObject({ ran: true, value: 2 });
+    // The record of the first day has a minute to go, and must not count any more.
+    expect(await one.once('nightly', daily, work)).toMatchObject({ ran: false, value: 2 });
+    await twin.advance(3 * dayMs);
+    expect(await one.once('nightly', daily, work)).toMatchObject({ ran: true, value: 3 });
+  });
+
+  it('begins windows where it is told to', async () => {
+    const { twin, one } = world();
+    const options = { everyMs: dayMs, offsetMs: 7_200_000 };
+    await one.once('nightly', options, () => 1);
+    await twin.advance(7_199_999);
+    expect(await one.once('nightly', options, () => 2)).toMatchObject({ ran: false, value: 1 });
+    await twin.advance(1);
+    expect(await one.once('nightly', options, () => 2)).toMatchObject({ ran: true, value: 2 });
+  });
+
+  it('counts a run to the window in which it began', async () => {
+    const { twin, one, other } = world();
+    await twin.advance(dayMs - 1_000);
+    const { work, run } = slowWork();
+    const late = one.once('nightly', daily, run);
+    await twin.advance(60_000);
+    work.end('of yesterday');
+    await twin.until(late);
+    expect(await other.once('nightly', daily, () => 'of today')).toMatchObject({ ran: true, value: 'of today' });
+    expect(await one.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'of today' });
+  });
+
+  it('goes by the clock of the service, whatever the clocks of the callers say', async () => {
+    const { twin, one } = world();
+    // Half a century behind: a caller that looked at its own clock would see another window.
+    const runtime = { ...systemRuntime, wallMs: () => 0 };
+    const astray = new Holdfast({ namespace: twin.namespace, transport: transportOf(twin.client()), runtime });
+    expect(await astray.once('nightly', daily, () => 1)).toMatchObject({ ran: true });
+    await twin.advance(dayMs - 1);
+    expect(await one.once('nightly', daily, () => 2)).toMatchObject({ ran: false, value: 1 });
+    expect(await astray.once('nightly', daily, () => 2)).toMatchObject({ ran: false, value: 1 });
+    await twin.advance(1);
+    expect(await astray.once('nightly', daily, () => 2)).toMatchObject({ ran: true, value: 2 });
+    expect(await one.once('nightly', daily, () => 3)).toMatchObject({ ran: false, value: 2 });
+  });
+
+  it('is done again by another within the window where the runner died', async () => {
+    const { twin, one, other } = world();
+    const { run } = slowWork();
+    void one.once('nightly', { ...daily, leaseMs: 10_000 }, run).catch(() => undefined);
+    await twin.settle();
+    twin.partition(one);
+    const before = twin.now();
+    expect(await twin.until(other.once('nightly', daily, () => 'done'))).toMatchObject({ ran: true, value: 'done' });
+    expect(twin.now() - before).toBeLessThan(15_000);
+  });
+});
+
+describe('a runner that paused', () => {
+  const paused = async (onFailure?: 'close') => {
+    const { twin, one, other, third } = world();
+    const { work, run } = slowWork();
+    const late = one.once('nightly', { ...daily, leaseMs: 10_000, onFailure }, run);
+    late.catch(() => undefined);
+    await twin.settle();
+    twin.freeze(one);
+    await twin.advance(20_000);
+    return { twin, one, other, third, work, late };
+  };
+
+  it('can not overwrite the result of another, and learns it', async () => {
+    const { twin, one, other, work, late } = await paused();
+    await other.once('nightly', daily, () => 'theirs');
+    await twin.thaw(one);
+    work.end('mine');
+    await expect(twin.until(late)).rejects.toThrow(StaleFenceError);
+    expect(await other.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
+  });
+
+  it('can not complete while another runs', async () => {
+    const { twin, one, other, third, work, late } = await paused();
+    const { work: current, run } = slowWork();
+    const running = other.once('nightly', daily, run);
+    await twin.settle();
+    await twin.thaw(one);
+    work.end('mine');
+    await expect(twin.until(late)).rejects.toThrow(StaleFenceError);
+    current.end('theirs');
+    expect(await twin.until(running)).toMatchObject({ ran: true, value: 'theirs' });
+    expect(await third.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
+  });
+
+  it('can not close with its failure what another has done', async () => {
+    const { twin, one, other, work, late } = await paused('close');
+    await other.once('nightly', daily, () => 'theirs');
+    await twin.thaw(one);
+    work.fail(new Error('mine'));
+    await expect(twin.until(late)).rejects.toThrow('mine');
+    expect(await other.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
+  });
+
+  it('completes where nobody has begun since: its result is the only one', async () => {
+    const { twin, one, other, work, late } = await paused();
+    await twin.thaw(one);
+    work.end('mine');
+    expect(await twin.until(late)).toMatchObject({ ran: true, value: 'mine' });
+    expect(await other.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'mine' });
+  });
+});
+
+describe('what it asks', () => {
+  /** The operations that a client sends while the work is done. */
+  const callsOf = async (client: Holdfast, act: () => Promise<unknown>): Promise<string[]> => {
+    const transport = transportOf(client);
+    const sent: string[] = [];
+    const request = transport.request.bind(transport);
+    transport.request = (call, signal) => {
+      sent.push(call.operation);
+      return request(call, signal);
+    };
+    try {
+      await act();
+    } finally {
+      transport.request = request;
+    }
+    return sent;
+  };
+
+  it.each([
+    ['a key', {}],
+    ['a window', daily],
+  ])('is five requests for the first run and one for each later one: %s', async (_, options) => {
+    const { one, other } = world();
+    const first = await callsOf(one, () => one.once('job', options, () => 1));
+    expect(first).toEqual(['getRecord', 'acquireLock', 'putRecord', 'putRecord', 'releaseLock']);
+    expect(await callsOf(other, () => other.once('job', options, () => 2))).toEqual(['getRecord']);
+  });
+
+  it.each([
+    [{ everyMs: 999 }, 'everyMs'],
+    [{ everyMs: 31_536_000_001 }, 'everyMs'],
+    [{ keepMs: 1.5 }, 'keepMs'],
+    [{ everyMs: 60_000, keepMs: 60_000 }, 'keepMs'],
+    [{ offsetMs: 5 }, 'offsetMs'],
+    [{ everyMs: 60_000, offsetMs: 60_000 }, 'offsetMs'],
+  ] as [OnceOptions, string][])('refuses %o and sends nothing', async (options, field) => {
+    const { one } = world();
+    const sent = await callsOf(one, async () => {
+      await expect(one.once('job', options, () => 1)).rejects.toMatchObject({ errors: [{ field }] });
+      await expect(one.once('not a name', () => 1)).rejects.toThrow(InvalidRequestError);
+    });
+    expect(sent).toEqual([]);
+  });
+
+  it('leaves a record alone that somebody else wrote under its name', async () => {
+    const { one } = world();
+    await one.record('once:job').put({ mine: true }, 'absent');
+    await expect(one.once('job', () => 1)).rejects.toMatchObject({ code: 'unexpected-answer' });
+    expect(await one.record('once:job').get()).toMatchObject({ version: 1 });
+  });
+});
