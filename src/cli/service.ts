@@ -3,8 +3,9 @@ import { callOf } from '../client/calls.ts';
 import { leaseCalls, lockClaim, manyClaim } from '../client/claims.ts';
 import { checkName } from '../client/core.ts';
 import { HeldLock } from '../client/held-lock.ts';
-import { type AcquireOptions, Holdfast, type LockEntry } from '../client/index.ts';
+import { type AcquireOptions, Holdfast, type LockEntry, type OnceOptions, type OnceResult } from '../client/index.ts';
 import { resolve } from '../client/lock-options.ts';
+import { runOnce } from '../client/once.ts';
 import { leaseTenure } from '../client/tenure.ts';
 import type { Call } from '../client/transport.ts';
 import type {
@@ -40,6 +41,18 @@ export class Service extends Holdfast {
     const { claim, body, remainingMs } = taken;
     const lock = new HeldLock(core, claim, leaseTenure(core, taken, options), { ...body, name }, body.leaseId);
     return { lock, leaseId: body.leaseId, leaseMs: body.leaseMs ?? remainingMs };
+  }
+
+  /** As {@link Holdfast.once}, for work that needs the lease. */
+  onceLease<T>(key: string, options: OnceOptions, work: (lease: Lease) => Promise<T>): Promise<OnceResult<T>> {
+    const leases = new Map<HeldLock, Lease>();
+    const acquire = async (name: string, wanted: AcquireOptions): Promise<HeldLock> => {
+      const lease = await this.holdLease(name, wanted);
+      leases.set(lease.lock, lease);
+      return lease.lock;
+    };
+    const parts = { core: this.core, acquire, record: <V>(name: string) => this.record<V>(name) };
+    return runOnce(parts, key, options, (lock) => work(leases.get(lock) as Lease));
   }
 
   /** Takes a lock and leaves it held: the answer is the grant, with its lease id. */

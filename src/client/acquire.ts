@@ -66,12 +66,31 @@ export async function take<Body extends Leased>(
     try {
       return await confirm<Body>(core, claim, await wait(core, claim, began, options));
     } catch (error) {
-      if (!isRefusal(error)) abandon(core, claim);
+      if (!isRefusal(error)) void abandon(core, claim);
       const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
       const timeLeft = elapsedMs(core.runtime, began) < Math.max(options.waitMs, core.patience.retryMs);
       if (!gone || leases >= leasesMax || !timeLeft) throw error;
     }
   }
+}
+
+/**
+ * Waits for the turn of a claim, and gives it back as soon as it has come. Whether the lease still stands by then does not matter: that
+ * the lock was granted says that those before it are done.
+ */
+export async function awaitTurn(
+  core: Core,
+  claim: Claim,
+  options: TakeOptions,
+): Promise<{ readonly givenBack: Promise<unknown> }> {
+  try {
+    await wait(core, claim, markNow(core.runtime), options);
+  } catch (error) {
+    if (error instanceof LeaseLostError && error.reason === 'expired') return { givenBack: Promise.resolve() };
+    if (!isRefusal(error)) void abandon(core, claim);
+    throw error;
+  }
+  return { givenBack: abandon(core, claim) };
 }
 
 /** Asks until it is granted or refused. A 202 means: still in the queue, ask again. */
@@ -138,10 +157,8 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof HoldfastError && error.status !== undefined && !(error instanceof UnavailableError);
 
 /** Gives back what may have been granted, or the place in the queue. Best effort: what is lost here ends by itself. */
-function abandon(core: Core, claim: Claim): void {
+function abandon(core: Core, claim: Claim): Promise<unknown> {
   const { caller, patience } = core;
-  inBackground(
-    core,
-    caller.call(claim.release(), { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true }),
-  );
+  const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
+  return inBackground(core, caller.call(claim.release(), policy));
 }

@@ -51,14 +51,15 @@ export interface Core {
   readonly closing: AbortSignal;
 }
 
-/** Does it without being waited for. It is bounded by its own policy, and failing is nobody's error. */
-export function inBackground({ background }: Core, work: Promise<unknown>): void {
+/** Does it without having to be waited for. It is bounded by its own policy, and failing is nobody's error. */
+export function inBackground({ background }: Core, work: Promise<unknown>): Promise<unknown> {
   const done: Promise<unknown> = work
     .catch(() => undefined)
     .finally(() => {
       background.delete(done);
     });
   background.add(done);
+  return done;
 }
 
 /** Names stand in paths: one that isn't a name must not become another path. */

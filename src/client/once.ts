@@ -13,7 +13,9 @@
  *
  * Time is the service's alone: when a run began is the time of its mark, and what time it is now comes with the record.
  */
-import { type Core, checkName, inBackground } from './core.ts';
+import { awaitTurn } from './acquire.ts';
+import { lockClaim } from './claims.ts';
+import { type Core, checkName } from './core.ts';
 import {
   HoldfastError,
   InvalidRequestError,
@@ -23,7 +25,7 @@ import {
   WaitTimeoutError,
 } from './errors.ts';
 import type { HeldLock } from './held-lock.ts';
-import { type AcquireOptions, type LeaseOptions, waitMsDefault } from './lock-options.ts';
+import { type AcquireOptions, type LeaseOptions, resolve, waitMsDefault } from './lock-options.ts';
 import type { Expected, RecordHandle, RecordView } from './record.ts';
 import { elapsedMs, markNow } from './runtime.ts';
 
@@ -152,33 +154,26 @@ class Job<T> {
   }
 
   /** Undefined where somebody else held it for all of the time. */
-  async take(waitMs: number, mode?: 'shared', leaseMs = this.#options.leaseMs): Promise<HeldLock | undefined> {
-    const { owner, signal, holdMsMax } = this.#options;
-    try {
-      // Never open: work that runs without the lock could not be told from work that ran twice.
-      const wanted = { waitMs, mode, leaseMs, owner, signal, holdMsMax, onUnavailable: 'fail-closed' as const };
-      return await this.#parts.acquire(this.#name, wanted);
-    } catch (error) {
-      if (error instanceof LockHeldError || error instanceof WaitTimeoutError) return undefined;
-      throw error;
-    }
+  take(waitMs: number): Promise<HeldLock | undefined> {
+    const { leaseMs, owner, signal, holdMsMax } = this.#options;
+    // Never open: work that runs without the lock could not be told from work that ran twice.
+    const wanted = { waitMs, leaseMs, owner, signal, holdMsMax, onUnavailable: 'fail-closed' as const };
+    return unlessHeld(this.#parts.acquire(this.#name, wanted));
   }
 
   /** The runner's release lets all readers in at once, so that a crowd has its result in one step instead of one by one. */
   async waitAsReader(waitMs: number): Promise<{ seen: Seen; result: OnceResult<T> | undefined } | undefined> {
-    const reader = await this.take(waitMs, 'shared', readerLeaseMs);
-    if (reader === undefined) return undefined;
-    let result: OnceResult<T> | undefined;
-    try {
-      const seen = await this.look();
-      result = this.resultOf(seen);
-      return { seen, result };
-    } finally {
-      const released = reader.release();
-      inBackground(this.#parts.core, released);
-      // A caller that goes on to take the lock must not stand in its own way. A caller with a result need not wait.
-      if (result === undefined) await released.catch(() => undefined);
-    }
+    const { core } = this.#parts;
+    const { owner, signal } = this.#options;
+    const options = { mode: 'shared', leaseMs: readerLeaseMs, owner, onUnavailable: 'fail-closed' } as const;
+    const claim = lockClaim(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
+    const turn = await unlessHeld(awaitTurn(core, claim, { waitMs, signal }));
+    if (turn === undefined) return undefined;
+    const seen = await this.look();
+    const result = this.resultOf(seen);
+    // A caller that goes on to take the lock must not stand in its own way. A caller with a result need not wait.
+    if (result === undefined) await turn.givenBack;
+    return { seen, result };
   }
 
   async runUnder(lock: HeldLock, seen: Seen, work: (lock: HeldLock) => T | Promise<T>): Promise<OnceResult<T>> {
@@ -265,6 +260,16 @@ class Job<T> {
   #windowEnd(at: number, everyMs: number): number {
     const { offsetMs = 0 } = this.#options;
     return (Math.floor((at - offsetMs) / everyMs) + 1) * everyMs + offsetMs;
+  }
+}
+
+/** A lock that somebody else holds is no error here. */
+async function unlessHeld<H>(taking: Promise<H>): Promise<H | undefined> {
+  try {
+    return await taking;
+  } catch (error) {
+    if (error instanceof LockHeldError || error instanceof WaitTimeoutError) return undefined;
+    throw error;
   }
 }
 

@@ -5,5 +5,6 @@
  */
 export type { InvocationLockOptions, LockedContext } from './invocation.ts';
 export { type HandlerLockOptions, holdfastLock, withLockHandler } from './lock.ts';
+export { type HandlerOnceOptions, holdfastOnce, withOnceHandler } from './once.ts';
 export { type RecordLockOptions, withRecordLocks } from './records.ts';
 export type { RefusalOptions } from './refusal.ts';

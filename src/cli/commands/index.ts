@@ -6,6 +6,7 @@ import { history, watch } from './events.ts';
 import { acquire, release, renew } from './lease.ts';
 import { lookCommands } from './look.ts';
 import { multiAcquire, multiRelease, multiRenew } from './multi.ts';
+import { once } from './once.ts';
 import { recordDelete, recordGet, recordPut } from './record.ts';
 import { run } from './run.ts';
 import { sessionCreate, sessionEnd, sessionGet, sessionKeepalive } from './session.ts';
@@ -15,6 +16,7 @@ export const serveSummary = 'Run the service on this machine.';
 
 const speaking: readonly Command[] = [
   run,
+  once,
   elect,
   acquire,
   renew,

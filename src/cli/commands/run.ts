@@ -3,7 +3,7 @@ import { LeaseLostError, type LostReason } from '../../client/index.ts';
 import type { Command, Flag, Invocation } from '../command.ts';
 import type { Connection } from '../connection.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { holdCommand, type Outcome } from '../hold.ts';
+import { type HoldOptions, holdCommand, type Outcome } from '../hold.ts';
 import { showingPlace } from '../place.ts';
 import type { Lease } from '../service.ts';
 import { Signals } from '../signals.ts';
@@ -65,29 +65,38 @@ service can't be reached, before the lease ends. A guardian process does the sam
   },
 };
 
+/** How the command is held, as its flags say. */
+export function holdOptions(
+  invocation: Invocation,
+  { url, namespace }: Pick<Connection, 'url' | 'namespace'>,
+  signals: Signals,
+): HoldOptions {
+  const { given, env, terminal } = invocation;
+  return {
+    command: given.command,
+    // A command that speaks to the service itself finds the one that holds its lock.
+    env: { ...env, HOLDFAST_URL: url, HOLDFAST_NAMESPACE: namespace },
+    graceMs: readGraceMs(invocation),
+    foreground: given.has('foreground'),
+    signals,
+    terminal,
+  };
+}
+
 const readGraceMs = ({ given }: Invocation): number => given.durationMs('grace', 0, 3_600_000) ?? graceMsDefault;
 
 /** Runs the command and releases, whatever happens. */
 export async function runUnderLease(
   invocation: Invocation,
-  { url, namespace }: Connection,
+  connection: Connection,
   lease: Lease,
   signals: Signals,
 ): Promise<Outcome> {
-  const { given, env, terminal } = invocation;
   const { lock } = lease;
   let outcome: Outcome;
   try {
     signals.interrupted.throwIfAborted();
-    outcome = await holdCommand(lease, {
-      command: given.command,
-      // A command that speaks to the service itself finds the one that holds its lock.
-      env: { ...env, HOLDFAST_URL: url, HOLDFAST_NAMESPACE: namespace },
-      graceMs: readGraceMs(invocation),
-      foreground: given.has('foreground'),
-      signals,
-      terminal,
-    });
+    outcome = await holdCommand(lease, holdOptions(invocation, connection, signals));
   } catch (error) {
     await lock.release().catch(() => undefined);
     throw error;

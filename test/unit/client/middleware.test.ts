@@ -1,8 +1,15 @@
 import middy from '@middy/core';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import type { HeldLock } from '../../../src/client/index.ts';
-import { holdfastLock, type LockedContext, withLockHandler, withRecordLocks } from '../../../src/middleware/index.ts';
+import { type HeldLock, LockHeldError } from '../../../src/client/index.ts';
+import {
+  holdfastLock,
+  holdfastOnce,
+  type LockedContext,
+  withLockHandler,
+  withOnceHandler,
+  withRecordLocks,
+} from '../../../src/middleware/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 
 /** As Lambda gives it; middy's types want to see what its middlewares will have put there. */
@@ -176,5 +183,84 @@ describe('withRecordLocks', () => {
     expect(await handler(batch(message('1', 'not json'), message('2', '{"name":"a"}')), contextWith(30_000))).toEqual({
       batchItemFailures: [{ itemIdentifier: '1' }],
     });
+  });
+});
+
+interface Webhook {
+  readonly id?: string;
+  readonly requestContext: { readonly http: { readonly method: string } };
+}
+
+const webhook = (id?: string): Webhook => ({ ...httpEvent, ...(id === undefined ? {} : { id }) });
+
+type Answering = (event: Webhook, context: LockedContext) => Promise<unknown>;
+
+describe.each([
+  {
+    by: 'withOnceHandler',
+    handle: (locks: ReturnType<Twin['client']>, answer: Answering) =>
+      withOnceHandler({ locks, key: (event: Webhook) => `webhook:${event.id}` }, answer),
+  },
+  {
+    by: 'holdfastOnce',
+    handle: (locks: ReturnType<Twin['client']>, answer: Answering) =>
+      middy<Webhook, unknown, Error, LockedContext>()
+        .use(holdfastOnce<Webhook>({ locks, key: (event) => `webhook:${event.id}` }))
+        .handler(answer) as unknown as (event: Webhook, context: LockedContext) => Promise<unknown>,
+  },
+])('once by $by', ({ handle }) => {
+  it('answers each event once, and its repeats with the same answer', async () => {
+    const { locks, other } = world();
+    let runs = 0;
+    const answer: Answering = async (_, { lock }) => ({ statusCode: 200, body: `${++runs} ${lock.isHeld()}` });
+    expect(await handle(locks, answer)(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200, body: '1 true' });
+    expect(await handle(other, answer)(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200, body: '1 true' });
+    expect(await handle(other, answer)(webhook('b'), contextWith(30_000))).toEqual({ statusCode: 200, body: '2 true' });
+    expect((await other.inspect('once:webhook:a')).state).toBe('free');
+  });
+
+  it('works again on an event whose handler threw, or answered that it failed', async () => {
+    const { locks } = world();
+    const answers = [() => Promise.reject(new Error('away')), () => ({ statusCode: 503 }), () => ({ statusCode: 200 })];
+    const handler = handle(locks, async () => answers.shift()?.());
+    await expect(handler(webhook('a'), contextWith(30_000))).rejects.toThrow('away');
+    expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 503 });
+    expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200 });
+    expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200 });
+    expect(answers).toEqual([]);
+  });
+
+  it('answers 409 to a repeat that comes while the first is worked on', async () => {
+    const { twin, locks, other } = world();
+    let end = (_: unknown) => {};
+    const first = handle(locks, () => new Promise((resolve) => (end = resolve)))(webhook('a'), contextWith(30_000));
+    await twin.settle();
+    const repeat = handle(other, async () => ({ statusCode: 200 }));
+    expect(await twin.until(repeat(webhook('a'), contextWith(30_000)))).toMatchObject({ statusCode: 409 });
+    end({ statusCode: 201 });
+    expect(await twin.until(first)).toEqual({ statusCode: 201 });
+    expect(await twin.until(repeat(webhook('a'), contextWith(30_000)))).toEqual({ statusCode: 201 });
+  });
+});
+
+describe('holdfastOnce', () => {
+  it('runs the handler each time for an event without a key, and keeps an answer that is nothing', async () => {
+    const { locks } = world();
+    let runs = 0;
+    const handler = middy<Webhook, unknown, Error, LockedContext>()
+      .use(holdfastOnce<Webhook>({ locks, key: ({ id }) => id }))
+      .handler(async () => {
+        runs += 1;
+      });
+    for (const id of [undefined, undefined, 'a', 'a']) await handler(webhook(id) as never, contextWith(30_000));
+    expect(runs).toBe(3);
+  });
+
+  it('throws where the source of the event repeats what failed', async () => {
+    const { twin, locks, other } = world();
+    void locks.once('nightly', () => new Promise(() => {}));
+    await twin.settle();
+    const handler = withOnceHandler({ locks: other, key: 'nightly' }, async () => 'done');
+    await expect(twin.until(handler({}, contextWith(30_000)))).rejects.toThrow(LockHeldError);
   });
 });

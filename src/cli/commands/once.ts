@@ -1,0 +1,119 @@
+import { StaleFenceError } from '../../client/index.ts';
+import type { Command, Flag, Invocation } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { holdCommand } from '../hold.ts';
+import type { Lease } from '../service.ts';
+import { Signals } from '../signals.ts';
+import { UsageError } from '../usage-error.ts';
+import { leaseFlags, readLeaseMs, readWaitMs } from './lease-flags.ts';
+import { commandFlags, holdOptions } from './run.ts';
+
+/** What a record may be kept for: one second to one year. */
+const spanMsRange = [1_000, 31_536_000_000] as const;
+
+const onceFlags: readonly Flag[] = [
+  {
+    name: 'every',
+    value: 'duration',
+    meaning: 'Once in each window of so long, 1s to 365d, counted from 1970 in UTC.',
+  },
+  {
+    name: 'offset',
+    value: 'duration',
+    meaning: 'With --every: moves where windows begin, so that none begins when the job does.',
+  },
+  {
+    name: 'keep',
+    value: 'duration',
+    meaning: 'Without --every: how long it counts as done, 1s to 365d; 1d by default.',
+  },
+  {
+    name: 'wait',
+    value: 'duration',
+    meaning: 'How long to wait for a run under way, up to 15m; 0 by default: return at once.',
+  },
+  { name: 'close-on-failure', meaning: 'Do not run it again after a run that failed.' },
+];
+
+/** What a run that succeeded leaves for the others. */
+interface Done {
+  readonly by: string;
+}
+
+/** The command ended with this code, so the job is not done. */
+class CommandFailed extends Error {
+  override readonly name = 'CommandFailed';
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`The command exited with ${exitCode}.`);
+    this.exitCode = exitCode;
+  }
+}
+
+export const once: Command = {
+  name: 'once',
+  summary: 'Run a command once: in each window of time, or for its name.',
+  operands: [{ name: 'job' }],
+  flags: [...onceFlags, ...leaseFlags, ...commandFlags],
+  runsCommand: true,
+  connects: true,
+  details: `Start it on every host: one of them runs the command, and the others exit with 0 when it is done. A command that exits
+with another code than 0 has failed, and the next caller runs it again. If a host dies, another one runs it within the
+window. If a run is under way, callers exit with 75, or wait with --wait.
+
+Windows are counted by the service's clock. The lock and the record of the job are called once:JOB. The command gets the
+same variables as under run. If this host was too slow and another one has begun in its place, the exit code is 76.`,
+  examples: [
+    'holdfast once nightly --every 24h -- ./settle.sh',
+    'holdfast once report --every 7d --offset 4d --wait 15m -- ./report.sh',
+    'holdfast once migrate:42 --keep 30d -- ./migrate.sh 42',
+  ],
+  async run(invocation) {
+    const { given, terminal } = invocation;
+    const connection = invocation.connection();
+    const job = given.operand('job');
+    const options = readOptions(invocation);
+    const signals = new Signals();
+    const hold = holdOptions(invocation, connection, signals);
+    const work = async (lease: Lease): Promise<Done> => {
+      signals.interrupted.throwIfAborted();
+      const outcome = await holdCommand(lease, hold);
+      if (outcome.kind === 'lost') throw outcome.error;
+      if (outcome.exitCode !== 0) throw new CommandFailed(outcome.exitCode);
+      return { by: connection.owner };
+    };
+    try {
+      const result = await connection.service.onceLease(job, { ...options, signal: signals.interrupted }, work);
+      const { ran, done, value } = result;
+      // What the command prints is the result of a run; this is that of a call without one.
+      if (!ran && terminal.json) terminal.printJson({ job, ran, done, ...value });
+      else if (!ran) terminal.note(done ? `${job} is done, by ${value.by}.` : `${job} is being run by somebody else.`);
+      return done ? exitCodes.ok : exitCodes.refused;
+    } catch (error) {
+      if (error instanceof CommandFailed) return error.exitCode;
+      if (!(error instanceof StaleFenceError)) throw error;
+      terminal.error(`${job} was taken over by another run before this one was done, so this one does not count.`);
+      return exitCodes.lost;
+    } finally {
+      signals.letGo();
+    }
+  },
+};
+
+function readOptions({ given }: Invocation) {
+  const everyMs = given.durationMs('every', ...spanMsRange);
+  const keepMs = given.durationMs('keep', ...spanMsRange);
+  if (everyMs !== undefined && keepMs !== undefined) {
+    throw new UsageError('--every keeps a run to the end of its window, --keep for a time of its own: give one.');
+  }
+  if (everyMs === undefined && given.has('offset')) throw new UsageError('--offset needs --every.');
+  return {
+    everyMs,
+    keepMs,
+    offsetMs: given.durationMs('offset', 0, (everyMs ?? 1) - 1),
+    waitMs: readWaitMs(given),
+    leaseMs: readLeaseMs(given),
+    onFailure: given.has('close-on-failure') ? ('close' as const) : ('open' as const),
+  };
+}
