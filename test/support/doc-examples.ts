@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -29,12 +30,17 @@ export function examplesOf(page: string, heading: string): string[] {
 export async function loadExample<Module>(page: string, heading: string, index = 0): Promise<Module> {
   const code = examplesOf(page, heading)[index];
   if (code === undefined) throw new Error(`${page} has no example ${index} under ${heading}.`);
-  const folder = join(root, 'test', '.examples');
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${page}-${heading.toLowerCase().replaceAll(/\W+/g, '-')}-${index}.ts`);
+  // Within the repository, so that packages are found; of its own, so that suites side by side don't meet.
+  const folder = join(root, 'test', `.examples-${randomUUID()}`);
+  const file = join(folder, 'example.ts');
   const local = code.replaceAll(/from '(holdfast[^']*)'/g, (all, name: string) =>
     parts[name] === undefined ? all : `from '${pathToFileURL(parts[name]).pathname}'`,
   );
-  writeFileSync(file, local);
-  return (await import(/* @vite-ignore */ file)) as Module;
+  try {
+    mkdirSync(folder);
+    writeFileSync(file, local);
+    return (await import(/* @vite-ignore */ file)) as Module;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
