@@ -14,8 +14,8 @@ await bundleFunctions();
  * The local service is bundled with all that it needs, so that `npx holdfast serve` works where the SDK is the only thing that was
  * installed. It lies beside the engine's guardian, which it starts. Engines are looked for at run time: they are optional, and large.
  */
-await build({ ...nodeModule, entryPoints: ['src/cli/serve.ts'], outfile: join(published, engine, 'serve.js') });
-writeFileSync(join(published, 'cli', 'serve.js'), "export { serveCommand } from '../local/engine/serve.js';\n");
+await build({ ...nodeModule, entryPoints: ['src/local/serve.ts'], outfile: join(published, engine, 'serve.js') });
+writeFileSync(join(published, 'local', 'serve.js'), "export * from './engine/serve.js';\n");
 
 // Java runs it from its source, so it travels as it is.
 copyFileSync(join(packageRoot, 'src', engine, 'LoopbackServer.java'), join(published, engine, 'LoopbackServer.java'));

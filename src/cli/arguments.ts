@@ -4,6 +4,12 @@ import { readDurationMs } from './duration.ts';
 import { didYouMean } from './suggestion.ts';
 import { UsageError } from './usage-error.ts';
 
+/** A value and the name by which it was given, so that a complaint points at what the user wrote. */
+export interface Setting {
+  readonly text: string;
+  readonly by: string;
+}
+
 /** What was typed for a command, with every flag known and every operand in its place. */
 export class Given {
   /** The command to run, as it stood after `--`. */
@@ -34,6 +40,14 @@ export class Given {
     const text = this.text(flag);
     if (text === undefined) throw new UsageError(`--${flag} is missing: ${why}`);
     return text;
+  }
+
+  /** What the flag, else its variable, else its default gives. An empty variable counts as none. */
+  setting({ name, variable, fallback }: Flag, env: NodeJS.ProcessEnv): Setting {
+    const text = this.text(name);
+    if (text !== undefined) return { text, by: `--${name}` };
+    const by = variable ?? `--${name}`;
+    return { text: (variable !== undefined && env[variable]) || (fallback ?? ''), by };
   }
 
   durationMs(flag: string, minMs: number, maxMs: number): number | undefined {

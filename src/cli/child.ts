@@ -1,18 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { exitCodes } from './exit-codes.ts';
+import { Failure } from './failure.ts';
 import { exitCodeOfSignal } from './signals.ts';
 
-/** The command could not be started. */
-export class StartFailure extends Error {
-  override readonly name = 'StartFailure';
-  readonly exitCode: number;
-
-  constructor(file: string, cause: NodeJS.ErrnoException) {
-    const missing = cause.code === 'ENOENT';
-    super(missing ? `There is no command '${file}'.` : `'${file}' can't be run: ${cause.message}`, { cause });
-    this.exitCode = missing ? exitCodes.notFound : exitCodes.notExecutable;
-  }
+function startFailure(file: string, cause: NodeJS.ErrnoException): Failure {
+  return cause.code === 'ENOENT'
+    ? new Failure('command', exitCodes.notFound, `There is no command '${file}'.`, { cause })
+    : new Failure('command', exitCodes.notExecutable, `'${file}' can't be run: ${cause.message}`, { cause });
 }
 
 export interface ChildOptions {
@@ -44,7 +39,7 @@ export class Child {
     const child = spawn(file, args, { stdio: 'inherit', detached: !foreground, env });
     if (child.pid === undefined) {
       const [error] = await once(child, 'error');
-      throw new StartFailure(file, error as NodeJS.ErrnoException);
+      throw startFailure(file, error as NodeJS.ErrnoException);
     }
     // Failing to signal is reported as an event, which nobody listening for would end this program.
     child.on('error', () => {});

@@ -10,6 +10,10 @@ export interface Flag {
   readonly value?: string;
   /** Where only these values are allowed. */
   readonly choices?: readonly string[];
+  /** Gives the value if the flag does not. */
+  readonly variable?: string;
+  /** The value if neither the flag nor the variable gives one. */
+  readonly fallback?: string;
   readonly meaning: string;
 }
 

@@ -1,5 +1,5 @@
 import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
-import { commands, serveSummary } from './commands/index.ts';
+import { commands } from './commands/index.ts';
 import { exitCodes } from './exit-codes.ts';
 
 const flagRow = ({ name, short, value }: Flag): string =>
@@ -8,7 +8,12 @@ const flagRow = ({ name, short, value }: Flag): string =>
 function flagList(title: string, flags: readonly Flag[]): string[] {
   if (flags.length === 0) return [];
   const width = Math.max(...flags.map((flag) => flagRow(flag).length));
-  return ['', `${title}:`, ...flags.map((flag) => `  ${flagRow(flag).padEnd(width)}  ${flag.meaning}`)];
+  return ['', `${title}:`, ...flags.map((flag) => `  ${flagRow(flag).padEnd(width)}  ${meaningOf(flag)}`)];
+}
+
+function meaningOf({ meaning, variable, fallback }: Flag): string {
+  if (variable === undefined) return meaning;
+  return `${meaning} ${variable}, else ${fallback}.`;
 }
 
 const operandsOf = ({ operands, runsCommand }: Command): string =>
@@ -49,7 +54,7 @@ export function helpOfProgram(): string {
 
 Locks with fences, from the command line.
 
-${summaries([...commands, { name: 'serve', summary: serveSummary }])}
+${summaries(commands)}
 
 Which service: --url or HOLDFAST_URL, --namespace or HOLDFAST_NAMESPACE, --token-file or HOLDFAST_TOKEN, --sigv4 for IAM.
 Durations are written as 30s, 5m, 1h30m or 1500ms; a plain number means milliseconds.

@@ -1,12 +1,12 @@
 import { isHoldfastError } from '../client/index.ts';
 import { version } from '../process/version.ts';
 import { readArguments } from './arguments.ts';
-import { StartFailure } from './child.ts';
 import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
 import { commands } from './commands/index.ts';
 import { type Connection, connect, defaultUrl } from './connection.ts';
 import { formatMs } from './duration.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
+import { Failure } from './failure.ts';
 import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
 import { exitCodeOfSignal, Interrupted } from './signals.ts';
 import { didYouMean } from './suggestion.ts';
@@ -97,7 +97,7 @@ function findCommand(words: readonly string[]): Command | undefined {
   if (found !== undefined) return found;
   const group = commands.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name.split(' ')[1] ?? '');
   if (group.length === 0) {
-    const known = [...new Set([...commands.map(({ name }) => name.split(' ')[0] ?? ''), 'serve', 'help'])];
+    const known = [...new Set([...commands.map(({ name }) => name.split(' ')[0] ?? ''), 'help'])];
     throw new UsageError(`There is no command '${first}'.${didYouMean(first, known)} 'holdfast --help' lists all.`);
   }
   if (second === '' || second.startsWith('-')) return undefined;
@@ -114,7 +114,7 @@ function helpFor(words: readonly string[]): string {
 function report(error: unknown, terminal: Terminal, connection: Connection | undefined): number {
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
   if (error instanceof UsageError) return tell(terminal, exitCodes.usage, { code: 'usage', message: error.message });
-  if (error instanceof StartFailure) return tell(terminal, error.exitCode, { code: 'command', message: error.message });
+  if (error instanceof Failure) return tell(terminal, error.exitCode, { code: error.code, message: error.message });
   if (!isHoldfastError(error)) {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return tell(terminal, exitCodes.internal, { code: 'internal', message });

@@ -1,5 +1,5 @@
 /** `npm run demo`: starts the service in memory, tells the story of the paused holder against it, and leaves nothing behind. */
-import { readOptions } from '../local/options.ts';
+import { defaultOptions } from '../local/options.ts';
 import { serve } from '../local/serve.ts';
 import { StartError } from '../local/start-error.ts';
 import { tell } from './story.ts';
@@ -15,7 +15,7 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 async function main(): Promise<number> {
   const timeline = new Timeline(process.stdout);
   // The environment may speak of another service, with a token and a table of its own: this one is apart from it.
-  const service = await serve(readOptions(['--memory', '--port', '0', '--engine', 'auto'], {}), silent);
+  const service = await serve({ ...defaultOptions, memory: true, port: 0 }, silent);
   try {
     timeline.paragraph(`Holdfast runs in memory at ${service.url}, and two workers talk to it.`);
     const signal = AbortSignal.timeout(storyMsMax);

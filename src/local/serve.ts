@@ -6,7 +6,7 @@ import { createHandler } from '../http/handler.ts';
 import type { Service } from '../http/service.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
 import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
-import type { ServiceLog } from '../process/logger.ts';
+import { afterwards, createLogger, type ServiceLog } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
@@ -21,6 +21,8 @@ import { StartError } from './start-error.ts';
 import { ensureTable } from './table.ts';
 import type { WebsocketOptions } from './websocket.ts';
 
+export { StartError } from './start-error.ts';
+
 export interface Running {
   readonly url: string;
   readonly engine: Engine;
@@ -30,7 +32,10 @@ export interface Running {
 }
 
 /** Brings up the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
-export async function serve(options: LocalOptions, log: ServiceLog): Promise<Running> {
+export async function serve(
+  options: LocalOptions,
+  log: ServiceLog = afterwards(createLogger('holdfast')),
+): Promise<Running> {
   const storage = options.memory ? { memory: true as const } : { dataFolder: options.dataFolder };
   const engine = await startEngine({ engine: options.engine, region: options.region, logger: log, ...storage });
   try {

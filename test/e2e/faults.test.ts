@@ -18,7 +18,7 @@ import { answersWithin, freePort, localCredentials } from '../../src/local/engin
 import { type GuardedEngine, spawnGuarded } from '../../src/local/engine/guarded.ts';
 import { findJava } from '../../src/local/engine/java.ts';
 import { type Gateway, startGateway } from '../../src/local/gateway.ts';
-import { readOptions } from '../../src/local/options.ts';
+import { defaultOptions, type EngineChoice } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
 import { createDynamoDBClient, documentClient } from '../../src/store/dynamodb/client.ts';
@@ -49,7 +49,7 @@ async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
 }
 
 const serveOn = (endpoint: string): Promise<Running> =>
-  serve(readOptions(['--port', '0', '--engine', endpoint, '--memory'], {}), silent);
+  serve({ ...defaultOptions, port: 0, engine: endpoint as EngineChoice, memory: true }, silent);
 
 /** A second process as a deployed function is one: nobody rings for its waiters, so they look for themselves. */
 function pacedServiceOn(endpoint: string): Promise<Gateway> {

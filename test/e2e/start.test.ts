@@ -69,7 +69,7 @@ async function start(args: readonly string[], variables: Variables = {}): Promis
   const complete = new Promise<void>((resolve) => {
     createInterface(child.stdout).on('line', (line) => {
       banner.push(line);
-      if (line.endsWith('/release')) resolve();
+      if (line.endsWith('/v1/demo/locks/wallet:42')) resolve();
     });
   });
   const ended = exited.then(({ code }) => {
@@ -139,8 +139,8 @@ describe('npm start', () => {
     }
     expect(answers).toMatchObject([
       { status: 'ok', engine: anyEngine },
-      { status: 'granted', lock: 'wallet:42', leaseId: 'my-first-lease-0001' },
-      { released: true, reason: 'ok' },
+      { status: 'granted', lock: 'wallet:42' },
+      { lock: 'wallet:42', state: 'held' },
     ]);
   });
 
@@ -194,6 +194,22 @@ describe('npm start', () => {
     service.kill(signal);
     expect(await exited).toEqual({ code: 0, signal: null });
     expect(below.filter(isRunning)).toEqual([]);
+  });
+
+  it('ends when npm, which started it, is told to end', async () => {
+    const npm = spawn('npm', ['start', '--silent', '--', '--engine', 'memory', '--port', '0', '--json'], {
+      cwd: root,
+      env: environment(),
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    processes.push(npm);
+    const [line] = (await once(createInterface(npm.stdout), 'line')) as [string];
+    const { url, engine } = JSON.parse(line) as { url: string; engine: { name: string } };
+    expect(engine.name).toBe('memory');
+    const below = descendantsOf(npm.pid ?? 0);
+    expect((await callAt(url)('GET', '/v1/health')).status).toBe(200);
+    npm.kill('SIGTERM');
+    await waitUntilGone(below);
   });
 
   it('ends in bounded time also while somebody waits for a lock', async () => {
@@ -264,11 +280,14 @@ describe.each(engines)('npm start on %s', (engine) => {
 
 describe('a start that fails', () => {
   /** One line that says what is wrong, no stack, and an exit code that a script can see. */
-  async function refusal(args: readonly string[], env?: NodeJS.ProcessEnv, file?: string): Promise<string> {
+  async function refusal(
+    args: readonly string[],
+    { code: expected = 69, env, file }: { code?: number; env?: NodeJS.ProcessEnv; file?: string } = {},
+  ): Promise<string> {
     const { code, stdout, stderr } = await run(args, env, file);
-    expect(code, stderr).toBeGreaterThan(0);
+    expect(code, stderr).toBe(expected);
     expect(stdout).toBe('');
-    expect(stderr).toMatch(/^[^\n]+\n$/);
+    expect(stderr).toMatch(/^holdfast: [^\n]+\n$/);
     return stderr;
   }
 
@@ -285,7 +304,7 @@ describe('a start that fails', () => {
   it('asks for Java where DynamoDB Local is wanted and there is none', async () => {
     const node = execFileSync(program, ['-p', 'process.execPath'], { env: environment(), encoding: 'utf8' }).trim();
     const env = { ...environment(), PATH: join(folder, 'nowhere'), JAVA_HOME: '' };
-    expect(await refusal(['--port', '0', '--engine', 'dynamodb-local', '--memory'], env, node)).toMatch(
+    expect(await refusal(['--port', '0', '--engine', 'dynamodb-local', '--memory'], { env, file: node })).toMatch(
       /install Java 17.*--engine dynoxide/,
     );
   });
@@ -307,14 +326,25 @@ describe('a start that fails', () => {
   });
 
   it.each([
-    ['--prot 1', 'Unknown flag --prot'],
+    ['--prot 1', "Unknown flag --prot. Did you mean '--port'?"],
     ['--port many', "--port expects a whole number from 0 to 65535, but got 'many'"],
-  ])('names what is wrong with %s', async (line, message) => {
-    expect(await refusal(line.split(' '))).toContain(message);
+  ])('names what is wrong with %s, and exits as every wrong command line does', async (line, message) => {
+    expect(await refusal(line.split(' '), { code: 64 })).toContain(message);
+  });
+
+  it('says it as JSON where that was asked for', async () => {
+    const { code, stdout, stderr } = await run(['--json', '--prot', '1']);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'usage', exitCode: 64 } });
+    const endpoint = `http://127.0.0.1:${await freePort()}`;
+    const late = await run(['--json', '--port', '0', '--engine', endpoint]);
+    expect(JSON.parse(late.stderr)).toMatchObject({ error: { code: 'start', exitCode: 69 } });
   });
 
   it('asks for a token before others can reach it', async () => {
-    expect(await refusal([...quick, '--memory', '--host', '0.0.0.0'])).toMatch(/0\.0\.0\.0 .*HOLDFAST_TOKEN/);
+    expect(await refusal([...quick, '--memory', '--host', '0.0.0.0'], { code: 64 })).toMatch(
+      /0\.0\.0\.0 .*HOLDFAST_TOKEN/,
+    );
   });
 });
 

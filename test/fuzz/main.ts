@@ -1,6 +1,6 @@
 /** `node test/fuzz/main.ts [requests] [--seed n]`: the service in memory, and a storm of bad requests against it. */
 import { parseArgs } from 'node:util';
-import { readOptions } from '../../src/local/options.ts';
+import { defaultOptions } from '../../src/local/options.ts';
 import { serve } from '../../src/local/serve.ts';
 import { fuzz, placeVictim } from './fuzz.ts';
 
@@ -9,10 +9,7 @@ const requests = Number(positionals[0] ?? 20_000);
 const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
-const running = await serve(
-  readOptions(['--memory', '--port', '0', '--poll-ms', '200', '--engine', 'dynoxide'], {}),
-  silent,
-);
+const running = await serve({ ...defaultOptions, memory: true, port: 0, pollMs: 200, engine: 'dynoxide' }, silent);
 try {
   const victim = await placeVictim(running.url);
   const from = performance.now();

@@ -1,13 +1,15 @@
 /** A service reduced to its engine, as a process of its own that a test can kill: prints one line of JSON, then lives on. */
+import { readArguments } from '../../src/cli/arguments.ts';
+import { serve } from '../../src/cli/commands/serve.ts';
+import { readServeOptions } from '../../src/cli/serve-options.ts';
 import { startEngine } from '../../src/local/engine.ts';
-import { readOptions } from '../../src/local/options.ts';
 
 export type OwnerLine = { name: string; endpoint: string; pid: number } | { error: string; name: string };
 
 const print = (line: OwnerLine) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 try {
-  const options = readOptions(process.argv.slice(2), {});
+  const options = readServeOptions(readArguments(serve, process.argv.slice(2)), {});
   const { name, endpoint, pid } = await startEngine(options);
   print({ name, endpoint, pid: pid ?? 0 });
 } catch (error) {

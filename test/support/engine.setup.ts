@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
-import { readOptions } from '../../src/local/options.ts';
+import type { EngineChoice } from '../../src/local/options.ts';
 import { HarshDynamoDB } from './harsh/dynamodb.ts';
 import { harshRates } from './harsh/faults.ts';
 
@@ -27,7 +27,7 @@ const harshSeed = process.env.HOLDFAST_TEST_HARSH;
 
 /** One engine in memory for the whole run: HOLDFAST_TEST_ENGINE names it, or else it is the one that `npm start` would take. */
 async function start(): Promise<{ name: Engine['name']; endpoint: string; stop(): Promise<void> }> {
-  const { engine: choice } = readOptions([], { HOLDFAST_ENGINE: process.env.HOLDFAST_TEST_ENGINE });
+  const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
   const engine = await startEngine({ engine: choice, memory: true, region });
   if (harshSeed === undefined) return engine;
   const harsh = await HarshDynamoDB.start(engine.endpoint, {

@@ -42,7 +42,6 @@ export async function startService(more: Partial<LocalOptions> = {}): Promise<Te
   const { endpoint, region } = inject('engine');
   const table = more.table ?? `holdfast-test-${randomUUID()}`;
   const options: LocalOptions = {
-    help: false,
     port: 0,
     host: '127.0.0.1',
     dataFolder: '.unused',

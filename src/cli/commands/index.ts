@@ -9,12 +9,10 @@ import { multiAcquire, multiRelease, multiRenew } from './multi.ts';
 import { once } from './once.ts';
 import { recordDelete, recordGet, recordPut } from './record.ts';
 import { run } from './run.ts';
+import { serve } from './serve.ts';
 import { sessionCreate, sessionEnd, sessionGet, sessionKeepalive } from './session.ts';
 
-/** Has its own flags and its own help, which `npm start` shares. */
-export const serveSummary = 'Run the service on this machine.';
-
-const speaking: readonly Command[] = [
+const others: readonly Command[] = [
   run,
   once,
   elect,
@@ -35,7 +33,8 @@ const speaking: readonly Command[] = [
   sessionGet,
   sessionEnd,
   doctor,
+  serve,
 ];
 
-/** Every command but `serve`, in the order in which the help names them. */
-export const commands: readonly Command[] = [...speaking, completionOf(speaking)];
+/** Every command, in the order in which the help names them. */
+export const commands: readonly Command[] = [...others, completionOf(others)];

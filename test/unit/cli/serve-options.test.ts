@@ -1,23 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { type Environment, isLoopback, readOptions, usage } from '../../../src/local/options.ts';
-import { StartError } from '../../../src/local/start-error.ts';
+import { readArguments } from '../../../src/cli/arguments.ts';
+import { serve } from '../../../src/cli/commands/serve.ts';
+import { helpOf } from '../../../src/cli/help.ts';
+import { readServeOptions } from '../../../src/cli/serve-options.ts';
+import { UsageError } from '../../../src/cli/usage-error.ts';
+import { isLoopback } from '../../../src/local/options.ts';
 
-function refusal(args: string[], env: Environment = {}): string {
+const readOptions = (args: string[], env: NodeJS.ProcessEnv) => readServeOptions(readArguments(serve, args), env);
+
+function refusal(args: string[], env: NodeJS.ProcessEnv = {}): string {
   try {
     readOptions(args, env);
   } catch (error) {
-    expect(error).toBeInstanceOf(StartError);
-    const { message } = error as StartError;
+    expect(error).toBeInstanceOf(UsageError);
+    const { message } = error as UsageError;
     expect(message).not.toContain('\n');
     return message;
   }
   throw new Error(`expected a refusal of ${JSON.stringify({ args, env })}`);
 }
 
-describe('readOptions', () => {
+describe('the options of serve', () => {
   it('starts on loopback with a folder and no token when nothing is given', () => {
     expect(readOptions([], {})).toEqual({
-      help: false,
       port: 4100,
       host: '127.0.0.1',
       dataFolder: '.holdfast',
@@ -32,7 +37,6 @@ describe('readOptions', () => {
   it('reads every flag', () => {
     const args = '--port 0 --host ::1 --data /d --table abc --engine dynoxide --region eu-west-1 --poll-ms=100';
     expect(readOptions(args.split(' '), {})).toEqual({
-      help: false,
       port: 0,
       host: '::1',
       dataFolder: '/d',
@@ -58,7 +62,6 @@ describe('readOptions', () => {
       HOLDFAST_EVENTS_URL: 'http://127.0.0.1:9/events',
     };
     expect(readOptions([], env)).toEqual({
-      help: false,
       port: 65_535,
       host: '0.0.0.0',
       dataFolder: '/d',
@@ -107,11 +110,11 @@ describe('readOptions', () => {
   });
 
   it('refuses what it does not know', () => {
-    expect(refusal(['--prot', '1'])).toContain('Unknown flag --prot');
+    expect(refusal(['--prot', '1'])).toBe("Unknown flag --prot. Did you mean '--port'?");
     expect(refusal(['--token', 'abc'])).toContain('Unknown flag --token');
     expect(refusal(['serve'])).toContain("but got 'serve'");
-    expect(refusal(['--port'])).toContain('--port expects a value');
-    expect(refusal(['--data='])).toContain('--data expects a value');
+    expect(refusal(['--port'])).toBe('--port expects <n>.');
+    expect(refusal(['--data='])).toBe('--data expects <folder>.');
     expect(refusal(['--memory=yes'])).toContain('--memory takes no value');
     expect(refusal(['--engine', 'postgres'])).toContain(
       'expects auto, dynamodb-local, dynoxide, memory or an http(s) URL',
@@ -132,10 +135,6 @@ describe('readOptions', () => {
     expect(message).toContain('HOLDFAST_TOKEN expects');
     expect(message).not.toContain('words');
   });
-
-  it.each(['--help', '-h'])('answers %s even where a variable is wrong', (flag) => {
-    expect(readOptions([flag], { HOLDFAST_PORT: 'x', HOLDFAST_HOST: '0.0.0.0', HOLDFAST_TOKEN: ' ' }).help).toBe(true);
-  });
 });
 
 describe('isLoopback', () => {
@@ -145,28 +144,24 @@ describe('isLoopback', () => {
   });
 });
 
-describe('usage', () => {
+describe('the help of serve', () => {
   it('names every flag with its variable and default', () => {
+    const help = helpOf(serve);
     for (const row of [
-      /--port <n> +HOLDFAST_PORT +4100 /,
-      /--host <address> +HOLDFAST_HOST +127\.0\.0\.1 /,
-      /--data <folder> +HOLDFAST_DATA +\.holdfast /,
-      /--memory +HOLDFAST_MEMORY +off /,
-      /--table <name> +HOLDFAST_TABLE +holdfast /,
-      /--engine <engine> +HOLDFAST_ENGINE +auto /,
-      /--region <region> +HOLDFAST_REGION +us-east-1 /,
-      /--poll-ms <n> +HOLDFAST_POLL_MS +20000 /,
-      /--help/,
+      /^Usage: holdfast serve \[flags\]$/m,
+      /--port <n> .* HOLDFAST_PORT, else 4100\./,
+      /--host <address> .* HOLDFAST_HOST, else 127\.0\.0\.1\./,
+      /--data <folder> .* HOLDFAST_DATA, else \.holdfast\./,
+      /--memory .* HOLDFAST_MEMORY, else off\./,
+      /--table <name> .* HOLDFAST_TABLE, else holdfast\./,
+      /--engine <engine> .* HOLDFAST_ENGINE, else auto\./,
+      /--region <region> .* HOLDFAST_REGION, else us-east-1\./,
+      /--poll-ms <n> .* HOLDFAST_POLL_MS, else 20000\./,
       /HOLDFAST_TOKEN /,
       /HOLDFAST_EVENTS_URL /,
+      /HOLDFAST_TASKS_URL /,
     ]) {
-      expect(usage()).toMatch(row);
+      expect(help).toMatch(row);
     }
-  });
-
-  it('shows examples that the parser takes', () => {
-    const examples = [...usage().matchAll(/^ {2}npm start -- (.+)$/gm)].map(([, line]) => (line ?? '').split(' '));
-    expect(examples).toHaveLength(2);
-    for (const args of examples) expect(readOptions(args, {}).help).toBe(false);
   });
 });

@@ -1,0 +1,96 @@
+import type { LocalOptions } from '../../local/options.ts';
+import type { Running } from '../../local/serve.ts';
+import type { Command, Invocation } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
+import { readServeOptions, serveFlags } from '../serve-options.ts';
+
+/** Two looks a second: soon enough for a person who stopped npm and starts it again. */
+const parentLookMs = 500;
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'Run the service on this machine: engine, table, HTTP and WebSocket.',
+  operands: [],
+  flags: serveFlags,
+  connects: false,
+  details: `Each flag may also be given as the variable that stands beside it. These variables have no flag:
+  HOLDFAST_TOKEN       Secret that requests must carry as 'Authorization: Bearer …'.
+  HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
+  HOLDFAST_TASKS_URL   Endpoint of Step Functions Local, which answers task tokens.
+
+The engine 'auto' is DynamoDB Local if Java 17 or newer is found, else one that needs Node alone and keeps nothing. For DynamoDB
+itself give its https URL; credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,
+  examples: [
+    'holdfast serve --port 0 --memory',
+    'holdfast serve --engine https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1 --table my-locks',
+  ],
+  async run(invocation) {
+    const options = readServeOptions(invocation.given, invocation.env);
+    const stopAsked = askedToStop(invocation.env);
+    const running = await start(options);
+    showBanner(running, options, invocation);
+    const failure = await Promise.race([stopAsked, running.failed]);
+    await running.stop();
+    if (failure !== undefined) throw new Failure('engine', exitCodes.unavailable, failure);
+    return exitCodes.ok;
+  },
+};
+
+async function start(options: LocalOptions): Promise<Running> {
+  // Loaded only here: the service brings an engine, and a caller that takes a lock should not wait for that.
+  const local = await import('../../local/serve.ts');
+  try {
+    return await local.serve(options);
+  } catch (error) {
+    if (!(error instanceof local.StartError)) throw error;
+    throw new Failure('start', exitCodes.unavailable, error.message, { cause: error });
+  }
+}
+
+/**
+ * Ctrl-C and SIGTERM stop the service cleanly; a second one does not wait for that. It also stops when the reader of its output
+ * is gone, and when npm started it and is gone: a SIGTERM to npm ends npm and its shell alone.
+ */
+function askedToStop(env: NodeJS.ProcessEnv): Promise<undefined> {
+  return new Promise((resolve) => {
+    process.stdout.once('error', () => {
+      process.stdout.on('error', () => {});
+      resolve(undefined);
+    });
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(130));
+        resolve(undefined);
+      });
+    }
+    if (env.npm_lifecycle_event === undefined) return;
+    const parent = process.ppid;
+    setInterval(() => process.ppid !== parent && resolve(undefined), parentLookMs).unref();
+  });
+}
+
+function showBanner({ url, engine }: Running, options: LocalOptions, { terminal }: Invocation): void {
+  const { memory, dataFolder, token, region, table } = options;
+  const keepsNothing = memory || engine.name === 'memory';
+  const data = keepsNothing ? null : engine.name === 'remote' ? engine.endpoint : dataFolder;
+  const { name, description, endpoint } = engine;
+  terminal.result({ url, engine: { name, endpoint }, data, region, table }, () => {
+    const auth = token === undefined ? '' : ` -H "authorization: Bearer $HOLDFAST_TOKEN"`;
+    const json = "-H 'content-type: application/json'";
+    const lock = `${url}/v1/demo/locks/wallet:42`;
+    for (const line of [
+      `Holdfast is listening on ${url}`,
+      `  engine  ${description}`,
+      `          at ${endpoint}, for direct mode: region ${region}, table ${table}`,
+      `  data    ${data ?? 'in memory, gone when this stops'}`,
+      `  watch   ${url.replace(/^http/, 'ws')}/v1/watch?namespace=demo&prefix=wallet`,
+      'Try:',
+      `  curl -s${auth} ${url}/v1/health`,
+      `  curl -s${auth} ${json} -d '{"leaseMs":5000}' ${lock}/acquire`,
+      `  curl -s${auth} ${lock}`,
+    ]) {
+      terminal.print(line);
+    }
+  });
+}
