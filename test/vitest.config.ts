@@ -20,6 +20,7 @@ export default defineConfig({
       project('contract', { globalSetup: engineSetup, testTimeout: 30_000 }),
       project('integration', { globalSetup: engineSetup, testTimeout: 60_000 }),
       project('infra', { testTimeout: 60_000 }),
+      project('docs', { globalSetup: engineSetup, testTimeout: 120_000 }),
       project('e2e', { testTimeout: 120_000 }),
     ],
   },
