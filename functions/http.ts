@@ -4,8 +4,10 @@ import { apiGatewayHandler } from '../src/http/api-gateway.ts';
 import { createHandler } from '../src/http/handler.ts';
 import { countRefusals } from '../src/http/refusals.ts';
 import { EmbeddedMeter } from '../src/notify/aws/meter.ts';
-import { deployedService } from '../src/process/deployed.ts';
+import { deployedService, metricNamespaces } from '../src/process/deployed.ts';
 import { createLogger } from '../src/process/logger.ts';
+
+const env = process.env;
 
 /** Every HTTP route. Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed. */
 export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>({
@@ -13,9 +15,10 @@ export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredRe
 }).handler(
   apiGatewayHandler(
     createHandler(
-      deployedService(process.env),
+      deployedService(env),
       createLogger('holdfast-http'),
-      countRefusals(new EmbeddedMeter({ serviceName: 'http' })),
+      countRefusals(new EmbeddedMeter({ serviceName: 'http', namespaces: metricNamespaces(env) })),
     ),
+    { namespacesClaim: env.HOLDFAST_NAMESPACES_CLAIM },
   ),
 );

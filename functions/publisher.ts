@@ -1,7 +1,7 @@
 import middy from '@middy/core';
 import { awsPublisherPorts } from '../src/notify/aws/ports.ts';
 import { createPublisher } from '../src/notify/publisher.ts';
-import { deployedTable, requireVariable } from '../src/process/deployed.ts';
+import { deployedTable, metricNamespaces, requireVariable } from '../src/process/deployed.ts';
 import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
@@ -14,7 +14,7 @@ export const handler = middy(
       busName: env.HOLDFAST_EVENTS_BUS,
       keepsHistory: env.HOLDFAST_HISTORY !== 'off',
       websocketEndpoint: requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT'),
-      metricNamespaces: env.HOLDFAST_METRIC_NAMESPACES?.split(',') ?? [],
+      metricNamespaces: metricNamespaces(env),
       log: createLogger('holdfast-publisher'),
     }),
   ),

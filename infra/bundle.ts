@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
-import { bundledFunctions, type FunctionName, functionNames, packageRoot } from './function-code.ts';
+import { type BundleName, bundledFunctions, bundleNames, packageRoot } from './function-code.ts';
 
 /** One ES module for Node 24, with everything in it. */
 export const nodeModule = {
@@ -22,7 +22,7 @@ export const nodeModule = {
 } as const satisfies BuildOptions;
 
 export interface Bundle {
-  readonly name: FunctionName;
+  readonly name: BundleName;
   /** Size of the module, which is all that is deployed. */
   readonly bytes: number;
   readonly metafile: Metafile;
@@ -31,12 +31,12 @@ export interface Bundle {
 /** One folder per function, each with an `index.mjs`. The same sources give the same bytes, so an unchanged function is not deployed again. */
 export function bundleFunctions(
   folder: string = bundledFunctions,
-  names: readonly FunctionName[] = functionNames,
+  names: readonly BundleName[] = bundleNames,
 ): Promise<Bundle[]> {
   return Promise.all(names.map((name) => bundleFunction(name, join(folder, name))));
 }
 
-async function bundleFunction(name: FunctionName, folder: string): Promise<Bundle> {
+async function bundleFunction(name: BundleName, folder: string): Promise<Bundle> {
   const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
   const outfile = join(folder, 'index.mjs');
   const { metafile } = await build({

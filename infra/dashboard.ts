@@ -38,7 +38,7 @@ export function createDashboard(scope: Construct, monitored: Monitored, alarms: 
 const graph = (title: string, left: readonly IMetric[], size: { width: number; height: number }): GraphWidget =>
   new GraphWidget({ title, left: [...left], leftYAxis: { min: 0 }, ...size });
 
-function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
+function callerWidgets({ httpApi: { api }, acquire, http }: Monitored): GraphWidget[] {
   const p99 = { statistic: 'p99', period: Duration.minutes(5) } as const;
   return [
     graph(
@@ -51,9 +51,12 @@ function callerWidgets({ httpApi: { api }, http }: Monitored): GraphWidget[] {
     graph(
       'Concurrent requests, and throttled ones',
       [
-        http.function.metric('ConcurrentExecutions', worst),
-        http.function.metricThrottles(sum),
-        http.function.metricErrors(sum),
+        acquire.function.metric('ConcurrentExecutions', { ...worst, label: 'Acquires at once' }),
+        http.function.metric('ConcurrentExecutions', { ...worst, label: 'Other requests at once' }),
+        acquire.function.metricThrottles({ ...sum, label: 'Acquires throttled' }),
+        http.function.metricThrottles({ ...sum, label: 'Other requests throttled' }),
+        acquire.function.metricErrors({ ...sum, label: 'Acquires failed' }),
+        http.function.metricErrors({ ...sum, label: 'Other requests failed' }),
       ],
       third,
     ),
@@ -92,10 +95,10 @@ function lockWidgets(): GraphWidget[] {
 }
 
 /** Read from the request log when the dashboard is opened. A metric for each lock would cost by the month, used or not. */
-function busiestLocks({ http: { logGroup } }: Monitored): LogQueryWidget {
+function busiestLocks({ acquire, http }: Monitored): LogQueryWidget {
   return new LogQueryWidget({
     title: 'Locks refused most',
-    logGroupNames: [logGroup.logGroupName],
+    logGroupNames: [acquire.logGroup.logGroupName, http.logGroup.logGroupName],
     queryLines: [
       'filter message = "request" and code in ["lock-held", "wait-timeout", "queue-full", "throttled"]',
       'stats count(*) as refusals by namespace, name, code',
@@ -151,14 +154,14 @@ function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
   ];
 }
 
-function storeWidgets({ table, httpApi: { api }, http }: Monitored) {
+function storeWidgets({ table, httpApi: { api }, acquire, http }: Monitored) {
   const price = dollarsPerMillion;
   const gigabytes = http.memorySizeMb / 1024;
   const millionths = [
     `FILL(writes, 0) * ${price.writeUnit}`,
     `FILL(reads, 0) * ${price.readUnit}`,
     `FILL(requests, 0) * ${price.httpRequest + price.invocation}`,
-    `FILL(busyMs, 0) / 1000 * ${price.gigabyteSecond * gigabytes}`,
+    `(FILL(busyMs, 0) + FILL(waitingMs, 0)) / 1000 * ${price.gigabyteSecond * gigabytes}`,
   ];
   const dollars = new MathExpression({
     label: 'Dollars a day for requests, at us-east-1 prices',
@@ -169,6 +172,7 @@ function storeWidgets({ table, httpApi: { api }, http }: Monitored) {
       reads: table.metricConsumedReadCapacityUnits(aDay),
       requests: api.metricCount(aDay),
       busyMs: http.function.metricDuration(aDay),
+      waitingMs: acquire.function.metricDuration(aDay),
     },
   });
   return [

@@ -3,8 +3,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Code } from 'aws-cdk-lib/aws-lambda';
 
-/** The functions that are deployed; each is `functions/<name>.ts` in the sources. */
-export const functionNames = ['http', 'notifier', 'publisher', 'reaper', 'websocket'] as const;
+/** What is bundled; each is `functions/<name>.ts` in the sources. */
+export const bundleNames = ['http', 'notifier', 'publisher', 'reaper', 'websocket'] as const;
+export type BundleName = (typeof bundleNames)[number];
+
+/** The functions that are deployed. `acquire` runs the same code as `http`, beside it. */
+export const functionNames = ['acquire', ...bundleNames] as const;
 export type FunctionName = (typeof functionNames)[number];
 
 /** The construct runs from the sources and from the published package, which differ in depth but not in their root. */
@@ -14,7 +18,7 @@ export const packageRoot = rootAbove(dirname(fileURLToPath(import.meta.url)));
 export const bundledFunctions = join(packageRoot, 'dist', 'functions');
 
 export function functionCode(name: FunctionName, folder: string = bundledFunctions): Code {
-  const path = join(folder, name);
+  const path = join(folder, name === 'acquire' ? 'http' : name);
   if (!existsSync(join(path, 'index.mjs'))) {
     throw new Error(`Expected the bundled ${name} function at ${path}. In a checkout, "npm run build" writes it.`);
   }

@@ -17,10 +17,13 @@ import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { ARecord, RecordTarget } from 'aws-cdk-lib/aws-route53';
 import { ApiGatewayv2DomainProperties } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
-import { routes } from '../src/contract/operations.ts';
+import { type Operation, routes } from '../src/contract/operations.ts';
 import type { DomainProps, JwtProps, ThrottleProps } from './props.ts';
 
 export interface LockHttpApiProps {
+  /** For the routes where callers wait. */
+  readonly acquire: IFunction;
+  /** For all others, and for what has no route. */
   readonly handler: IFunction;
   readonly jwt?: JwtProps | undefined;
   readonly openPublicRoutes: boolean;
@@ -49,6 +52,20 @@ const accessLogFields = {
   functionError: '$context.integrationErrorMessage',
 };
 
+/** A right without a scope would be open to every token. */
+function checkScopes(jwt: JwtProps | undefined): void {
+  if (jwt?.scopes === undefined) return;
+  for (const right of ['inspect', 'use', 'admin'] as const) {
+    if ((jwt.scopes[right] ?? []).length === 0)
+      throw new Error(
+        `jwt.scopes.${right} must name at least one scope: without one, every token would have that right.`,
+      );
+  }
+}
+
+const isAcquire = ({ operation }: { readonly operation: Operation }): boolean =>
+  operation === 'acquireLock' || operation === 'acquireLocks';
+
 /** One explicit route for each operation of the contract, and `$default` so that a missing one is answered as a problem too. */
 export class LockHttpApi extends Construct {
   readonly api: HttpApi;
@@ -60,14 +77,16 @@ export class LockHttpApi extends Construct {
 
   constructor(scope: Construct, id: string, props: LockHttpApiProps) {
     super(scope, id);
+    checkScopes(props.jwt);
     const authorizer: IHttpRouteAuthorizer =
       props.jwt === undefined
         ? new HttpIamAuthorizer()
         : new HttpJwtAuthorizer('Jwt', props.jwt.issuer, { jwtAudience: [...props.jwt.audience] });
-    const integration = new HttpLambdaIntegration('Function', props.handler, {
-      // One permission for the whole API: one for each route would outgrow a function's policy.
-      scopePermissionToRoute: false,
-    });
+    // One permission for the whole API: one for each route would outgrow a function's policy.
+    const oncePermitted = { scopePermissionToRoute: false };
+    const integration = new HttpLambdaIntegration('Function', props.handler, oncePermitted);
+    // A long poll occupies its function for up to 20 seconds. On a function of their own, waiters can't take the room of releases.
+    const waiting = new HttpLambdaIntegration('AcquireFunction', props.acquire, oncePermitted);
     this.api = new HttpApi(this, 'Api', {
       description: 'Holdfast: locks, sessions and records',
       createDefaultStage: false,
@@ -87,11 +106,11 @@ export class LockHttpApi extends Construct {
     });
     for (const route of routes) {
       const open = route.access === 'public' && props.openPublicRoutes;
-      const scopes = open ? undefined : props.jwt?.scopes?.[route.access];
+      const scopes = open || route.access === 'public' ? undefined : props.jwt?.scopes?.[route.access];
       this.api.addRoutes({
         path: route.path,
         methods: [route.method as HttpMethod],
-        integration,
+        integration: isAcquire(route) ? waiting : integration,
         authorizer: open ? new HttpNoneAuthorizer() : authorizer,
         ...(scopes === undefined ? {} : { authorizationScopes: [...scopes] }),
       });

@@ -28,6 +28,7 @@ export interface GrantScope {
 /** The parts that are there unless only the table was asked for. */
 interface Parts {
   readonly httpApi: LockHttpApi;
+  readonly acquire: ServiceFunction;
   readonly http: ServiceFunction;
   readonly watchApi: WatchApi;
   readonly websocket: ServiceFunction;
@@ -80,6 +81,12 @@ export class LockService extends Construct {
     return this.#part('httpApi');
   }
 
+  /** Answers the two acquire routes, where callers are kept waiting. */
+  get acquire(): ServiceFunction {
+    return this.#part('acquire');
+  }
+
+  /** Answers every other route: renewals, releases, revocations and keepalives never queue behind waiters. */
   get http(): ServiceFunction {
     return this.#part('http');
   }
@@ -184,13 +191,20 @@ export class LockService extends Construct {
       timeout: Duration.seconds(10),
     });
     const watchApi = new WatchApi(this, 'Watch', { handler: websocket.function, throttle });
+    // API Gateway gives up after 30 seconds; ending first leaves an error of ours in the log instead of silence.
+    const timeout = Duration.seconds(29);
+    const acquire = new ServiceFunction(this, 'Acquire', {
+      ...this.#functionProps('acquire'),
+      description: 'Answers the acquire routes, where callers wait',
+      timeout,
+    });
     const http = new ServiceFunction(this, 'Http', {
       ...this.#functionProps('http'),
-      description: 'Answers every HTTP route',
-      // API Gateway gives up after 30 seconds; ending first leaves an error of ours in the log instead of silence.
-      timeout: Duration.seconds(29),
+      description: 'Answers every HTTP route but acquire',
+      timeout,
     });
     const httpApi = new LockHttpApi(this, 'HttpApi', {
+      acquire: acquire.function,
       handler: http.function,
       jwt: props.jwt,
       openPublicRoutes: props.openPublicRoutes ?? false,
@@ -201,7 +215,7 @@ export class LockService extends Construct {
 
     const { notifier, publisher } = notifications;
     const { reaper } = expiry;
-    for (const [name, { role }] of Object.entries({ http, notifier, publisher, reaper, websocket })) {
+    for (const [name, { role }] of Object.entries({ acquire, http, notifier, publisher, reaper, websocket })) {
       allowTableAccess(this.table, role, tableAccess[name as FunctionName]);
     }
     expiry.armFrom(notifier);
@@ -210,7 +224,7 @@ export class LockService extends Construct {
     watchApi.tellFrom(publisher);
     this.#allowTaskTokens(notifier);
 
-    const parts = { httpApi, http, watchApi, websocket, notifications, expiry };
+    const parts = { httpApi, acquire, http, watchApi, websocket, notifications, expiry };
     const monitoring =
       props.monitoring === false
         ? undefined
@@ -221,10 +235,11 @@ export class LockService extends Construct {
   #functionProps(name: FunctionName) {
     const props = this.#props;
     const { leaseMsMin, leaseMsMax, waitMsMax } = lockLimits;
+    const answers = name === 'http' || name === 'acquire';
     const metricNamespaces = (props.metricNamespaces ?? []).map(namespaceOf);
     return {
       code: functionCode(name, props.functionsFolder),
-      memorySizeMb: name === 'http' ? (props.memorySizeMb ?? 512) : 512,
+      memorySizeMb: answers ? (props.memorySizeMb ?? 512) : 512,
       logRetention: props.logRetention ?? RetentionDays.THREE_MONTHS,
       reservedConcurrency: props.reservedConcurrency?.[name],
       environment: {
@@ -232,8 +247,11 @@ export class LockService extends Construct {
         ...setting('HOLDFAST_RETENTION_MS', 'retention', props.retention, retentionMsMin, Infinity),
         ...(props.history === false ? { HOLDFAST_HISTORY: 'off' } : {}),
         ...(metricNamespaces.length > 0 ? { HOLDFAST_METRIC_NAMESPACES: metricNamespaces.join(',') } : {}),
-        ...(name === 'http'
+        ...(answers
           ? {
+              ...(props.jwt?.namespacesClaim === undefined
+                ? {}
+                : { HOLDFAST_NAMESPACES_CLAIM: props.jwt.namespacesClaim }),
               ...setting('HOLDFAST_POLL_MS', 'poll', props.poll, 0, pollMsMax),
               ...setting('HOLDFAST_LEASE_MS_MAX', 'leaseMax', props.leaseMax, leaseMsMin, leaseMsMax),
               ...setting('HOLDFAST_WAIT_MS_MAX', 'waitMax', props.waitMax, 0, waitMsMax),

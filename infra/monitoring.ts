@@ -24,6 +24,7 @@ import { metricsNamespace, type ServiceFunction } from './service-function.ts';
 export interface Monitored {
   readonly table: TableV2;
   readonly httpApi: LockHttpApi;
+  readonly acquire: ServiceFunction;
   readonly http: ServiceFunction;
   readonly websocket: ServiceFunction;
   readonly notifications: Notifications;
@@ -71,7 +72,7 @@ export class Monitoring extends Construct {
     this.dashboard = createDashboard(this, monitored, this.alarms);
   }
 
-  #callerAlarms({ httpApi, http, websocket }: Monitored): Alarm[] {
+  #callerAlarms({ httpApi, acquire, http, websocket }: Monitored): Alarm[] {
     return [
       this.#alarm('ServerErrors', {
         meaning: 'Callers get 5xx: locks can not be taken, or are taken after retries only.',
@@ -80,10 +81,23 @@ export class Monitoring extends Construct {
         // A single 503 is retried by the SDK and seen by nobody.
         atLeast: 5,
       }),
-      this.#alarm('FunctionThrottled', {
-        meaning: 'Lambda has no room for more requests at once, so callers get 503 or wait.',
-        runbook: 'function-throttled',
+      this.#alarm('AcquireThrottled', {
+        meaning: 'Lambda has no room for more acquires at once, so callers get 503 or wait. Holders are not affected.',
+        runbook: 'acquire-throttled',
+        metric: acquire.function.metricThrottles(sumOverFiveMinutes),
+        atLeast: 1,
+      }),
+      this.#alarm('HttpThrottled', {
+        meaning: 'Lambda has no room for renewals and releases, so holders may lose their leases.',
+        runbook: 'http-throttled',
         metric: http.function.metricThrottles(sumOverFiveMinutes),
+        atLeast: 1,
+      }),
+      this.#alarm('AcquireFailing', {
+        meaning:
+          'The acquire function crashed or ran out of time, which it should never do: it answers problems itself.',
+        runbook: 'function-failing',
+        metric: acquire.function.metricErrors(sumOverFiveMinutes),
         atLeast: 1,
       }),
       this.#alarm('HttpFailing', {

@@ -15,8 +15,13 @@ export interface JwtProps {
   readonly issuer: string;
   /** A token is taken when its `aud`, or `client_id`, is one of these. */
   readonly audience: readonly string[];
-  /** Scopes of which a token must have one, by what a route is for. Absent: a valid token may do everything. */
-  readonly scopes?: Readonly<Partial<Record<Access, readonly string[]>>>;
+  /** Scopes of which a token must have one, by what a route is for. Give all three, or none: then a valid token may do everything. */
+  readonly scopes?: Readonly<Record<Exclude<Access, 'public'>, readonly string[]>>;
+  /**
+   * The claim that lists the namespaces which a token may touch, such as `locks:namespaces`: a list, or one text with spaces or
+   * commas between them; `*` is every namespace. A token without it then touches none. Absent: a token may touch every namespace.
+   */
+  readonly namespacesClaim?: string;
 }
 
 /** Both count per route, and a request over them is answered 429 by API Gateway itself. */
@@ -111,14 +116,16 @@ export interface LockServiceProps {
   readonly logRetention?: RetentionDays;
 
   /**
-   * Memory of the HTTP function, which sets its share of a processor too.
+   * Memory of the functions that answer requests, which sets their share of a processor too.
    * @default 512 MB: less slows TLS and cold starts; more is paid for during every long poll
    */
   readonly memorySizeMb?: number;
 
   /**
-   * Concurrency set apart for a function, which is also its maximum.
-   * @default none: a reservation takes from the rest of the account. The reaper is bounded by its queue's poller instead.
+   * Concurrency set apart for a function, which is also its maximum. `{ acquire: 500, http: 50 }` bounds the waiters and always
+   * leaves room for renewals and releases: see "What to reserve" in docs/operations.md.
+   * @default none: a reservation takes from the rest of the account, and fails where the account has too little. The reaper is
+   * bounded by its queue's poller instead.
    */
   readonly reservedConcurrency?: Readonly<Partial<Record<FunctionName, number>>>;
 

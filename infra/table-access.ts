@@ -17,9 +17,12 @@ export interface TableAccess {
 /** Reads and conditional writes of locks, and of the sessions that they hang on. */
 const lockItems = ['GetItem', 'BatchGetItem', 'PutItem', 'UpdateItem'] as const;
 
+const everyRoute: TableAccess = { items: [...lockItems, 'Query'], queries: ['listing', 'bySession'] };
+
 /** What each function does with the table, and no more. Nothing is ever scanned. */
 export const tableAccess: Record<FunctionName, TableAccess> = {
-  http: { items: [...lockItems, 'Query'], queries: ['listing', 'bySession'] },
+  acquire: everyRoute,
+  http: everyRoute,
   notifier: { items: lockItems, queries: [] },
   publisher: {
     items: ['GetItem', 'UpdateItem', 'BatchWriteItem', 'Query'],

@@ -22,6 +22,7 @@ export default defineConfig({
       project('infra', { testTimeout: 60_000 }),
       project('docs', { globalSetup: engineSetup, testTimeout: 120_000 }),
       project('e2e', { testTimeout: 120_000 }),
+      project('emulated', { testTimeout: 600_000 }),
     ],
   },
 });

@@ -23,6 +23,11 @@ export const nameRules = {
   prefix: { pattern: /^[A-Za-z0-9._:@=+~-]{0,255}$/, allowed: 'the beginning of a name' },
   /** A secret that the caller chooses: sixteen characters are 96 random bits. */
   secret: { pattern: /^[A-Za-z0-9_-]{16,128}$/, allowed: '16 to 128 of A-Z, a-z, 0-9, _ and -' },
+  /** As API Gateway makes it. Anything else could never be reached, and a waiter parked on it would only be in the way. */
+  connection: {
+    pattern: /^[A-Za-z0-9_-]{1,126}={0,2}$/,
+    allowed: 'a connection id, from the first message of a socket',
+  },
 } as const satisfies Record<string, NameRule>;
 
 export const requestLimits = {
@@ -41,5 +46,4 @@ export const notifyLimits = {
   refLengthMax: 256,
   /** Step Functions' own maximum for a task token. */
   tokenLengthMax: 1_024,
-  connectionIdLengthMax: 128,
 } as const;

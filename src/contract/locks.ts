@@ -12,13 +12,14 @@ import {
   leaseId,
   leaseMs,
   ms,
+  named,
   namePrefix,
   ownerName,
   pageSize,
   resourceName,
   text,
 } from './fields.ts';
-import { lockLimits, notifyLimits } from './limits.ts';
+import { lockLimits, nameRules, notifyLimits } from './limits.ts';
 import type { OperationContract } from './operation.ts';
 import type { LostReason } from './views.ts';
 
@@ -43,7 +44,7 @@ const notify = z
       }),
       z.strictObject({
         type: z.literal('websocket'),
-        connectionId: text(1, notifyLimits.connectionIdLengthMax, 'From the first message of a watch.'),
+        connectionId: named(nameRules.connection, 'From the first message of a watch.'),
       }),
     ],
     { error: 'must be an object whose type is event, task-token or websocket' },

@@ -15,14 +15,19 @@ const byRouteKey = new Map<string, Operation>(
  */
 export const operationOf = (routeKey: string): Operation | undefined => byRouteKey.get(routeKey);
 
+export interface ApiGatewayOptions {
+  /** The claim of a token that lists the namespaces which it may touch. Absent: every namespace. */
+  readonly namespacesClaim?: string | undefined;
+}
+
 export const apiGatewayHandler =
-  (handle: Handler) =>
+  (handle: Handler, options: ApiGatewayOptions = {}) =>
   async (event: APIGatewayProxyEventV2): Promise<APIGatewayProxyStructuredResultV2> => {
-    const { status, headers, body } = await handle(requestOf(event));
+    const { status, headers, body } = await handle(requestOf(event, options));
     return { statusCode: status, headers: { ...headers }, ...(body === undefined ? {} : { body }) };
   };
 
-export function requestOf(event: APIGatewayProxyEventV2): Request {
+export function requestOf(event: APIGatewayProxyEventV2, { namespacesClaim }: ApiGatewayOptions = {}): Request {
   const { routeKey, rawPath, pathParameters, queryStringParameters, headers, body, isBase64Encoded } = event;
   const { requestId, http } = event.requestContext;
   return {
@@ -35,6 +40,7 @@ export function requestOf(event: APIGatewayProxyEventV2): Request {
     headers,
     body: body !== undefined && isBase64Encoded ? Buffer.from(body, 'base64').toString('utf8') : body,
     caller: callerOf(event),
+    ...(namespacesClaim === undefined ? {} : { namespaces: listOf(claimsOf(event)?.[namespacesClaim]) }),
   };
 }
 
@@ -54,9 +60,21 @@ export function decodePath(encoded: string): string {
   }
 }
 
+function claimsOf({ requestContext }: APIGatewayProxyEventV2): Record<string, unknown> | undefined {
+  const { authorizer } = requestContext as { authorizer?: { jwt?: { claims?: Record<string, unknown> } } };
+  return authorizer?.jwt?.claims;
+}
+
+/** API Gateway hands on a claim that is a list as one text, such as `[orders jobs]`. Anything else lists nothing. */
+function listOf(claim: unknown): string[] {
+  if (Array.isArray(claim)) return claim.filter((entry) => typeof entry === 'string');
+  if (typeof claim !== 'string') return [];
+  return claim.split(/[\s,[\]"]+/).filter((entry) => entry !== '');
+}
+
 /** The subject of a token, or the ARN that IAM vouches for; of one that is too long its end, which tells two roles apart. */
-function callerOf({ requestContext }: APIGatewayProxyEventV2): string {
-  const { authorizer } = requestContext as { authorizer?: Record<string, Record<string, unknown>> };
-  const subject = (authorizer?.jwt?.claims as Record<string, unknown> | undefined)?.sub ?? authorizer?.iam?.userArn;
+function callerOf(event: APIGatewayProxyEventV2): string {
+  const { authorizer } = event.requestContext as { authorizer?: { iam?: { userArn?: unknown } } };
+  const subject = claimsOf(event)?.sub ?? authorizer?.iam?.userArn;
   return typeof subject === 'string' && subject !== '' ? subject.slice(-lockLimits.ownerLengthMax) : anonymous;
 }

@@ -44,7 +44,14 @@ export function createHandler(service: Service, log: RequestLog, onProblem: OnPr
 export async function operate(service: Service, request: Request): Promise<Reply> {
   const { operation } = request;
   if (operation === undefined) throw noSuchRoute(request);
+  refuseForeignNamespace(request);
   return handlers[operation](service, checkRequest(operation, request) as never);
+}
+
+/** On every route: a token that is bound to namespaces reaches no other, whatever its scopes say. */
+function refuseForeignNamespace({ namespaces, parameters: { ns } }: Request): void {
+  if (namespaces === undefined || ns === undefined || namespaces.includes(ns) || namespaces.includes('*')) return;
+  throw new Problem('forbidden', 'The token does not list this namespace.');
 }
 
 function noSuchRoute({ method, path }: Request): Problem {

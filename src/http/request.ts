@@ -27,6 +27,8 @@ export interface Request {
   readonly body: string | undefined;
   /** Who calls, as far as the adapter knows. */
   readonly caller: string;
+  /** The namespaces that the caller may touch; `*` is every one. Absent: nobody bounds the caller here. */
+  readonly namespaces?: readonly string[];
   /** Fires when the caller's connection broke, where that can be known. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -89,7 +91,21 @@ function checkHeaders(schema: z.ZodObject, headers: Request['headers']): unknown
 /** No body at all counts as an empty object, so that a lock can be taken with all defaults. */
 function checkBody(request: Request, schema: z.ZodType, verbatim: boolean, bytesMax?: number): unknown {
   const text = bodyText(request, bytesMax ?? requestLimits.bodyBytesMax);
-  return verbatim ? text : validate(schema, parseJson(text || '{}'), 'body');
+  if (verbatim) return text;
+  const body = parseJson(text || '{}');
+  refuseProto(body, []);
+  return validate(schema, body, 'body');
+}
+
+/** JSON may have a key `__proto__`. An object that is copied key by key loses it, so it is refused instead of being lost. */
+function refuseProto(value: unknown, path: readonly string[]): void {
+  if (typeof value !== 'object' || value === null || path.length > protoDepthMax) return;
+  const field = clip([...path, '__proto__'].join('.'));
+  if (Object.hasOwn(value, '__proto__')) {
+    const message = 'is not allowed as a key';
+    throw new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
+  }
+  for (const [key, inner] of Object.entries(value)) refuseProto(inner, [...path, key]);
 }
 
 function bodyText({ body, headers }: Request, bytesMax: number): string {
@@ -117,6 +133,8 @@ export function parseJson(json: string): unknown {
 /** Values of these fields are rights; a caller's own typo in one must not end up in somebody's log of error messages. */
 const secretFields = new Set(['leaseId', 'sessionId', 'id', 'token', 'connectionId']);
 const shownLengthMax = 60;
+/** No field of a request is nested deeper; what is deeper is refused by its schema. */
+const protoDepthMax = 4;
 
 /** Checks what came against a schema: what comes back is what it says, or a 400 that names each field, what it got and what is allowed. */
 export function validate<Schema extends z.ZodType>(schema: Schema, input: unknown, where: string): z.output<Schema> {

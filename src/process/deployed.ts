@@ -20,6 +20,10 @@ const integerVariable = (env: Environment, name: string): number | undefined => 
   return Number(value);
 };
 
+/** Lock namespaces that have metrics of their own. */
+export const metricNamespaces = (env: Environment): readonly string[] =>
+  env.HOLDFAST_METRIC_NAMESPACES?.split(',') ?? [];
+
 /** A function's table, with the one client that everything in the function shares. */
 export function deployedTable(env: Environment) {
   const { documents, calls } = tableClients({ endpoint: env.HOLDFAST_ENDPOINT || undefined });

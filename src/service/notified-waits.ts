@@ -14,8 +14,8 @@ interface LockWaits {
   readonly access: LockAccess;
   open: number;
   known: LockState | undefined;
-  /** What wakes each waiter, by lease. */
-  readonly wakes: Map<string, (state: LockState) => void>;
+  /** What wakes each waiter, by lease. A request may be repeated while its first copy still waits: then each copy has its own. */
+  readonly wakes: Map<string, Set<(state: LockState) => void>>;
   cancelSweep: () => void;
 }
 
@@ -77,7 +77,7 @@ export class NotifiedWaits implements Waits {
   /** Wakes those that are no longer in the queue: granted, or dropped. The others sleep on. */
   #wakeConcerned({ wakes }: LockWaits, state: LockState): void {
     const queued = new Set(state.queue.map(({ leaseId }) => leaseId));
-    for (const [leaseId, wake] of wakes) if (!queued.has(leaseId)) wake(state);
+    for (const [leaseId, copies] of wakes) if (!queued.has(leaseId)) for (const wake of copies) wake(state);
   }
 
   #wait(waits: LockWaits, wait: Wait): Promise<LockState> {
@@ -85,14 +85,16 @@ export class NotifiedWaits implements Waits {
       const finish = (state: LockState) => {
         cancelEnd();
         wait.gone?.removeEventListener('abort', onGone);
-        if (waits.wakes.get(wait.leaseId) === finish) waits.wakes.delete(wait.leaseId);
+        copies.delete(finish);
+        if (copies.size === 0 && waits.wakes.get(wait.leaseId) === copies) waits.wakes.delete(wait.leaseId);
         resolve(state);
       };
       const onGone = () => finish(waits.known ?? wait.known);
       const cancelEnd = this.#timers.after(wait.until - this.#clock.now(), () => finish(waits.known ?? wait.known));
-      // A repeat of the same request takes over from the one before it, which is answered with what is known.
-      waits.wakes.get(wait.leaseId)?.(waits.known ?? wait.known);
-      waits.wakes.set(wait.leaseId, finish);
+      // A repeat of the same request waits beside the one before it. If it took over, two callers that both stay would answer each
+      // other's 202 with the next request, without end.
+      const copies = waits.wakes.get(wait.leaseId) ?? new Set();
+      waits.wakes.set(wait.leaseId, copies.add(finish));
       wait.gone?.addEventListener('abort', onGone, { once: true });
       if (wait.gone?.aborted) onGone();
 

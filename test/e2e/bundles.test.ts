@@ -59,7 +59,7 @@ async function startFunction(name: FunctionName) {
   const { Handler, Timeout, Environment } = found[1].Properties;
   const aws = await GuardedAws.start(statementsOf(template, `${title}Role`), engine.endpoint);
   const lambda = await LambdaProcess.start({
-    name,
+    name: name === 'acquire' ? 'http' : name,
     folder,
     handler: Handler,
     timeoutMs: Timeout * 1_000,
@@ -117,7 +117,8 @@ async function call(method: string, path: string, { body, headers = {} }: Asked 
   const [rawPath = '', rawQueryString = ''] = path.split('?');
   const { routeKey, pathParameters } = routeOf(method, rawPath);
   answeredRoutes.add(routeKey);
-  const answer = await functions.http.lambda.invoke<APIGatewayProxyStructuredResultV2>({
+  const { lambda } = functions[routeKey.endsWith('/acquire') ? 'acquire' : 'http'];
+  const answer = await lambda.invoke<APIGatewayProxyStructuredResultV2>({
     version: '2.0',
     routeKey,
     rawPath,

@@ -93,6 +93,7 @@ describe('the functions', () => {
   });
 
   it('end before API Gateway gives up on them', () => {
+    expect(functionOf('acquire').Timeout).toBe(29);
     expect(functionOf('http').Timeout).toBe(29);
     expect(functionOf('websocket').Timeout).toBeLessThan(29);
   });
@@ -105,17 +106,20 @@ describe('the functions', () => {
         leaseMax: Duration.minutes(5),
         waitMax: Duration.minutes(1),
         memorySizeMb: 1_024,
-        reservedConcurrency: { http: 200 },
+        reservedConcurrency: { acquire: 200, http: 50 },
       }),
     );
-    expect(variables('http', template)).toMatchObject({
-      HOLDFAST_RETENTION_MS: '7776000000',
-      HOLDFAST_POLL_MS: '10000',
-      HOLDFAST_LEASE_MS_MAX: '300000',
-      HOLDFAST_WAIT_MS_MAX: '60000',
-    });
+    for (const name of ['acquire', 'http']) {
+      expect(variables(name, template), name).toMatchObject({
+        HOLDFAST_RETENTION_MS: '7776000000',
+        HOLDFAST_POLL_MS: '10000',
+        HOLDFAST_LEASE_MS_MAX: '300000',
+        HOLDFAST_WAIT_MS_MAX: '60000',
+      });
+    }
     expect(variables('reaper', template).HOLDFAST_RETENTION_MS).toBe('7776000000');
-    expect(functionOf('http', template)).toMatchObject({ MemorySize: 1_024, ReservedConcurrentExecutions: 200 });
+    expect(functionOf('acquire', template)).toMatchObject({ MemorySize: 1_024, ReservedConcurrentExecutions: 200 });
+    expect(functionOf('http', template)).toMatchObject({ MemorySize: 1_024, ReservedConcurrentExecutions: 50 });
     expect(() => createStack({ leaseMax: Duration.days(2) })).toThrow('leaseMax must be from 1000 to 86400000 ms');
     expect(() => createStack({ poll: Duration.seconds(29) })).toThrow('poll must be from 0 to 25000 ms');
   });

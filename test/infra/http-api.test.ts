@@ -57,7 +57,8 @@ describe('the HTTP API', () => {
         jwt: {
           issuer: 'https://issuer.example.com',
           audience: ['holdfast'],
-          scopes: { use: ['locks/use'], admin: ['locks/admin'] },
+          scopes: { inspect: ['locks/inspect'], use: ['locks/use'], admin: ['locks/admin'] },
+          namespacesClaim: 'locks:namespaces',
         },
       }),
     );
@@ -68,9 +69,43 @@ describe('the HTTP API', () => {
     });
     const found = httpRoutes(template);
     for (const [key, { AuthorizationType }] of found) expect(AuthorizationType, key).toBe('JWT');
-    const scopes = { use: ['locks/use'], admin: ['locks/admin'], inspect: undefined, public: undefined };
+    const scopes = { inspect: ['locks/inspect'], use: ['locks/use'], admin: ['locks/admin'], public: undefined };
     for (const route of table) {
       expect(found.get(keyOf(route))?.AuthorizationScopes, keyOf(route)).toEqual(scopes[route.access]);
+    }
+  });
+
+  it.each(['inspect', 'use', 'admin'])('refuses scopes that leave %s open', (right) => {
+    const all = { inspect: ['locks/inspect'], use: ['locks/use'], admin: ['locks/admin'] };
+    const jwt = { issuer: 'https://issuer.example.com', audience: ['holdfast'] };
+    const { [right as 'use']: _, ...rest } = all;
+    expect(() => createStack({ jwt: { ...jwt, scopes: rest as typeof all } })).toThrow(`jwt.scopes.${right}`);
+    expect(() => createStack({ jwt: { ...jwt, scopes: { ...all, [right]: [] } } })).toThrow(`jwt.scopes.${right}`);
+  });
+
+  it('says to the functions that answer which claim lists the namespaces of a token', () => {
+    const jwt = { issuer: 'https://issuer.example.com', audience: ['holdfast'], namespacesClaim: 'locks:namespaces' };
+    const claims = resourcesOf(templateOf(createStack({ jwt })), 'AWS::Lambda::Function').map(
+      ([id, { Properties }]) => [
+        /Locks(Acquire|Http)Function/.test(id),
+        Properties.Environment.Variables.HOLDFAST_NAMESPACES_CLAIM,
+      ],
+    );
+    for (const [answers, claim] of claims) expect(claim).toBe(answers ? 'locks:namespaces' : undefined);
+    expect(claims.filter(([answers]) => answers)).toHaveLength(2);
+  });
+
+  it('keeps waiters on a function of their own, so that they can not take the room of releases', () => {
+    const functionsBy = new Map(
+      resourcesOf(deployed, 'AWS::ApiGatewayV2::Integration').map(([id, { Properties }]) => [
+        id,
+        spell(Properties.IntegrationUri),
+      ]),
+    );
+    for (const [key, { Target }] of httpRoutes(deployed)) {
+      const integration = /<(\w+)>$/.exec(spell(Target))?.[1] ?? '';
+      const expected = key.endsWith('/acquire') ? 'LocksAcquireFunction' : 'LocksHttpFunction';
+      expect(functionsBy.get(integration), key).toContain(expected);
     }
   });
 

@@ -51,6 +51,7 @@ describe('the alarms', () => {
     expect(watched).toEqual(
       expect.arrayContaining([
         '5xx HttpApi',
+        'Throttles AcquireFunction',
         'Throttles HttpFunction',
         'IteratorAge NotificationsNotifierFunction',
         'IteratorAge NotificationsPublisherFunction',

@@ -231,7 +231,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a notified waiter is never woken',
     file: 'src/service/notified-waits.ts',
-    text: 'if (!queued.has(leaseId)) wake(state);',
+    text: 'if (!queued.has(leaseId)) for (const wake of copies) wake(state);',
     instead: 'if (!queued.has(leaseId) && leaseId === "") wake(state);',
   },
   {
@@ -495,6 +495,32 @@ export const mutants: readonly Mutant[] = [
     file: 'src/notify/aws/meter.ts',
     text: '          namespace,\n          byName.map(',
     instead: '          start === 0 ? namespace : undefined,\n          byName.map(',
+  },
+  {
+    name: 'a token reaches namespaces that it does not list',
+    file: 'src/http/handler.ts',
+    text: "if (namespaces === undefined || ns === undefined || namespaces.includes(ns) || namespaces.includes('*')) return;",
+    instead:
+      "if (namespaces === undefined || ns === undefined || namespaces.length > 0 || namespaces.includes('*')) return;",
+  },
+  {
+    name: 'a token without the claim reaches every namespace',
+    file: 'src/http/api-gateway.ts',
+    text: "if (typeof claim !== 'string') return [];",
+    instead: "if (typeof claim !== 'string') return ['*'];",
+  },
+  {
+    name: 'two callers that wait under one lease chase each other',
+    file: 'src/service/notified-waits.ts',
+    text: 'const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
+    instead:
+      'for (const wake of waits.wakes.get(wait.leaseId) ?? []) wake(waits.known ?? wait.known);\n      const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
+  },
+  {
+    name: 'a key of metadata is lost without a word',
+    file: 'src/http/request.ts',
+    text: '  refuseProto(body, []);\n',
+    instead: '',
   },
   {
     name: 'the first waiter sets no timer',

@@ -84,6 +84,40 @@ describe('the caller', () => {
   });
 });
 
+describe('the namespaces of a token', () => {
+  const namespacesOf = (claims: object | undefined, namespacesClaim?: string) => {
+    const event = recorded('health-open');
+    const authorizer = claims === undefined ? undefined : { jwt: { claims } };
+    const requestContext = { ...event.requestContext, authorizer } as never;
+    return requestOf({ ...event, requestContext }, { namespacesClaim }).namespaces;
+  };
+
+  it('are not asked for unless a claim is named', () => {
+    expect(namespacesOf({ namespaces: 'orders' })).toBeUndefined();
+  });
+
+  it.each([
+    ['[orders jobs]', ['orders', 'jobs']],
+    ['orders jobs', ['orders', 'jobs']],
+    ['orders,jobs', ['orders', 'jobs']],
+    ['["orders","jobs"]', ['orders', 'jobs']],
+    [
+      ['orders', 'jobs', 7],
+      ['orders', 'jobs'],
+    ],
+    ['*', ['*']],
+    ['', []],
+    [undefined, []],
+    [{ orders: true }, []],
+  ])('are read from %j', (claim, expected) => {
+    expect(namespacesOf({ 'locks:namespaces': claim }, 'locks:namespaces')).toEqual(expected);
+  });
+
+  it('are none where nobody sent a token', () => {
+    expect(namespacesOf(undefined, 'locks:namespaces')).toEqual([]);
+  });
+});
+
 describe('the handler of API Gateway events', () => {
   const service = { probe: async () => {}, engine: 'test', version: '1.2.3' } as unknown as Service;
   const silent = { info: () => {}, error: () => {} };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { routes } from '../../../src/contract/operations.ts';
 import { operationOf } from '../../../src/http/api-gateway.ts';
 import { createHandler } from '../../../src/http/handler.ts';
 import type { Request } from '../../../src/http/request.ts';
@@ -51,6 +52,55 @@ const release = {
   parameters: { ns: 'test', name: 'lock' },
   body: JSON.stringify({ leaseId }),
 };
+
+describe('a token that is bound to namespaces', () => {
+  const nameOf = (path: string) => ({
+    ...(path.includes('{ns}') ? { ns: 'orders' } : {}),
+    name: 'a',
+    id: 'a',
+    key: 'a',
+  });
+
+  it.each(routes.filter(({ path }) => path.includes('{ns}')))(
+    'is refused on $method $path of another',
+    async (route) => {
+      const routeKey = `${route.method} ${route.path}`;
+      const call = (namespaces: readonly string[]) =>
+        handlerWith(works).call(routeKey, { parameters: nameOf(route.path), namespaces });
+      for (const foreign of [[], ['jobs'], ['orders-2', 'order']]) {
+        expect(await call(foreign)).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+      }
+      for (const own of [['jobs', 'orders'], ['*']]) expect((await call(own)).status).not.toBe(403);
+    },
+  );
+
+  it('may ask for health, which has no namespace', async () => {
+    expect((await handlerWith(works).call('GET /v1/health', { namespaces: [] })).status).toBe(200);
+  });
+});
+
+describe('a body', () => {
+  it.each([
+    ['{"metadata":{"__proto__":"x"}}', 'metadata.__proto__'],
+    ['{"metadata":{"\\u005f_proto__":"x"}}', 'metadata.__proto__'],
+    ['{"__proto__":{"leaseMs":5000}}', '__proto__'],
+    ['{"notify":{"type":"event","ref":"r","__proto__":1}}', 'notify.__proto__'],
+  ])('that has a key which copying would lose is refused: %s', async (body, field) => {
+    const parameters = { ns: 'test', name: 'lock' };
+    const answer = await handlerWith(works).call('POST /v1/{ns}/locks/{name}/acquire', { parameters, body });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ field }] } });
+  });
+
+  it.each(['no spaces', '../other', 'a/b', 'a%2Fb', '', 'x'.repeat(129)])(
+    'that parks on what is no connection id is refused: %j',
+    async (connectionId) => {
+      const parameters = { ns: 'test', name: 'lock' };
+      const body = JSON.stringify({ waitMs: 1_000, notify: { type: 'websocket', connectionId } });
+      const answer = await handlerWith(works).call('POST /v1/{ns}/locks/{name}/acquire', { parameters, body });
+      expect(answer).toMatchObject({ status: 400, body: { errors: [{ field: 'notify.connectionId' }] } });
+    },
+  );
+});
 
 describe('the handler', () => {
   it('answers health with what it was wired with, under the id of the request', async () => {
