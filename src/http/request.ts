@@ -102,7 +102,7 @@ function refuseProto(value: unknown, path: readonly string[]): void {
   if (typeof value !== 'object' || value === null || path.length > protoDepthMax) return;
   const field = clip([...path, '__proto__'].join('.'));
   if (Object.hasOwn(value, '__proto__')) {
-    const message = 'is not allowed as a key';
+    const message = 'is not a known field';
     throw new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
   }
   for (const [key, inner] of Object.entries(value)) refuseProto(inner, [...path, key]);
