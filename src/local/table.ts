@@ -22,7 +22,7 @@ const keySchema = (partitionKey: string, sortKey: string): KeySchemaElement[] =>
   { AttributeName: sortKey, KeyType: 'RANGE' },
 ];
 
-function createTableInput(tableName: string): CreateTableCommandInput {
+export function createTableInput(tableName: string): CreateTableCommandInput {
   const indexes = Object.values(tableShape.indexes);
   // Each attribute is defined once, however many keys it is part of.
   const attributeTypes = new Map<string, 'S' | 'N'>([

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   BatchGetCommand,
   BatchWriteCommand,
@@ -6,6 +5,7 @@ import {
   QueryCommand,
   TransactWriteCommand,
 } from '@aws-sdk/lib-dynamodb';
+import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
 import { type Condition, Translation, type Update, type Words } from './expressions.ts';
@@ -55,6 +55,7 @@ export interface TableAccess {
   /** A shorter way for the calls that matter most; by the client where absent. */
   readonly calls?: TableCalls | undefined;
   readonly random?: (() => number) | undefined;
+  readonly timers?: Timers | undefined;
 }
 
 type Batched = { PutRequest: { Item: Item } } | { DeleteRequest: { Key: Item } };
@@ -68,12 +69,14 @@ export class ItemTable {
   readonly #calls: TableCalls;
   readonly #tableName: string;
   readonly #random: () => number;
+  readonly #timers: Timers;
 
-  constructor({ client, tableName, calls, random }: TableAccess) {
+  constructor({ client, tableName, calls, random, timers }: TableAccess) {
     this.#client = client;
     this.#calls = calls ?? sdkCalls(client);
     this.#tableName = tableName;
     this.#random = random ?? Math.random;
+    this.#timers = timers ?? systemTimers;
   }
 
   /** One consistent read. */
@@ -95,7 +98,7 @@ export class ItemTable {
       wanted = [...unread, ...wanted.slice(batchReadMax)];
       fruitless = unread.length === batch.length ? fruitless + 1 : 0;
       if (fruitless >= conflictTriesMax) throw new StoreError('throttled', 'The store asked for less traffic.');
-      if (unread.length > 0) await pause(backoffMs(fruitless, 10, 200, this.#random));
+      if (unread.length > 0) await pauseFor(this.#timers, backoffMs(fruitless, 10, 200, this.#random));
     }
     return keys.map((key) => found.get(idOf({ ...key })));
   }
@@ -209,7 +212,7 @@ export class ItemTable {
   async #writeBatch(batch: readonly Batched[]): Promise<readonly Batched[]> {
     let left = [...batch];
     for (let attempt = 0; attempt < batchTriesMax; attempt++) {
-      if (attempt > 0) await pause(backoffMs(attempt, 20, 200, this.#random));
+      if (attempt > 0) await pauseFor(this.#timers, backoffMs(attempt, 20, 200, this.#random));
       try {
         const request = new BatchWriteCommand({ RequestItems: { [this.#tableName]: left } });
         const output = await this.#send(() => this.#client.send(request));
@@ -240,7 +243,7 @@ export class ItemTable {
         if (isConditionFailure(error)) throw error;
         const failure = toStoreError(error);
         if (failure.code !== 'conflict' || attempt + 1 >= conflictTriesMax) throw failure;
-        await pause(backoffMs(attempt, 5, 100, this.#random));
+        await pauseFor(this.#timers, backoffMs(attempt, 5, 100, this.#random));
       }
     }
   }

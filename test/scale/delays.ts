@@ -1,0 +1,15 @@
+import type { Chance } from '../simulation/chance.ts';
+import { amountOf, type FactName } from './facts.ts';
+
+/** The 99th percentile of a normal distribution, in standard deviations. */
+const p99Deviations = 2.326;
+
+/** Draws delays whose middle and 99th percentile are those of the facts: log-normal, as network delays mostly are. */
+export function delayOf(chance: Chance, p50: FactName, p99: FactName): () => number {
+  const middle = Math.log(amountOf(p50));
+  const deviation = (Math.log(amountOf(p99)) - middle) / p99Deviations;
+  return () => {
+    const normal = Math.sqrt(-2 * Math.log(1 - chance.next())) * Math.cos(2 * Math.PI * chance.next());
+    return Math.exp(middle + deviation * normal);
+  };
+}

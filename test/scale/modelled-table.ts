@@ -1,0 +1,142 @@
+import { MemoryEngine, type Usage } from '../../src/engine/engine.ts';
+import { EngineError } from '../../src/engine/errors.ts';
+import { totalOf } from '../../src/engine/units.ts';
+import type { Item } from '../../src/engine/values.ts';
+import type { VirtualTime } from '../../src/testing/virtual-time.ts';
+import type { Chance } from '../simulation/chance.ts';
+import type { Bill } from './bill.ts';
+import { delayOf } from './delays.ts';
+import { amountOf } from './facts.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+/** The SDK tries three times in all, with full jitter from this. */
+const attemptsMax = 3;
+const backoffMs = 50;
+
+const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'TransactWriteItems', 'BatchWriteItem']);
+
+/**
+ * DynamoDB under its own limits, in virtual time: the items and units of the built-in engine, the delays and quotas of the facts.
+ * A key that has used up its second is throttled, and the SDK in front of it tries again, as it does in Lambda.
+ */
+export class ModelledTable {
+  readonly engine: MemoryEngine;
+  readonly #time: VirtualTime;
+  readonly #bill: Bill;
+  readonly #chance: Chance;
+  readonly #writeDelay: () => number;
+  readonly #readDelay: () => number;
+  readonly #keys = new Map<string, { readonly read: TokenBucket; readonly write: TokenBucket }>();
+  /** Set by a scenario: the store can't be reached, or one key is throttled whatever it has left. */
+  isAway = false;
+  throttledKey: string | undefined;
+
+  constructor({ time, chance, bill }: { time: VirtualTime; chance: Chance; bill: Bill }) {
+    this.#time = time;
+    this.#bill = bill;
+    this.#chance = chance;
+    this.#writeDelay = delayOf(chance.branch(), 'writeMsP50', 'writeMsP99');
+    this.#readDelay = delayOf(chance.branch(), 'readMsP50', 'readMsP99');
+    this.engine = new MemoryEngine({ now: time.now, onUsage: (usage) => this.#charge(usage) });
+  }
+
+  /** One call as the SDK makes it: tried again where it was throttled or got no answer. */
+  async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#send(operation, input);
+      } catch (error) {
+        const isPassing = error instanceof EngineError && passing.has(error.name);
+        Object.assign(error as Error, { $metadata: { attempts: attempt }, ...(error as EngineError).more });
+        if (!isPassing || attempt >= attemptsMax) throw error;
+        await this.#pause(this.#chance.next() * backoffMs * 2 ** attempt);
+      }
+    }
+  }
+
+  async #send(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+    this.#bill.storeRequests += 1;
+    const delayMs = writes.has(operation) ? this.#writeDelay() : this.#readDelay();
+    await this.#pause(delayMs / 2);
+    if (this.isAway) throw new EngineError('TimeoutError', 'The store did not answer.');
+    const key = keysIn(input).find((candidate) => this.#isThrottled(candidate, writes.has(operation)));
+    if (key !== undefined) {
+      this.#bill.throttled += 1;
+      await this.#pause(delayMs / 2);
+      throw new EngineError('ThrottlingException', 'Throughput exceeds the partition limit.', {
+        throttlingReasons: [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: 'table' }],
+      });
+    }
+    let answer: Record<string, unknown> | undefined;
+    let refusal: unknown;
+    try {
+      answer = this.engine.call(operation, input);
+    } catch (error) {
+      refusal = error;
+    }
+    await this.#pause(delayMs / 2);
+    if (answer === undefined) throw refusal;
+    return answer;
+  }
+
+  #isThrottled(key: string, isWrite: boolean): boolean {
+    if (key === this.throttledKey) return true;
+    const { read, write } = this.#bucketsOf(key);
+    return (isWrite ? write : read).isEmpty(this.#time.now());
+  }
+
+  #bucketsOf(key: string) {
+    const now = this.#time.now();
+    let buckets = this.#keys.get(key);
+    if (buckets === undefined) {
+      buckets = {
+        read: new TokenBucket(amountOf('readUnitsPerKey'), now),
+        write: new TokenBucket(amountOf('writeUnitsPerKey'), now),
+      };
+      this.#keys.set(key, buckets);
+    }
+    return buckets;
+  }
+
+  #charge({ key, units }: Usage): void {
+    this.#bill.readUnits += units.read;
+    this.#bill.writeUnits += totalOf(units) - units.read;
+    const { read, write } = this.#bucketsOf(partitionOf(key));
+    read.take(units.read);
+    write.take(units.write);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#time.after(ms, resolve));
+  }
+}
+
+/** What the SDK tries again by itself. */
+const passing = new Set(['ThrottlingException', 'TimeoutError']);
+
+const partitionOf = (key: Item): string => {
+  const { pk } = key;
+  return pk !== undefined && 'S' in pk ? pk.S : JSON.stringify(key);
+};
+
+/** The partition keys that a request names. */
+function keysIn(input: Record<string, unknown>): string[] {
+  const {
+    Key,
+    Item: item,
+    RequestItems,
+    TransactItems,
+  } = input as {
+    Key?: Item;
+    Item?: Item;
+    RequestItems?: Record<string, { Keys?: Item[] }>;
+    TransactItems?: Record<string, { Key?: Item; Item?: Item }>[];
+  };
+  const items = [
+    Key,
+    item,
+    ...Object.values(RequestItems ?? {}).flatMap(({ Keys }) => Keys ?? []),
+    ...(TransactItems ?? []).flatMap((one) => Object.values(one).map((write) => write.Key ?? write.Item)),
+  ];
+  return items.flatMap((one) => (one === undefined ? [] : [partitionOf(one)]));
+}

@@ -1,0 +1,171 @@
+import { Fleet } from '../fleet.ts';
+import { percentile } from '../percentiles.ts';
+import { ScaleWorld, type Waiting } from '../world.ts';
+
+export interface TroubleRow {
+  readonly what: string;
+  readonly waiting: Waiting;
+  readonly waiters: number;
+  /** From the end of the trouble to the next grant. */
+  readonly recoveredAfterMs: number | null;
+  /** Hand-offs a second before, during and after. */
+  readonly rates: readonly [before: number, during: number, after: number];
+  readonly p99AfterMs: number | null;
+  readonly throttled: number;
+}
+
+/** A minute of each. */
+const phaseMs = 60_000;
+
+interface Trouble {
+  readonly what: string;
+  begin(world: ScaleWorld): void;
+  end(world: ScaleWorld): void;
+}
+
+export const troubles: readonly Trouble[] = [
+  {
+    what: 'a deployment: every execution is replaced',
+    begin: (world) => {
+      world.acquire.replaceAll();
+      world.http.replaceAll();
+    },
+    end: () => {},
+  },
+  {
+    what: "the lock's partition is throttled for a minute",
+    begin: ({ table }) => {
+      table.throttledKey = 'scale/lock/hot';
+    },
+    end: ({ table }) => {
+      table.throttledKey = undefined;
+    },
+  },
+  {
+    what: 'the store is away for a minute',
+    begin: ({ table }) => {
+      table.isAway = true;
+    },
+    end: ({ table }) => {
+      table.isAway = false;
+    },
+  },
+];
+
+/** A busy lock before, during and after trouble. Nothing may be granted twice, and nobody may be forgotten. */
+export async function meetTrouble(
+  { what, begin, end }: Trouble,
+  waiting: Waiting,
+  waiters: number,
+  seed: number,
+): Promise<TroubleRow> {
+  const world = new ScaleWorld(seed);
+  const { time, bill } = world;
+  const fleet = new Fleet(world, 'hot');
+  fleet.start(
+    Array.from({ length: waiters + 1 }, () => world.client(waiting)),
+    5_000,
+  );
+  await time.advance(30_000);
+  const phase = async (): Promise<number> => {
+    const startedAt = time.now();
+    await time.advance(phaseMs);
+    return (fleet.grantsSince(startedAt) * 1000) / phaseMs;
+  };
+  const before = await phase();
+  begin(world);
+  const during = await phase();
+  end(world);
+  const endedAt = time.now();
+  // Leases of holders whose release was lost run out first.
+  await time.advance(2 * phaseMs);
+  const calmAt = time.now();
+  const after = await phase();
+  fleet.isOver = true;
+  fleet.check();
+  const first = fleet.grants.find(({ grantedAt }) => grantedAt >= endedAt);
+  return {
+    what,
+    waiting,
+    waiters,
+    recoveredAfterMs: first === undefined ? null : first.grantedAt - endedAt,
+    rates: [before, during, after],
+    p99AfterMs: percentile(fleet.handOffMs(calmAt), 0.99),
+    throttled: bill.throttled,
+  };
+}
+
+export interface StampedeRow {
+  readonly tier: 'correctness' | 'efficiency';
+  readonly callers: number;
+  readonly granted: number;
+  readonly held: number;
+  readonly failed: number;
+  readonly writeUnits: number;
+  readonly throttled: number;
+  readonly coldStarts: number;
+}
+
+/** So many try one lock in the same second; exactly one may get it. */
+export async function stampede(tier: StampedeRow['tier'], callers: number, seed: number): Promise<StampedeRow> {
+  const world = new ScaleWorld(seed);
+  const { time, bill } = world;
+  const outcomes = { granted: 0, held: 0, failed: 0 };
+  for (let caller = 0; caller < callers; caller++) {
+    const client = world.client('long poll');
+    const ask = async () => {
+      try {
+        const { ok } = await client.tryAcquire('stampede', { leaseMs: 60_000, tier, autoRenew: false });
+        outcomes[ok ? 'granted' : 'held'] += 1;
+      } catch {
+        outcomes.failed += 1;
+      }
+    };
+    void world.pause(world.chance.next() * 1_000).then(ask);
+  }
+  await time.advance(50_000);
+  if (outcomes.granted > 1) throw new Error(`${outcomes.granted} were granted one lock.`);
+  const { writeUnits, throttled } = bill;
+  const coldStarts = world.acquire.coldStarts + world.http.coldStarts;
+  return { tier, callers, ...outcomes, writeUnits, throttled, coldStarts };
+}
+
+export interface DeadHolderRow {
+  readonly waiting: Waiting;
+  readonly waiters: number;
+  /** From the end of the dead holder's lease to the first grant after it. */
+  readonly grantedAfterMs: number | null;
+  readonly grantsInTenSeconds: number;
+  readonly throttled: number;
+}
+
+/** A holder dies while so many wait: the next is granted at the end of its lease, plus grace. */
+export async function deadHolder(waiting: Waiting, waiters: number, seed: number): Promise<DeadHolderRow> {
+  const world = new ScaleWorld(seed);
+  const { time, bill } = world;
+  const leaseMs = 45_000;
+  const dead = world.client('direct');
+  void dead.acquire('hot', { leaseMs, autoRenew: false });
+  await time.advance(1_000);
+  const endsAt = time.now() - 1_000 + leaseMs;
+  const fleet = new Fleet(world, 'hot');
+  fleet.start(
+    Array.from({ length: waiters }, () => world.client(waiting)),
+    5_000,
+  );
+  await time.advance(endsAt - time.now());
+  const throttledBefore = bill.throttled;
+  await time.advance(30_000);
+  fleet.isOver = true;
+  fleet.check();
+  const first = fleet.grants[0];
+  const grantsInTenSeconds =
+    first === undefined ? 0 : fleet.grants.filter(({ grantedAt }) => grantedAt < first.grantedAt + 10_000).length;
+  return {
+    waiting,
+    waiters,
+    grantedAfterMs: first === undefined ? null : first.grantedAt - endsAt,
+    grantsInTenSeconds,
+    throttled: bill.throttled - throttledBefore,
+  };
+}

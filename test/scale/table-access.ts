@@ -1,0 +1,60 @@
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
+import { fromWireMap, toWireMap, type WireValue } from '../../src/store/dynamodb/values.ts';
+import type { ModelledTable } from './modelled-table.ts';
+
+type Plain = Record<string, unknown>;
+type Wired = Record<string, WireValue>;
+
+const operationOf = (command: object): string =>
+  command.constructor.name
+    .replace(/^(Get|Put|Update|Delete)Command$/, '$1Item')
+    .replace(/^Batch(Get|Write)Command$/, 'Batch$1Item')
+    .replace(/^TransactWriteCommand$/, 'TransactWriteItems')
+    .replace(/Command$/, '');
+
+/** Keys, items and values of a request in DynamoDB's own form, however deep they lie in it. */
+function toWired(input: unknown): unknown {
+  if (Array.isArray(input)) return input.map(toWired);
+  if (typeof input !== 'object' || input === null) return input;
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]) => {
+      if (['Key', 'Item', 'ExpressionAttributeValues', 'ExclusiveStartKey'].includes(name) && value !== undefined)
+        return [name, toWireMap(value as Plain)];
+      if (name === 'Keys') return [name, (value as Plain[]).map(toWireMap)];
+      return [name, toWired(value)];
+    }),
+  );
+}
+
+function fromWired(answer: Plain): Plain {
+  const { Item, Attributes, Items, Responses, LastEvaluatedKey } = answer as {
+    Item?: Wired;
+    Attributes?: Wired;
+    Items?: Wired[];
+    Responses?: Record<string, Wired[]>;
+    LastEvaluatedKey?: Wired;
+  };
+  return {
+    ...answer,
+    ...(Item === undefined ? {} : { Item: fromWireMap(Item) }),
+    ...(Attributes === undefined ? {} : { Attributes: fromWireMap(Attributes) }),
+    ...(Items === undefined ? {} : { Items: Items.map(fromWireMap) }),
+    ...(LastEvaluatedKey === undefined ? {} : { LastEvaluatedKey: fromWireMap(LastEvaluatedKey) }),
+    ...(Responses === undefined
+      ? {}
+      : {
+          Responses: Object.fromEntries(
+            Object.entries(Responses).map(([name, items]) => [name, items.map(fromWireMap)]),
+          ),
+        }),
+  };
+}
+
+/** The stores' way to the modelled table: the very stores that are deployed, on another client. */
+export function accessTo(table: ModelledTable, tableName: string, random: () => number): TableAccess {
+  const send = async (command: { readonly input: Plain }): Promise<Plain> =>
+    fromWired(await table.call(operationOf(command), toWired(command.input) as Plain));
+  const client = { send } as unknown as DynamoDBDocumentClient;
+  return { client, tableName, random };
+}

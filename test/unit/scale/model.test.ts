@@ -1,0 +1,43 @@
+/** The modelled AWS does what its facts say, before anything is concluded from it. */
+import { describe, expect, it } from 'vitest';
+import { Bill } from '../../scale/bill.ts';
+import { hotLock } from '../../scale/scenarios/hot-lock.ts';
+import { stampede } from '../../scale/scenarios/trouble.ts';
+import { TokenBucket } from '../../scale/token-bucket.ts';
+
+describe('a key of the modelled table', () => {
+  it('gives its units, then none until they have come back', () => {
+    const bucket = new TokenBucket(1_000, 0);
+    bucket.take(1_000);
+    expect(bucket.isEmpty(0)).toBe(true);
+    expect(bucket.isEmpty(1)).toBe(false);
+    bucket.take(500);
+    expect(bucket.isEmpty(400)).toBe(true);
+    expect(bucket.isEmpty(600)).toBe(false);
+  });
+});
+
+describe('a bill', () => {
+  it('charges for what was used since', () => {
+    const bill = new Bill();
+    bill.writeUnits = 1_000_000;
+    const before = bill.copy();
+    bill.writeUnits += 1_000_000;
+    bill.requests = 1_000_000;
+    expect(bill.since(before).dollars).toBeCloseTo(0.625 + 1);
+  });
+});
+
+describe('the modelled service', () => {
+  it('hands a hot lock over in order, and counts what that takes', async () => {
+    const row = await hotLock('direct', 2, { handOffs: 20, withinMs: 10_000, seed: 1 });
+    expect(row.handOffs).toBeGreaterThanOrEqual(20);
+    // A release that grants, and the join of the one that released.
+    expect(row.writeUnits).toBeGreaterThanOrEqual(2);
+    expect(row.writeUnits).toBeLessThan(4);
+  });
+
+  it('grants one of a stampede', async () => {
+    expect(await stampede('correctness', 40, 1)).toMatchObject({ granted: 1, held: 39, failed: 0 });
+  });
+});
