@@ -82,7 +82,7 @@ export class Notifications extends Construct {
       bisectBatchOnError: true,
       // A record that fails this often goes on failing, and the records behind it wait meanwhile.
       retryAttempts: 5,
-      // After an hour a notification is of no use to a waiter. The dead-letter queue keeps where the record is.
+      // After an hour a notification does not help a waiter any more. The dead-letter queue keeps where the record is.
       maxRecordAge: Duration.hours(1),
       onFailure: new SqsDlq(deadLetters),
       filters: filter.map((pattern) => FilterCriteria.filter(pattern)),

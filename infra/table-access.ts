@@ -14,7 +14,7 @@ export interface TableAccess {
   readonly leadingKeys?: readonly string[];
 }
 
-/** Reads and conditional writes of locks, and of the sessions that they hang on. */
+/** Reads and conditional writes of locks, and of the sessions that bound them. */
 const lockItems = ['GetItem', 'BatchGetItem', 'PutItem', 'UpdateItem'] as const;
 
 const everyRoute: TableAccess = { items: [...lockItems, 'Query'], queries: ['listing', 'bySession'] };

@@ -35,7 +35,7 @@ export function createLockTable(scope: Construct, { removalPolicy, encryptionKey
     // Locks come in bursts and idle at night; capacity kept ready for the bursts would cost more than it saves.
     billing: Billing.onDemand(),
     // Encryption at rest can't be switched off. DynamoDB's own key adds no cost and no second service that every acquire
-    // depends on; whoever must control or audit the key brings one.
+    // depends on; a user that must control or audit the key brings one.
     encryption:
       encryptionKey === undefined
         ? TableEncryptionV2.dynamoOwnedKey()

@@ -12,7 +12,7 @@ export interface WatchApiProps {
   readonly throttle: Required<ThrottleProps>;
 }
 
-/** Where watchers connect. Only connecting is authorized: API Gateway takes all else on a connection as said by whoever opened it. */
+/** Where watchers connect. Only connecting is authorized: API Gateway treats everything else on a connection as sent by the caller that opened it. */
 export class WatchApi extends Construct {
   readonly api: WebSocketApi;
   readonly stage: WebSocketStage;

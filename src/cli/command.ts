@@ -42,7 +42,7 @@ export interface Command {
   readonly flags: readonly Flag[];
   /** Whether a command to run follows after `--`. */
   readonly runsCommand?: boolean;
-  /** Whether it speaks to a service, and so takes the flags that say to which and as whom. */
+  /** Whether it calls a service. If so, it takes the flags that name the service and the caller. */
   readonly connects: boolean;
   /** What the help says besides the summary. */
   readonly details?: string;

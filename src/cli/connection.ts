@@ -9,13 +9,13 @@ import { UsageError } from './usage-error.ts';
 /** Where the local service listens when nothing else is said. */
 export const defaultUrl = 'http://127.0.0.1:4100';
 
-/** A person waits: five seconds bear a service that restarts, and are not yet a hang. A waiting acquire bears it for as long as it waits. */
+/** A person waits. Five seconds are enough for a service that restarts, and do not look like a hang. A waiting acquire tries for as long as it waits. */
 const patience = { requestMs: 10_000, retryMs: 5_000, releaseMs: 5_000 };
 
-/** Never opens: it is for processes with many callers, and would hide from the one who asks here why the service can't be reached. */
+/** Never opens. The breaker is for processes with many callers. Here it would hide why the service can't be reached. */
 const breaker = { failuresMax: Number.POSITIVE_INFINITY };
 
-/** A service to speak to, and as whom. */
+/** The service to call, and the caller's identity. */
 export interface Connection {
   readonly url: string;
   readonly namespace: string;
@@ -35,7 +35,7 @@ export function connect(given: Given, env: NodeJS.ProcessEnv): Connection {
   return { url, namespace, owner, transport, service };
 }
 
-/** Tells colleagues whom to ask, and which process to look for. */
+/** Colleagues see from it which person to ask and which process to look for. */
 function defaultOwner(): string {
   return `${userName()}@${hostname()}:${process.pid}`.slice(-128);
 }
@@ -58,7 +58,7 @@ function readUrl(by: string, text: string | undefined, protocols = ['http:', 'ht
 function readAuth(given: Given, env: NodeJS.ProcessEnv): Auth | undefined {
   const path = given.text('token-file');
   if (given.has('sigv4')) {
-    if (path !== undefined) throw new UsageError('--sigv4 and --token-file are two ways to say who asks: give one.');
+    if (path !== undefined) throw new UsageError('--sigv4 and --token-file both say who the caller is: give only one.');
     return sigv4({ region: given.text('region') });
   }
   const token = path === undefined ? env.HOLDFAST_TOKEN : readTokenFile(path);

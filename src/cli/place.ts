@@ -40,7 +40,7 @@ export const placeOfWaiting = (waiting: Waiting, nowMs: number): Place => ({
   endsAtMs: endOf(waiting.holders, nowMs),
 });
 
-/** The place as anybody may see it: ours is the waiter with our owner, who is the only one unless somebody took the same name. */
+/** The place, from what every caller may see. Ours is the waiter with our owner. It is the only one unless another caller has the same name. */
 export function placeOfView(view: LockView, owner: string, nowMs: number): Place {
   const mine = view.queue.find((waiter) => waiter.owner === owner);
   return {
@@ -48,7 +48,7 @@ export function placeOfView(view: LockView, owner: string, nowMs: number): Place
     queueDepth: view.queueDepth,
     holder: view.holders[0]?.owner,
     etaAtMs: undefined,
-    // Only who is next can tell its time from the present lease.
+    // Only the next waiter can tell its time from the present lease.
     endsAtMs: mine?.position === 1 ? endOf(view.holders, nowMs) : undefined,
   };
 }

@@ -22,7 +22,7 @@ export class Interrupted extends Error {
 /** As shells tell it. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-/** Catches what others send to this process, and gives it to whoever it is for now. */
+/** Catches signals to this process, and gives each one to the listener that is in charge now. */
 export class Signals {
   readonly #interruption = new AbortController();
   readonly #listeners = new Map<NodeJS.Signals, () => void>();

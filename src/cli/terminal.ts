@@ -63,7 +63,7 @@ export class Terminal {
     stdout.write(text);
   }
 
-  /** A word to whoever watches, which is no part of the result. */
+  /** A message for the person at the terminal. It is not part of the result. */
   note(text: string): void {
     this.#streams.stderr.write(`${this.styled('dim', 'holdfast:', 'stderr')} ${text}\n`);
   }

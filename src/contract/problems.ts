@@ -24,7 +24,7 @@ export const problemTypes = {
 
 export type ProblemCode = keyof typeof problemTypes;
 
-/** What every operation may answer: who may not call, what is wrong with a request, and a store that is away or busy. */
+/** Problems that every operation may answer: no permission, a wrong request, and a store that is unavailable or busy. */
 export const commonProblems = [
   'invalid-request',
   'unauthorized',

@@ -6,7 +6,7 @@ import { tell } from './story.ts';
 import { Timeline } from './timeline.ts';
 import { Worker } from './worker.ts';
 
-/** Two leases of one second and their grace are waited for; whoever watches should not wait for more than thrice that. */
+/** The demo waits for two leases of one second and their grace. A viewer should not wait for more than three times that. */
 const storyMsMax = 8_000;
 
 /** The demo is the story; a log of requests would drown it. What fails is told at its end. */

@@ -23,7 +23,7 @@ import { describeTable, shapeOf, type TableDefinition } from './table-definition
 import { doubled, readUnits, totalOf, type Units, writeUnits } from './units.ts';
 import { checkValue, type Item, sameItem } from './values.ts';
 
-/** What a request used, for whoever counts. */
+/** What a request used, for callers that count units. */
 export interface Usage {
   readonly operation: string;
   readonly table: string;

@@ -14,7 +14,7 @@ export interface ServedEngine {
   stop(): Promise<void>;
 }
 
-/** Listens on loopback only: who can reach it can read and write everything. */
+/** Listens on loopback only: a caller that can reach it can read and write everything. */
 export async function serveEngine(options: { region?: string; port?: number } = {}): Promise<ServedEngine> {
   const engine = new MemoryEngine({ region: options.region ?? 'us-east-1' });
   const server = createServer((request, response) => void answer(engine, request, response));

@@ -98,7 +98,7 @@ function logRequest(log: RequestLog, request: Request, status: number, startedAt
     ...(name === undefined ? {} : { name }),
     ...(problem === undefined ? {} : { code: problem.code }),
   };
-  // The caller is told nothing of a cause; whoever runs the service needs it.
+  // The caller must not see the cause. The operator of the service needs it in the log.
   if (status >= 500) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
   else log.info('request', fields);
 }

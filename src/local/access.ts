@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Refusal } from './http-answer.ts';
 
-/** Decides who may speak to the gateway at all, before a handler runs. Undefined means: let it through. */
+/** Decides which requests may reach the gateway at all, before a handler runs. Undefined lets the request through. */
 export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Refusal | undefined;
 
 // Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.

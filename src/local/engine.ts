@@ -47,7 +47,7 @@ export type EngineRequest = {
 /** A JVM is ready in 3 s on a quiet laptop; a busy build machine takes several times that. */
 const readyWithinMs = 30_000;
 
-/** A network that takes longer would make every lock operation too slow to be of use. */
+/** If the network takes longer, every lock operation is too slow to help anybody. */
 const remoteAnswersWithinMs = 5_000;
 
 /** An engine that is installed here and could be run. */

@@ -161,7 +161,7 @@ class StreamPump implements Pump {
     const { checkpoints, startAt } = this.#options;
     const checkpoint = previous?.checkpoint ?? (await checkpoints.load());
     const shards = checkpoint?.streamArn === streamArn ? checkpoint.shards : {};
-    // A stream that took another's place was born since: all of it is new, wherever a first start would have begun.
+    // A stream that replaced another one began after it. All of it is new, wherever a first start would have begun.
     return new Generation(streamArn, checkpoint === null ? startAt : 'TRIM_HORIZON', shards);
   }
 

@@ -136,7 +136,7 @@ function startStreamPump(
   });
   return startPump({
     client,
-    // Asked again after a failure: a table may have been made anew.
+    // Asked again after a failure: the table may have been created again.
     streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {
       wakeWaiters(service, event);

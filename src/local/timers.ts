@@ -8,7 +8,7 @@ interface Armed {
   readonly cancel: () => void;
 }
 
-/** Timers inside the process, one per lock at most. They end with it: the sweep at the next start arms them anew. */
+/** Timers inside the process, one per lock at most. They end with it: the sweep at the next start sets them again. */
 export class ProcessTimers implements LockTimers {
   readonly #clock: Clock;
   readonly #timers: Timers;

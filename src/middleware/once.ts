@@ -14,7 +14,7 @@ export interface HandlerOnceOptions<E> extends Omit<OnceOptions, 'signal' | 'hol
 const keyFor = <E>({ key }: HandlerOnceOptions<E>, event: E, context: Context): string | undefined =>
   typeof key === 'function' ? key(event, context) : key;
 
-/** An answer that says that the handler failed. It is given to this caller, and the next one is worked on anew. */
+/** An answer that says that the handler failed. This caller gets it, and the next event runs the handler again. */
 class FailedAnswer extends Error {
   readonly answer: unknown;
 

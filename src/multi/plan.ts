@@ -1,4 +1,4 @@
-/** Several locks in one step. Pure: what to write so that all are granted, or who is in the way. */
+/** Several locks in one step. Pure: it tells what to write so that all are granted, or which holders are in the way. */
 import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import type { Holder, LockState } from '../lock/state.ts';
@@ -51,7 +51,7 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
   return { kind: 'granted', swaps: changes ? swaps : [], holders };
 }
 
-/** Everybody takes locks in this order, so that nobody who waits for several can wait in a circle. */
+/** All callers take locks in this order, so that waiters for several locks can't wait in a circle. */
 export const canonicalOrder = <T extends { readonly name: string }>(entries: readonly T[]): T[] =>
   [...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
 

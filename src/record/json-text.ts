@@ -31,7 +31,7 @@ export function membersOf(object: string): Member[] {
 /** JSON knows four kinds of space; JavaScript's `\s` knows more. */
 const spaces = /[ \t\n\r]*/y;
 const plainToken = /[^ \t\n\r,\]}]+/y;
-/** The next character that opens, closes or begins a string: everything between is of no interest. */
+/** The next character that opens or closes a value, or begins a string. The characters between do not matter. */
 const structure = /["[\]{}]/g;
 const stringEnd = /["\\]/g;
 

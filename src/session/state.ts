@@ -14,7 +14,7 @@ export interface SessionState {
   readonly ttlMs: number;
   readonly createdAt: EpochMs;
   readonly expiresAt: EpochMs;
-  /** Set once, by whoever ended it or found it expired. It never comes back from there. */
+  /** Set once, by the process that ended the session or found it expired. A dead session never comes back. */
   readonly ended?: { readonly at: EpochMs; readonly how: 'ended' | 'expired' };
   readonly waits: readonly SessionWait[];
 }

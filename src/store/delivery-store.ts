@@ -1,6 +1,6 @@
 import type { LockKey } from './lock-store.ts';
 
-/** What is known of telling a parked waiter about its grant. */
+/** What is known about the deliveries of a grant to a parked waiter. */
 export interface Delivery {
   /** How many deliveries were begun. Each is counted before it is sent, so none is missed. */
   readonly tries: number;

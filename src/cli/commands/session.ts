@@ -47,7 +47,13 @@ export const sessionKeepalive: Command = {
   name: 'session keepalive',
   summary: 'Keep a session alive, once or for as long as this runs.',
   operands: [{ name: 'id' }],
-  flags: [{ name: 'every', value: 'duration', meaning: 'Go on until Ctrl-C; a third of the ttl bears two that fail.' }],
+  flags: [
+    {
+      name: 'every',
+      value: 'duration',
+      meaning: 'Go on until Ctrl-C. With a third of the ttl, two keepalives may fail.',
+    },
+  ],
   connects: true,
   examples: ['holdfast session keepalive "$id"', 'holdfast session keepalive "$id" --every 10s'],
   async run(invocation) {

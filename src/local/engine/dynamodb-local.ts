@@ -41,7 +41,7 @@ export function dynamoDbLocalCommand(java: Java, jar: string, { port, folder }: 
       ...program,
       '-port',
       String(port),
-      // One database for every region and credential: whoever connects sees the same table.
+      // One database for every region and credential: every client sees the same table.
       '-sharedDb',
       '-disableTelemetry',
       // A folder is written through to SQLite before a write is acknowledged, so that kill -9 loses nothing.

@@ -6,7 +6,7 @@ import type { PumpLogger } from './faults.ts';
 
 /**
  * The last record of each shard that the handler has taken. It belongs to one stream: dynoxide gives the shard of a
- * re-created table the same name, and its sequence numbers may begin anew.
+ * re-created table the same name, and its sequence numbers may start again.
  */
 export interface Checkpoint {
   readonly streamArn: string;

@@ -41,7 +41,7 @@ export class Generation {
 
   /** Starts a reader, by `run`, for each listed shard whose turn it is. */
   adopt(listed: readonly ListedShard[], run: (reader: ShardReader) => Promise<void>): void {
-    // A shard that shows up later was born after the start, so all of it is new.
+    // A shard that appears later began after the start, so all of it is new.
     const origin = this.#unpositioned === null ? this.#origin : 'TRIM_HORIZON';
     if (origin === 'LATEST') for (const id of closedShards(listed)) this.#drained.add(id);
     const starting = startable(listed, this.#drained, new Set(this.#running.keys()));

@@ -104,7 +104,7 @@ export class ShardReader {
       this.position = 'TRIM_HORIZON';
       reading.onRestarted(this, fault === 'trimmed' ? 'trimmed' : 'refused', error);
     }
-    // Once between two pages: an engine that refuses every position is left to the backoff of whoever runs this.
+    // Once between two pages. If an engine refuses every position, the caller's backoff applies.
     const isFirst = !this.#isMending;
     this.#isMending = true;
     return isFirst && (isPositionBad || (hadIterator && (fault === 'expired' || fault === 'refused')));

@@ -35,7 +35,7 @@ export class SqsTimers implements LockTimers {
   async arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void> {
     const now = this.#clock.now();
     const noted = await this.#notes.read(key);
-    // Whole seconds, rounded up: early is of no use, and a waiter may learn of its grant a second late.
+    // Whole seconds, rounded up: a timer that fires early finds nothing to do, and a waiter may learn of its grant a second late.
     const delaySeconds = Math.min(delaySecondsMax, Math.max(0, Math.ceil((at - now) / 1_000)));
     const firesAt = after(now, delaySeconds * 1_000);
     // A timer that is about to fire by this clock may have fired already by another, and have found nobody waiting.
