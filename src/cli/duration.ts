@@ -4,7 +4,7 @@ const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as co
 
 const partPattern = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y;
 
-/** Reads `30s`, `1500ms`, `1h30m`, or a plain number of milliseconds; undefined where it is none of them. */
+/** Reads `30s`, `1500ms`, `1h30m`, or a plain number of milliseconds; undefined if it is none of them. */
 export function parseDurationMs(text: string): number | undefined {
   if (/^\d{1,12}$/.test(text)) return Number(text);
   let totalMs = 0;

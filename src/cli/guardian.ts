@@ -17,7 +17,7 @@ let target: number | undefined;
 let deadline: NodeJS.Timeout | undefined;
 let ending = false;
 
-/** False where there is nobody left. */
+/** False if there is nobody left. */
 function send(signal: NodeJS.Signals | 0): boolean {
   try {
     return target !== undefined && process.kill(target, signal);

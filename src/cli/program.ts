@@ -90,7 +90,7 @@ function splitLeading(args: readonly string[]): { leading: readonly string[]; wo
   return { leading: args.slice(0, at), words: args.slice(at) };
 }
 
-/** Undefined where only the first word of two was given. */
+/** Undefined if only the first word of two was given. */
 function findCommand(words: readonly string[]): Command | undefined {
   const [first = '', second = ''] = words;
   const found = commands.find(({ name }) => name === first || name === `${first} ${second}`);

@@ -27,7 +27,7 @@ export interface TakeOptions {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
-  /** How long an unavailable service is borne; a caller that would rather go on without the lock bears it for less. */
+  /** How long to try while the service is unavailable. A caller that would go on without the lock tries for less. */
   readonly bearMs?: number | undefined;
 }
 
@@ -46,14 +46,14 @@ export interface Leased {
   readonly remainingMs?: number | null;
 }
 
-/** A lease that ended before its grant arrived is asked for anew; more often than this, something else is wrong. */
+/** If a lease ended before its grant arrived, the lock is asked for again. If that happens more often than this, something else is wrong. */
 const leasesMax = 3;
 /** A service that answers "waiting" at once, instead of keeping the request open, is not asked in a busy loop. */
 const pollMsMin = 100;
 
 /**
  * Takes a lock, waiting for as long as was asked. One lease id serves for all repeats of a request, so that a lost answer is found
- * again; a new one is made only where the service says that the old lease is over.
+ * again; a new one is made only if the service says that the old lease is over.
  */
 export async function take<Body extends Leased>(
   core: Core,

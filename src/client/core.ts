@@ -10,9 +10,9 @@ import type { Transport } from './transport.ts';
 export interface Patience {
   /** For one answer. The service gives up on its store after about nine seconds, so that its 503 still arrives. */
   readonly requestMs: number;
-  /** For one request with all its retries, where no wait was asked for. Two answers that never come fit into it. */
+  /** For one request with all its retries, if no wait was asked for: enough for two answers that never come. */
   readonly retryMs: number;
-  /** For a release with its retries: after that the lease runs out by itself. */
+  /** For a release with its retries. After that, the lease expires by itself. */
   readonly releaseMs: number;
 }
 

@@ -18,7 +18,7 @@ export interface Term {
 export interface ElectionOptions extends Pick<AcquireOptions, 'leaseMs' | 'owner' | 'metadata' | 'signal'> {
   /** Runs when this candidate is elected. Where it returns a promise that rejects, the candidate steps down and stands again. */
   readonly onElected: (term: Term) => unknown;
-  /** Runs when leadership was lost, never when it was laid down by `close`. */
+  /** Runs when leadership was lost, never after `close`. */
   readonly onLost?: ((error: LeaseLostError, term: Term) => void) | undefined;
   /** How long `close` waits for the work to stop before it hands over, 5 s by default: half of what container platforms give on SIGTERM. */
   readonly handOverMs?: number | undefined;

@@ -38,7 +38,7 @@ export type ErrorCode =
 
 /** What every error may say besides its code. */
 export interface ErrorDetails {
-  /** The HTTP status, where the service answered. */
+  /** The HTTP status, if the service answered. */
   readonly status?: number | undefined;
   /** Finds the request in the service's log. */
   readonly requestId?: string | undefined;
@@ -84,7 +84,7 @@ export const isHoldfastError = (error: unknown): error is HoldfastError =>
   (error instanceof Error && 'code' in error && 'requestId' in error && 'status' in error);
 
 /**
- * Somebody else holds the lock, and the caller did not want to wait.
+ * Another caller holds the lock, and this one did not want to wait.
  *
  * @example
  * ```ts
@@ -172,7 +172,7 @@ export class LeaseLostError extends HoldfastError {
 }
 
 /**
- * Waiting would never end: sessions wait for each other in a circle, and this one was chosen to give way.
+ * Waiting would never end: sessions wait for each other in a circle, and this one must give way.
  *
  * @example
  * ```ts
@@ -229,7 +229,7 @@ export class VersionMismatchError extends HoldfastError {
 }
 
 /**
- * The lock is in use with another limit. Everybody who uses a semaphore must name the same one.
+ * The lock is in use with another limit. All callers of a semaphore must name the same limit.
  *
  * @example
  * ```ts
@@ -307,7 +307,7 @@ export class ThrottledError extends HoldfastError {
 }
 
 /**
- * As many are waiting for this lock as may. Shed load: one more would wait too long to be of use.
+ * The queue of this lock is full. Reduce the load: one more waiter would wait too long.
  *
  * @example
  * ```ts
@@ -325,7 +325,7 @@ export class QueueFullError extends HoldfastError {
 }
 
 /**
- * The request is not valid: a programming error, never worth a retry.
+ * The request is not valid. This is a programming error: a retry does not help.
  *
  * @example
  * ```ts
@@ -343,7 +343,7 @@ export class InvalidRequestError extends HoldfastError {
 }
 
 /**
- * `update` lost to other writers as often as it may. The record is busier than compare-and-swap can bear: guard it by a lock.
+ * Other writers came first at every try of `update`. The record has too many writers for compare-and-swap: protect it by a lock.
  *
  * @example
  * ```ts

@@ -60,9 +60,9 @@ export class HeldLock extends Held {
   }
 
   /**
-   * Rises with every grant of this lock. Send it along with every write: the resource refuses a lower one than the highest it has
-   * seen. It stays readable after the lock is lost, since a stale fence does no harm where it is checked; it is 0, below every fence
-   * ever granted, where the lock {@link Held.failedOpen | failed open}.
+   * Rises with every grant of this lock. Send it with every write: the resource refuses a fence that is lower than the highest it has
+   * seen. It stays readable after the lock is lost, because a stale fence does no harm if it is checked. If the lock
+   * {@link Held.failedOpen | failed open}, it is 0, below every fence ever granted.
    *
    * @example
    * ```ts

@@ -21,7 +21,7 @@ export abstract class Held implements Closable {
     this.#tenure = tenure;
     this.#traced = traced;
     if (traced !== undefined) this.onLost((error) => traced.end('lost', error));
-    // What hangs on a session is given back with it.
+    // A lock of a session is released with the session.
     if (claim?.sessionBound === false) core.open.add(this);
   }
 
@@ -44,7 +44,7 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Whether the lease is surely still held, by both clocks, now. A thawed process learns here at once that it slept too long.
+   * Whether the lease is surely still held now, by both clocks. A process that was frozen learns here at once that it slept too long.
    *
    * @example
    * ```ts
@@ -55,13 +55,13 @@ export abstract class Held implements Closable {
     return this.#tenure.isAlive();
   }
 
-  /** How much time is surely left without another renewal; 0 where it is not held. */
+  /** How much time is surely left without another renewal; 0 if it is not held. */
   remainingMs(): number {
     return this.#tenure.remainingMs();
   }
 
   /**
-   * Throws the {@link LeaseLostError} where the lease is lost.
+   * Throws the {@link LeaseLostError} if the lease is lost.
    *
    * @example
    * ```ts
@@ -73,7 +73,7 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Tells once when the lease is lost; at once where it already is. What it returns takes the listener away.
+   * Calls the listener once when the lease is lost, or at once if it already is. The function that it returns removes the listener.
    *
    * @example
    * ```ts
@@ -89,7 +89,7 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Renews now, for `leaseMs` from now on where given. Rarely needed: renewal runs in the background. Throws `LeaseLostError` where
+   * Renews now, for `leaseMs` if it is given. Rarely needed: renewal runs in the background. Throws `LeaseLostError` if
    * it is over; under a session it only asks the service whether the lock is still held.
    *
    * @example
@@ -103,8 +103,8 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Gives it back; the next waiter gets it in the same step. Safe to repeat. A lease that had ended is a value, not an error; only an
-   * unavailable service throws, and then the lease runs out by itself.
+   * Releases it. The next waiter gets it in the same step. Safe to repeat. If the lease had ended, that is a value and not an error. It
+   * throws only if the service is unavailable; then the lease expires by itself.
    *
    * @example
    * ```ts
@@ -188,11 +188,11 @@ export async function runUnder<H extends Held, T>(held: H, work: (held: H) => T 
     throw error;
   }
   const { signal, failedOpen } = held;
-  // A release that can't be told is no failure of the work: the lease runs out by itself.
+  // A release that can't be sent is no failure of the work: the lease expires by itself.
   const { released, reason } = await held.release().catch(() => ({ released: true, reason: 'ok' }) as Release);
   if (failedOpen) return result;
-  // Work that ended after its lease may have run beside another's: the caller must know, even where all went well.
+  // Work that ended after its lease may have run at the same time as another holder's. The caller must know, even if the work succeeded.
   signal.throwIfAborted();
   if (released || reason === 'already_released') return result;
-  throw new LeaseLostError('The lease had ended before the work was done.', reason as LostReason);
+  throw new LeaseLostError('The lease ended before the work did.', reason as LostReason);
 }

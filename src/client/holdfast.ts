@@ -281,8 +281,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Ends the lease of that fence against its holder's will; the next waiter gets the lock. Throws `LeaseLostError` where that fence
-   * does not hold. The holder's writes in flight are refused only where the fence is checked.
+   * Ends the lease of that fence against its holder's will; the next waiter gets the lock. Throws `LeaseLostError` if that fence
+   * does not hold. The holder's writes in flight are refused only if the fence is checked.
    *
    * @example
    * ```ts
@@ -350,7 +350,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Whether the service is well. Throws `UnavailableError` where it isn't.
+   * Whether the service is well. Throws `UnavailableError` if it isn't.
    *
    * @example
    * ```ts

@@ -64,7 +64,7 @@ export class HttpTransport implements Transport {
     return { status: response.status, headers: Object.fromEntries(response.headers), body: parse(text) };
   }
 
-  /** Who can't be authorized has not been refused by the service, but will not reach it either: repeating is of no use. */
+  /** If the headers can't be made, the service has not refused, but the request can't be sent. Repeating does not help. */
   async #authorize(request: Unsigned): Promise<Readonly<Record<string, string>> | undefined> {
     try {
       return await this.#auth?.(request);

@@ -4,11 +4,11 @@ import { elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
 
 /** A third: two renewals may fail before the lease is in danger. */
 const renewalsPerLease = 3;
-/** Spread, so that leases which began together aren't renewed together. */
+/** Spread, so that leases that began together are not renewed together. */
 const jitterPart = 0.1;
-/** A frozen process can't run a timer, so time is looked at this often: a thawed one knows within a second, also where its timers slept too. */
+/** A frozen process can't run a timer. So the clocks are read this often: after a freeze, the process knows within a second. */
 const lookMsMax = 1_000;
-/** Told a tenth before the end, so that there is time to stop; more than a second would waste a long lease. */
+/** The signal fires a tenth before the end, so that there is time to stop. More than a second would waste a long lease. */
 const marginPart = 0.1;
 const marginMsMax = 1_000;
 
@@ -74,7 +74,7 @@ export class Keeper {
     return this.isAlive() ? this.#leftMs() : 0;
   }
 
-  /** Looks at the clocks: whoever asks after a freeze is told the truth before any timer has run. */
+  /** Looks at the clocks. So a caller that asks after a freeze learns the truth before any timer has run. */
   isAlive(): boolean {
     if (this.#ended || this.#controller.signal.aborted) return false;
     if (this.#leftMs() > 0) return true;

@@ -16,7 +16,7 @@ export interface LeaseOptions {
   readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
   /** False: nothing is renewed in the background, and the lease ends by itself. */
   readonly autoRenew?: boolean | undefined;
-  /** Renewing stops after so long: work that hangs must not hold for ever. */
+  /** Renewing stops after this time: work that hangs must not hold the lock for ever. */
   readonly holdMsMax?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface TryOptions extends LeaseOptions {
   readonly permits?: number | undefined;
   /** A read-write lock: readers share. Not together with `limit` or `permits`. */
   readonly mode?: 'exclusive' | 'shared' | undefined;
-  /** After a lease that expired, the lock stays free for so long: writes of the former holder may still land. */
+  /** After a lease that expired, the lock stays free for this time: late writes of the former holder may still arrive. */
   readonly lockDelayMs?: number | undefined;
   /** Strings that inspect shows to others, at most 1 KiB as JSON. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
@@ -36,9 +36,9 @@ export interface TryOptions extends LeaseOptions {
 
 /** How to wait for a lock. */
 export interface AcquireOptions extends TryOptions {
-  /** How long to wait, 0 to 900,000. 35 s by default: one default lease and its grace, so that a crashed holder is outwaited. */
+  /** How long to wait, 0 to 900,000. 35 s by default: longer than the default lease of a crashed holder and its grace. */
   readonly waitMs?: number | undefined;
-  /** Told now and then, about every 20 s, of the place in the queue. */
+  /** Called about every 20 s with the place in the queue. */
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface AcquireAllOptions extends LeaseOptions {
 /** One default lease of 30 s, its grace, and time for the hand-over. */
 export const waitMsDefault = 35_000;
 
-/** Who goes on without the lock wants to do so soon: one retry's worth is borne. */
+/** A caller that fails open wants to go on soon: there is time for one retry. */
 const failOpenBearMs = 1_000;
 
 /** Failing open gives up what the tier `correctness` promises, so it takes both words. */

@@ -53,7 +53,7 @@ export abstract class LockScope {
   }
 
   /**
-   * Takes a lock, waiting in line for it. Throws `WaitTimeoutError` when the wait is over, `LockHeldError` with `waitMs: 0`.
+   * Takes a lock, and waits in its queue. Throws `WaitTimeoutError` if the wait is over, or `LockHeldError` with `waitMs: 0`.
    *
    * @example
    * ```ts
@@ -84,7 +84,7 @@ export abstract class LockScope {
   }
 
   /**
-   * Tries for a lock and answers at once.
+   * Tries for a lock once, without waiting in the queue.
    *
    * @example
    * ```ts
@@ -98,8 +98,8 @@ export abstract class LockScope {
   }
 
   /**
-   * Runs the work while holding the lock, and releases it whatever happens. An error of the work is what the caller sees; work that
-   * succeeded after its lease was lost rejects with `LeaseLostError`, since it may have run beside another's.
+   * Runs the work while holding the lock, and releases it in every case. If the work throws, the caller gets its error. If the work
+   * succeeds after its lease was lost, it rejects with `LeaseLostError`: another holder may have worked at the same time.
    *
    * @example
    * ```ts
@@ -121,7 +121,7 @@ export abstract class LockScope {
   }
 
   /**
-   * Takes several locks at once, all or none, each with its own fence, whatever order others ask in.
+   * Takes several locks at once, all or none, each with its own fence. Other callers may name them in another order.
    *
    * @example
    * ```ts

@@ -63,7 +63,7 @@ type Note =
 
 interface Seen {
   readonly record: RecordView<Note> | undefined;
-  /** By the service's clock. Known where the record has an end, which every completed one has. */
+  /** By the service's clock. Known if the record has an end, which every completed one has. */
   readonly now: number | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface OnceParts {
   record(key: string): RecordHandle<Note>;
 }
 
-/** Lock and record bear this before the key, so that they meet no lock or record of the user's own. */
+/** Lock and record have this before the key, so that they differ from the user's own locks and records. */
 export const oncePrefix = 'once:';
 const keepMsDefault = 86_400_000;
 const spanMsMin = 1_000;
@@ -142,7 +142,7 @@ class Job<T> {
     return { record, now };
   }
 
-  /** What is already known; undefined where the work is still to be done. */
+  /** What is already known; undefined if the work is still to be done. */
   resultOf({ record, now }: Seen): OnceResult<T> | undefined {
     const note = record?.value;
     if (note === undefined || note.once === 'running' || !this.#isCurrent(note.startedAt, now)) return undefined;
@@ -153,7 +153,7 @@ class Job<T> {
     );
   }
 
-  /** Undefined where somebody else held it for all of the time. */
+  /** Undefined if somebody else held it for all of the time. */
   take(waitMs: number): Promise<HeldLock | undefined> {
     const { leaseMs, owner, signal, holdMsMax } = this.#options;
     // Never open: work that runs without the lock could not be told from work that ran twice.

@@ -22,8 +22,8 @@ export interface WriteOptions {
 
 export interface PutOptions extends WriteOptions {
   /**
-   * After so long there is no record any more, 1,000 to 31,536,000,000: it reads as absent and is collected. Version and fence floor go
-   * on from there. Each write names its own; without one the record has no end.
+   * After this time the record reads as absent and is collected, 1,000 to 31,536,000,000. Version and fence floor
+   * continue. Each write names its own; without one the record has no end.
    */
   readonly expiresInMs?: number | undefined;
 }
@@ -57,7 +57,7 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * The record as it is; undefined where there is none.
+   * The record as it is; undefined if there is none.
    *
    * @example
    * ```ts
@@ -76,7 +76,7 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * Writes the value where the record is as expected. Throws `VersionMismatchError` where it isn't, `StaleFenceError` where a later
+   * Writes the value if the record is as expected. Throws `VersionMismatchError` if it isn't, `StaleFenceError` if a later
    * holder has written. Each write has an id, so that its own repeat after a lost answer is recognised.
    *
    * @example
@@ -93,7 +93,7 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * Deletes the record where it is as expected. Version and fence floor go on from there when it is created again.
+   * Deletes the record if it is as expected. If it is created again, version and fence floor continue.
    *
    * @example
    * ```ts
@@ -108,8 +108,8 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * Reads, computes and writes, again and again until nobody wrote in between; the function must therefore bear being run more than
-   * once. It gets undefined where there is no record. Throws `TooManyRetriesError` after `triesMax` tries.
+   * Reads, computes and writes. If another writer came first, it begins again, so the function may run more than
+   * once. It gets undefined if there is no record. Throws `TooManyRetriesError` after `triesMax` tries.
    *
    * @example
    * ```ts

@@ -84,7 +84,7 @@ export class Session extends LockScope implements Closable {
   }
 
   /**
-   * The locks that hang on it, as the service knows them.
+   * The locks of this session, as the service knows them.
    *
    * @example
    * ```ts

@@ -38,7 +38,7 @@ export interface WatchHandlers {
  */
 export interface Transport {
   request(call: Call, signal: AbortSignal): Promise<Answer>;
-  /** Opens a watch; what it returns closes it. Absent where there is nothing to watch by. */
+  /** Opens a watch; what it returns closes it. Absent if there is nothing to watch by. */
   watch?(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void;
   close?(): Promise<void> | void;
 }

@@ -11,8 +11,8 @@ export type WatchTarget =
   | { readonly prefix: string; readonly signal?: AbortSignal | undefined };
 
 /**
- * What a watch brings. `connected` comes first, and again after each reconnection: what happened in between was missed, so whoever
- * keeps a picture should look anew then.
+ * What a watch yields. `connected` comes first, and again after each reconnection. Events in between are missing, so a caller that
+ * keeps its own view should read the state again then.
  */
 export type WatchEvent =
   | { readonly type: 'connected'; readonly connectionId: string }
@@ -31,7 +31,7 @@ export interface WatchGrant {
 const reconnectBaseMs = 250;
 /** A service that is away for long is not asked more often than this. */
 const reconnectMsMax = 15_000;
-/** A reader that is this far behind is told so, instead of filling the memory: it has missed events and should look anew. */
+/** If a reader is this far behind, it gets an error and does not fill the memory. It has missed events and should read the state again. */
 const backlogMax = 10_000;
 
 /** The events of a watch, over as many connections as it takes. Ends when the signal fires, the loop is left, or the client is closed. */

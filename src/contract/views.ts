@@ -7,7 +7,7 @@ import type { LockEventType } from '../lock/events.ts';
 
 export type { LostReason };
 
-/** Who holds a lock, as others see it. `remainingMs` is null where a session whose end isn't known bounds the lease. */
+/** Who holds a lock, as others see it. `remainingMs` is null if a session whose end isn't known bounds the lease. */
 export interface HolderView {
   readonly owner: string;
   readonly fence: number;
@@ -41,7 +41,7 @@ export interface LockSummary {
   readonly limit: number;
   readonly holders: readonly HolderDetail[];
   readonly queueDepth: number;
-  /** For how long the next waiter has waited; 0 where nobody waits. */
+  /** For how long the next waiter has waited; 0 if nobody waits. */
   readonly longestWaitMs: number;
 }
 
@@ -190,7 +190,7 @@ export interface RecordWritten {
   /** The floor: the highest fence that was accepted. Null before the first. */
   readonly fence: number | null;
   readonly updatedAt: string;
-  /** When the record ends. Absent where it has no end. */
+  /** When the record ends. Absent if it has no end. */
   readonly expiresAt?: string;
   /** What is left until then, by the service's clock when it answered. */
   readonly remainingMs?: number;

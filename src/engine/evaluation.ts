@@ -53,7 +53,7 @@ function namedValue(name: string, { values }: Scope): Value {
   return value;
 }
 
-/** The value of an operand in a condition; undefined where its attribute does not exist. */
+/** The value of an operand in a condition; undefined if its attribute does not exist. */
 function found(operand: Operand, scope: Scope): Value | undefined {
   switch (operand.kind) {
     case 'path':

@@ -188,7 +188,7 @@ export class Table {
     return index;
   }
 
-  /** What an index shows of an item; undefined where the item is not in it. */
+  /** What an index shows of an item; undefined if the item is not in it. */
   shownIn({ shape, ordered }: { shape: IndexShape; ordered: Ordered }, item: Item): Item | undefined {
     if (!ordered.holds(item)) return undefined;
     const { ProjectionType, NonKeyAttributes = [] } = shape.projection;

@@ -59,7 +59,7 @@ const compareNumbers = (one: string, other: string): number => Number(one) - Num
 const compareTexts = (one: string, other: string): number =>
   one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
 
-/** Below zero, zero or above it. Undefined where the two are of different types or of a type without an order. */
+/** Below zero, zero or above it. Undefined if the two are of different types or of a type without an order. */
 export function compare(one: Value, other: Value): number | undefined {
   if ('S' in one && 'S' in other) return compareTexts(one.S, other.S);
   if ('N' in one && 'N' in other) return compareNumbers(one.N, other.N);

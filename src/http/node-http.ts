@@ -12,7 +12,7 @@ export interface RawRequest {
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
-  /** Asked only where somebody listens: a signal for each request would cost more than the rest of this adapter. */
+  /** Asked only if somebody listens: a signal for each request would cost more than the rest of this adapter. */
   readonly gone: () => AbortSignal;
 }
 

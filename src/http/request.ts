@@ -15,7 +15,7 @@ import { Problem } from './problems.ts';
 /** A request as it is whatever it came by. Adapters make it: from an API Gateway event, from `node:http`, or in direct mode. */
 export interface Request {
   readonly id: string;
-  /** Absent where no operation has this method and path. */
+  /** Absent if no operation has this method and path. */
   readonly operation: Operation | undefined;
   readonly method: string;
   /** Decoded. It may hold a session's id, which is secret: not for logs. */

@@ -27,7 +27,7 @@ export interface Release {
 export interface GiveUp {
   readonly kind: 'give-up';
   readonly leaseId: string;
-  /** The cycle that it is the victim of, spelled out for whoever asks on its behalf. */
+  /** The cycle whose victim it is, as text for the waiter's next request. */
   readonly deadlock?: string;
 }
 
@@ -43,7 +43,7 @@ export interface Revoke {
   readonly reason: string;
 }
 
-/** Drops the dead and grants what can be granted; what time alone would bring. */
+/** Drops what is over and grants what can be granted: only what the passing of time has made due. */
 export interface Sweep {
   readonly kind: 'sweep';
 }
@@ -70,7 +70,7 @@ export type SessionFact =
   | { readonly alive: true; readonly expiresAt: EpochMs }
   | { readonly alive: false; readonly endedAt: EpochMs; readonly how: 'ended' | 'expired' };
 
-/** What a decision may know besides the lock itself. Sessions are named only where a claim hangs on one. */
+/** What a decision may know besides the lock itself. A session is named only if a holder or a waiter depends on it. */
 export interface Facts {
   readonly now: EpochMs;
   readonly graceMs: number;

@@ -83,18 +83,18 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
     if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
     if (settled.queue.some(isOf(command))) return attend(before, settled, command, facts);
     if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: waitedMs(place, facts.now) }];
-    // It stayed away too long and lost its place; what follows queues it again, at the end.
+    // It was absent for too long and lost its place. The next lines queue it again, at the end.
   }
   return acquireAfresh(before, settled, command, facts);
 }
 
 function acquireAfresh(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
-  // A refused caller changes nothing, unless time had already made somebody else's grant due.
+  // A refused caller changes nothing, unless another waiter's grant was already due.
   const unchanged = settled.fence === before.fence ? before : settled;
   const idle = settled.queue.length === 0 && settled.holders.every((holder) => mayBeTaken(holder, facts));
   if (!idle && settled.limit !== command.limit) return [unchanged, { kind: 'limit-mismatch' }];
 
-  // Newcomers do not barge past a queue, whatever would still fit.
+  // A new caller does not overtake the queue, even if its permits would still fit.
   if (settled.queue.length === 0) {
     const open = settled.limit === command.limit ? settled : { ...takeExpired(settled, facts), limit: command.limit };
     const roomy = makeRoom(open, command.permits, facts);
@@ -191,7 +191,7 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
     const answer: Answer = { kind: 'wait-timeout', waitedMs: waitedMs(waiter, facts.now) };
     return [served, answer, leaving(before, command, served === left, false)];
   }
-  // Remembered with its reason, so that the victim learns of it whoever found the deadlock.
+  // Remembered with its reason, so that the victim learns of it, whichever process found the deadlock.
   const ending: Ended = { leaseId: command.leaseId, how: 'deadlock', reason: command.deadlock };
   return [serve(remember(left, ending), facts), answerTo(ending)];
 }
@@ -265,7 +265,7 @@ function grant(state: LockState, claim: Claim, facts: Facts, queuedAt?: EpochMs)
   return { ...state, fence, holders: [...state.holders, holder] };
 }
 
-/** The state in which the permits fit, taking over expired leases only if they are needed; undefined where they don't fit. */
+/** The state in which the permits fit, taking over expired leases only if they are needed; undefined if they don't fit. */
 function makeRoom(state: LockState, permits: number, facts: Facts): LockState | undefined {
   const fits = (candidate: LockState) => permitsHeld(candidate) + permits <= candidate.limit;
   if (fits(state)) return state;

@@ -5,7 +5,7 @@ import { takeoverAt } from './validity.ts';
 
 /**
  * When time alone would next change something for those who wait: a lease may be taken over, or a waiter that blocks others
- * leaves. Null where nobody waits, or where only another write can help.
+ * leaves. Null if nobody waits, or where only another write can help.
  */
 export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
   const [head, second] = state.queue;

@@ -2,7 +2,7 @@ import { lockLimits } from './limits.ts';
 import { type LockState, permitsHeld } from './state.ts';
 
 /**
- * What is true of every state of a lock, whoever wrote it. Answers with what is wrong, or undefined where nothing is. The store asks after each
+ * What is true of every state of a lock, whichever release wrote it. Answers with what is wrong, or undefined if nothing is. The store asks after each
  * read and before each write, and the simulation at each write. The answer names no lease: it goes into logs.
  */
 export function brokenInvariant(state: LockState): string | undefined {

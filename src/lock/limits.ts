@@ -2,7 +2,7 @@
 export const lockLimits = {
   /** Under a second, the skew between two hosts and one slow round trip would eat the lease. */
   leaseMsMin: 1_000,
-  /** A day: whoever needs longer renews, or holds a session. */
+  /** A day. A holder that needs longer renews, or uses a session. */
   leaseMsMax: 86_400_000,
   /** Long enough for a cold start, a retry and the work of a typical handler; short enough that a crash is healed soon. */
   leaseMsDefault: 30_000,
@@ -22,7 +22,7 @@ export const lockLimits = {
   /** Clock skew tolerated between two hosts. AWS keeps its hosts within a few milliseconds; 250 leaves room for a bad day. */
   graceMs: 250,
 
-  /** More waiters than this on one lock would drain too slowly to be of use: the caller should shed load. */
+  /** With more waiters than this, the last ones would wait too long. The caller should reduce its load. */
   queueLengthMax: 1_000,
   /** DynamoDB takes items up to 400 KiB. What queues stays well under it, so that a release always fits. */
   queueBytesMax: 250 * 1024,

@@ -13,7 +13,7 @@ export interface Claim {
   readonly leaseId: string;
   readonly owner: string;
   readonly permits: number;
-  /** Null where a session bounds the claim instead. */
+  /** Null if a session bounds the claim instead. */
   readonly leaseMs: number | null;
   readonly sessionId?: string;
   readonly lockDelayMs?: number;
@@ -25,7 +25,7 @@ export interface Claim {
 export interface Holder extends Claim {
   readonly fence: number;
   readonly acquiredAt: EpochMs;
-  /** Null where a session bounds the lease: then the lease is as valid as the session. */
+  /** Null if a session bounds the lease: then the lease is as valid as the session. */
   readonly expiresAt: EpochMs | null;
   /** Set when the holder came from the queue. */
   readonly queuedAt?: EpochMs;
@@ -46,7 +46,7 @@ export type EndedHow = (typeof endedHows)[number];
 export interface Ended {
   readonly leaseId: string;
   readonly how: EndedHow;
-  /** Known where somebody else ended the lease by its fence. */
+  /** Known if somebody else ended the lease by its fence. */
   readonly fence?: number;
   readonly reason?: string;
 }

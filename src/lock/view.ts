@@ -26,7 +26,7 @@ export interface WaiterView {
   readonly sessionId?: string;
 }
 
-/** When a holder's lease ends as far as is known: its own end, or that of its session; null where that is not known. */
+/** When a holder's lease ends as far as is known: its own end, or that of its session; null if that is not known. */
 export function endsAt(holder: Holder, facts: Facts) {
   if (holder.expiresAt !== null) return holder.expiresAt;
   const session = holder.sessionId === undefined ? undefined : facts.sessions?.get(holder.sessionId);
@@ -38,7 +38,7 @@ export function remainingMs(holder: Holder, facts: Facts): number | null {
   return end === null ? null : Math.max(0, end - facts.now);
 }
 
-/** Those who are in the way of others: also who has run out of time but can't be taken over yet. */
+/** The holders that are in the way of others. An expired holder counts too as long as it can't be taken over yet. */
 export const standingHolders = (state: LockState, facts: Facts): readonly Holder[] =>
   state.holders.filter((holder) => !mayBeTaken(holder, facts));
 
@@ -82,7 +82,7 @@ export const viewQueue = (
 
 const waitingMs = ({ queuedAt }: Waiter, { now }: Facts): number => Math.max(0, now - queuedAt);
 
-/** The queue is in order, so whoever is next has waited longest. 0 where nobody waits. */
+/** The queue is in order, so the next waiter has waited longest. 0 if nobody waits. */
 export function longestWaitMs(state: LockState, facts: Facts): number {
   const [next] = presentWaiters(state, facts);
   return next === undefined ? 0 : waitingMs(next, facts);

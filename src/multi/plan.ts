@@ -58,7 +58,7 @@ export const canonicalOrder = <T extends { readonly name: string }>(entries: rea
 export interface Wait {
   /** When the lease began to ask for these locks: `waitedMs` is counted from there, over all requests. */
   readonly since: number;
-  /** When it ends; null where the lease stands in no queue, so that only the next request says for how long it waits. */
+  /** When it ends; null if the lease stands in no queue, so that only the next request says for how long it waits. */
   readonly deadlineAt: number | null;
 }
 

@@ -42,7 +42,7 @@ function answerWithoutWriting(before: RecordState, command: RecordCommand, now: 
 
 /**
  * The state that an accepted write leaves. Of the state before, only the version and the writes matter: an accepted fence is at least the
- * floor, so it is the next floor, and a write without one is accepted only where there is no floor.
+ * floor, so it is the next floor, and a write without one is accepted only if there is no floor.
  */
 export function stateAfter(
   command: RecordCommand,

@@ -36,7 +36,7 @@ export const unwrittenRecord: RecordState = {
 
 export const hasExpired = ({ expiresAt }: RecordState, now: EpochMs): boolean => expiresAt !== null && now >= expiresAt;
 
-/** The value that a reader gets. Null where there is no record: never written, deleted, or at its end. */
+/** The value that a reader gets. Null if there is no record: never written, deleted, or at its end. */
 export const valueInForce = (state: RecordState, now: EpochMs): string | null =>
   hasExpired(state, now) ? null : state.value;
 

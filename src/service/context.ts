@@ -32,7 +32,7 @@ export interface LockContext {
 
 const noSessions: ReadonlyMap<string, SessionFact> = new Map();
 
-/** What may be known when deciding on a state: the time, and the life of the sessions that the state hangs on. */
+/** What a decision about a state may know: the time, and whether the sessions of its holders and waiters are alive. */
 export const factsAbout = (context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> =>
   factsAmong(context, namespace, [state]);
 

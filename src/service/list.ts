@@ -11,7 +11,7 @@ export interface Listed {
 /** Store pages looked at for one page of answers: with few held among many, an answer comes back short rather than late. */
 const pagesMax = 10;
 
-/** Locks of a namespace by name, complete over pages: a page may be short, but whoever follows the cursor sees every lock. */
+/** Locks of a namespace by name, complete over pages. A page may be short, but a caller that follows the cursor sees every lock. */
 export async function list(
   context: LockContext,
   namespace: string,

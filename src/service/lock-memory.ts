@@ -57,6 +57,6 @@ export class LockMemory {
   }
 }
 
-/** By the fence first: revisions begin again where an idle item was collected, fences never do. */
+/** By the fence first: revisions begin again if an idle item was collected, fences never do. */
 const isBefore = (one: LockState, other: LockState): boolean =>
   one.fence < other.fence || (one.fence === other.fence && one.rev < other.rev);

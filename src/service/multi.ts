@@ -107,7 +107,7 @@ interface Together {
   readonly facts: Facts;
 }
 
-/** Reads, plans and writes together, again where others wrote in between. */
+/** Reads, plans and writes together, again if others wrote in between. */
 async function swapTogether(
   context: LockContext,
   namespace: string,

@@ -21,7 +21,7 @@ export interface DrainSample {
 
 /**
  * How long to leave the lock alone before the next look: tight for the next in line, slower further back, following the drain rate
- * seen in the fence since the first look, and exact where it is known when time alone will bring the turn.
+ * seen in the fence since the first look, and exact if it is known when time alone will bring the turn.
  */
 export function paceMs(state: LockState, position: number, first: DrainSample, facts: Facts): number {
   const grants = state.fence - first.fence;

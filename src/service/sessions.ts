@@ -33,7 +33,7 @@ export async function createSession(
   return { session, now };
 }
 
-/** One write, however many locks hang on the session. Undefined: it is over. */
+/** One write, however many locks the session has. Undefined: it is over. */
 export async function keepAlive(
   { sessionStore, clock }: LockContext,
   key: SessionKey,
@@ -49,7 +49,7 @@ export interface HeldLock {
   readonly fence: number;
 }
 
-/** The session and what it holds; undefined where it is over. */
+/** The session and what it holds; undefined if it is over. */
 export async function inspectSession(
   context: LockContext,
   key: SessionKey,
@@ -64,8 +64,8 @@ export async function inspectSession(
 }
 
 /**
- * Ends a session. All its locks are void from that one write on; they are then swept, so that whoever waits for them is granted
- * at once. False where it was over already.
+ * Ends a session. That one write makes all its locks invalid. They are then swept, so that their waiters are granted
+ * at once. False if it was over already.
  */
 export async function endSession(context: LockContext, key: SessionKey): Promise<{ ended: boolean; released: number }> {
   const { sessionStore, clock } = context;

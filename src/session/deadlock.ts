@@ -1,7 +1,7 @@
 /**
  * Deadlock among sessions. Pure.
  *
- * A session is stuck when none of its waits can come true even if everybody who is not stuck gives back all that they hold. So a
+ * A session is stuck if none of its waits can be granted even if all sessions that are not stuck release everything they hold. So a
  * semaphore with one holder that can still move is no deadlock, nor is a chain that ends in somebody who works, nor a plain lease,
  * which ends by itself. A session that waits for what it holds itself is shared by several workers: the one that holds goes on, so
  * that wait does not count.
@@ -76,7 +76,7 @@ function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<strin
   return served;
 }
 
-/** A cycle of stuck sessions through the given one, starting with it; undefined where there is none. */
+/** A cycle of stuck sessions through the given one, starting with it; undefined if there is none. */
 export function cycleThrough(
   sessionId: string,
   locks: ReadonlyMap<string, LockState>,

@@ -27,6 +27,6 @@ export const sessionLimits = {
   ttlMsDefault: 30_000,
   /** Locks that one session may wait for at the same time. */
   waitsMax: 50,
-  /** Kept so long after its end, so that late calls learn what became of it. Who is missing after that counts as dead. */
+  /** How long it is kept after its end, so that late calls learn its fate. After that, a missing session counts as dead. */
   endedRetentionMs: 7 * 86_400_000,
 } as const;

@@ -1,7 +1,7 @@
 import { type LockEventType, lockEventTypes } from '../lock/events.ts';
 import type { LockKey } from './lock-store.ts';
 
-/** A renewal is a heartbeat, not an event of interest: a held lock would bury its own history under them. */
+/** A renewal is not an event: the history of a held lock would consist of renewals alone. */
 export type HistoryType = Exclude<LockEventType, 'renewed'>;
 export const historyTypes = lockEventTypes.filter((type) => type !== 'renewed');
 

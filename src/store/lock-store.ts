@@ -38,7 +38,7 @@ export interface LockStore {
   readMany(keys: readonly LockKey[]): Promise<LockState[]>;
 
   /**
-   * Tries the command's common case in one write, without reading first. Refused where the case is another, or where
+   * Tries the command's common case in one write, without reading first. Refused if the case is another, or where
    * the adapter has no such write for it; then the state in force comes back for `decide`.
    */
   attempt(key: LockKey, command: LockCommand, facts: Facts): Promise<Written>;
@@ -46,12 +46,12 @@ export interface LockStore {
   /** Appends to the queue of a lock that still can't be had. It commutes with every other arrival, so arrivals never conflict. */
   enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written>;
 
-  /** Says until when the waiter at this place is present. Refused where it stands elsewhere by now. */
+  /** Says until when the waiter at this place is present. Refused if it stands elsewhere by now. */
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written>;
 
   /**
    * Takes the waiter at this place out of the queue, and remembers that it gave its place back, or, where it may come again, nothing. Not for the first in line:
-   * its leaving may be somebody's turn, which is for `decide`. Refused where it stands elsewhere by now. It commutes with arrivals and
+   * its leaving may be somebody's turn, which is for `decide`. Refused if it stands elsewhere by now. It commutes with arrivals and
    * with others that leave.
    */
   leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written>;
@@ -59,7 +59,7 @@ export interface LockStore {
   /** Replaces the state whose revision is `next.rev - 1`. */
   swap(key: LockKey, next: LockState): Promise<Written>;
 
-  /** Swaps many in one step, all or nothing. False where somebody wrote to one of them in between. */
+  /** Swaps many in one step, all or nothing. False if somebody wrote to one of them in between. */
   swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean>;
 
   /** Locks by name, in order, complete over pages. */

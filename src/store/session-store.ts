@@ -13,7 +13,7 @@ export type SessionWritten =
 /** Keeps one item per session. Each method is one request; the rules in `src/session` say what a refusal means. */
 export interface SessionStore {
   create(namespace: string, session: SessionState): Promise<SessionWritten>;
-  /** Strongly consistent; undefined where there is none. In the order asked. */
+  /** Strongly consistent; undefined if there is none. In the order asked. */
   read(namespace: string, sessionIds: readonly string[]): Promise<(SessionState | undefined)[]>;
   /** Applies only to a session that has not ended, whose end has not come, and that this keepalive gives more time. */
   keepAlive(key: SessionKey, now: EpochMs): Promise<SessionWritten>;
@@ -26,6 +26,6 @@ export interface SessionStore {
   forgetWait(key: SessionKey, wait: SessionWait): Promise<void>;
   /** Notes that the session holds or wants a part of a lock, which the lock's own item can't be found by. */
   notePart(key: SessionKey, lock: string, now: EpochMs): Promise<void>;
-  /** Names of the locks that may hang on the session; the locks themselves say whether they do. */
+  /** Names of the locks that may belong to the session. The locks themselves tell whether they do. */
   locksOf(key: SessionKey): Promise<string[]>;
 }

@@ -12,7 +12,7 @@ export interface Watcher {
 export interface WatcherStore {
   add(watcher: Watcher): Promise<void>;
 
-  /** The watcher has had its first message; from now on it is shown events. False where it has left in the meantime. */
+  /** The watcher has had its first message; from now on it is shown events. False if it has left in the meantime. */
   welcome(watcher: Watcher): Promise<boolean>;
 
   /** Those of a namespace who have had their first message. Strongly consistent, so that nothing is missed after it. */

@@ -56,7 +56,7 @@ export class VirtualTime implements Clock, Timers {
     return this.#steps;
   }
 
-  /** When the next timer is due; undefined where there is none. */
+  /** When the next timer is due; undefined if there is none. */
   get nextAt(): number | undefined {
     return this.#queue.first?.at;
   }

@@ -50,7 +50,7 @@ export interface Contestant {
   readonly requestsMin: number;
   /** For those whose waiters sleep for a whole lease: the shortest that one would dare. */
   readonly contendedLeaseMs?: number;
-  /** Absent where a crash does not end a lease by time. */
+  /** Absent if a crash does not end a lease by time. */
   readonly crash?: Crash;
 
   /** Takes a lock that is free. */
@@ -69,7 +69,7 @@ export interface Contestant {
 }
 
 export interface Crash {
-  /** The shortest lease, or what stands for one, that the store takes; null where the connection is what counts. */
+  /** The shortest lease, or what stands for one, that the store takes; null if the connection is what counts. */
   readonly leaseMs: number | null;
   /** Takes the lock and is never heard of again; answers when its last sign of life was, by the clock of `performance`. */
   holdAndDie(name: string): Promise<number>;

@@ -88,7 +88,7 @@ export interface CycleRequestsRow {
 
 export interface CrashRow {
   readonly contestant: string;
-  /** Null where it is the connection that counts. */
+  /** Null if it is the connection that counts. */
   readonly leaseMs: number | null;
   /** From the last sign of life to the next grant, in leases; without one, in single writes. */
   readonly after: number;

@@ -110,7 +110,7 @@ export class Worker {
     return undefined;
   }
 
-  /** Undefined where no answer came. */
+  /** Undefined if no answer came. */
   async #send(
     method: string,
     path: string,

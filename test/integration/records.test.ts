@@ -346,7 +346,7 @@ describe('Write-Id', () => {
 });
 
 describe('compare-and-swap', () => {
-  /** Reads, adds one, writes, and tries again where somebody was faster. */
+  /** Reads, adds one, writes, and tries again if somebody was faster. */
   async function increment(record: ReturnType<typeof recordAt>): Promise<number> {
     for (let attempt = 0; attempt < 200; attempt++) {
       const { body } = await record.get();

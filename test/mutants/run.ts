@@ -1,7 +1,7 @@
 /**
  * Plants each mutant in a copy of the tree, one at a time, and runs the fast suites until one of them notices:
  * `node test/mutants/run.ts [--only text] [--suite simulation] [--jobs 1] [--report file]`. A mutant that survives is a missing
- * test. A run of all mutants through all suites writes docs/mutants.md; a partial one writes a report only where it is told to.
+ * test. A run of all mutants through all suites writes docs/mutants.md; a partial one writes a report only if it is told to.
  */
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';

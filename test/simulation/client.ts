@@ -56,7 +56,7 @@ export class Client implements Runtime {
     return `L-${this.process.name}-${String(this.#ids).padStart(16, '0')}`;
   }
 
-  /** Somebody sets its wall clock. Only where the monotonic one can be relied on. */
+  /** Somebody sets its wall clock. Only if the monotonic one can be relied on. */
   setWall(aheadMs: number): void {
     if (!this.#freezes) this.#wallAheadMs = aheadMs;
   }

@@ -69,7 +69,7 @@ function lockInput({ operation, body }: Call): LockInput | undefined {
   return operation === 'releaseLock' ? { kind: 'release', leaseId } : undefined;
 }
 
-/** Undefined where the answer leaves it open: a 202 may still be granted, a 503 may have been done. */
+/** Undefined if the answer leaves it open: a 202 may still be granted, a 503 may have been done. */
 function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput | undefined {
   if (status === 202 || status >= 500 || status === 429) return undefined;
   const { fence, reason } = body as { fence: number; reason?: string };

@@ -89,7 +89,7 @@ export class NotifierHost {
     return runAs(this.#cause('notify'), () => this.#notifier({ Records: [...records] }));
   }
 
-  /** A timer fires. False where it has to come again. */
+  /** A timer fires. False if it has to come again. */
   async fire(body: string): Promise<boolean> {
     const event = { Records: [{ messageId: 'timer', body }] } as unknown as SQSEvent;
     const { batchItemFailures } = await runAs(this.#cause('time'), () => this.#reap(event, this.#context));

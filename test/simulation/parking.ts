@@ -11,7 +11,7 @@ const listensMs = 15_000;
 
 /**
  * A client that parks: it says how it wants to be told, waits without asking, and takes up the lease when it hears of its grant.
- * Undefined where it never does, or has lost interest by then.
+ * Undefined if it never does, or has lost interest by then.
  */
 export async function park(
   client: Client,

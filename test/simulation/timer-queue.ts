@@ -15,7 +15,7 @@ interface QueueParts {
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
-  /** Hands a message to somebody who takes timers. False where it could not be handled, or nobody was there. */
+  /** Hands a message to somebody who takes timers. False if it could not be handled, or nobody was there. */
   readonly deliver: (body: string) => Promise<boolean>;
 }
 

@@ -8,7 +8,7 @@ export interface Unsigned {
 }
 
 /**
- * Gives the headers that let a request pass. It is asked anew for every try, so what it gives may be short-lived.
+ * Gives the headers that let a request pass. It is called for every try, so its headers may be short-lived.
  *
  * @example
  * ```ts

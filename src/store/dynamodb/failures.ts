@@ -12,7 +12,7 @@ const throttlings = new Set([
 
 export const isThrottling = (name: string): boolean => throttlings.has(name);
 
-/** A plain write met a transaction on the same item. Nothing was written, and it says nothing about who holds the lock. */
+/** A plain write met a transaction on the same item. Nothing was written, and the error does not tell who holds the lock. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
 /** A refused condition, of one write or of a transaction in which nothing worse went wrong. */

@@ -184,7 +184,7 @@ export class ItemTable {
     } while (start !== undefined);
   }
 
-  /** All or nothing. False where a condition was refused: somebody wrote in between. */
+  /** All or nothing. False if a condition was refused: somebody wrote in between. */
   async writeAll(writes: readonly (ConditionalPut | KeyedUpdate)[]): Promise<boolean> {
     const TransactItems = writes.map((write) =>
       'Item' in write

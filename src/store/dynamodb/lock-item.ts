@@ -79,7 +79,7 @@ function fromNote(leaseId: string, notes: Item): Ended {
   };
 }
 
-/** Fails closed where the item is of a newer layout, or damaged. */
+/** Fails closed if the item is of a newer layout, or damaged. */
 export function fromLockItem(item: Item | undefined): LockState {
   if (item === undefined) return unusedLock;
   const layout = optional(integer, item, words.layout) ?? 1;

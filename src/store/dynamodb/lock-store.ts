@@ -119,7 +119,7 @@ export class DynamoDBLockStore implements LockStore {
     const first = await this.#update(key, this.#slotWrite(command, inPart, facts));
     if (command.kind === 'release' || !first.applied) this.#parts.delete(partId(key, command));
     if (first.applied || inPart) return first;
-    // Most locks are held whole, so that slot was tried first. The refusal tells where this lease really sits.
+    // Most locks are held as a whole, so that slot was tried first. The refusal shows the slot of this lease.
     const holder = first.state.holders.find(({ leaseId }) => leaseId === command.leaseId);
     if (holder === undefined || slotOf(holder, first.state.limit) === exclusiveSlot) return first;
     if (command.kind === 'renew') this.#rememberPart(key, command);
@@ -158,7 +158,7 @@ export class DynamoDBLockStore implements LockStore {
     return written.applied ? { applied: true, state } : { applied: false, state, perhapsMine: written.perhapsMine };
   }
 
-  /** Where a waiter lies: as seen, or at its index in a queue that is short. Wrong where others wrote since; then the write is refused, and shows it. */
+  /** The place of a waiter: as it was seen, or its index in a short queue. If others wrote since, it is wrong. Then the write is refused and shows the item. */
   #placeOf(key: LockKey, { leaseId }: Waiter, index: number): Place {
     const seen = this.#queues.of(key);
     return (seen === undefined ? undefined : placeOf(seen.queue, leaseId)) ?? { front: index };

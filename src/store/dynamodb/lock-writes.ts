@@ -29,7 +29,7 @@ const isMine = 'holder.leaseId = :leaseId';
 /**
  * Grants a lock that nobody waits for and that has room.
  *
- * Safe because the condition holds only where the permits fit beside those counted as used (expired leases included), under
+ * Safe because the condition holds only if the permits fit beside those counted as used (expired leases included), under
  * the same limit or where the lock is idle, and because the lease is neither holding nor ended.
  */
 export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, retentionMs: number): Update {
@@ -104,8 +104,8 @@ export function renewIfLive(slot: string, { leaseId, leaseMs }: Renew, { now }: 
 /**
  * Releases a lock held whole and hands it to the head of the queue, if there is one, in the same write.
  *
- * Safe because it holds only for the lease that holds now, and because the head is taken only where it is present, wants the
- * whole lock, and hangs on no session (whose life another item tells). Its fence is the next one; with nobody
+ * Safe because it holds only for the lease that holds now, and because the head is taken only if it is present, wants the
+ * whole lock, and depends on no session (another item tells whether that is alive). Its fence is the next one; with nobody
  * waiting the claim is empty, no permit is used and the fence stays.
  */
 export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {

@@ -59,7 +59,7 @@ export function oneOf<Choice extends string>(item: Item, name: string, choices: 
   return choice;
 }
 
-/** Undefined where the attribute is absent; checked where it is there. */
+/** Undefined if the attribute is absent; checked where it is there. */
 export const optional = <Value>(
   read: (item: Item, name: string) => Value,
   item: Item,

@@ -19,7 +19,7 @@ import {
 } from './record-item.ts';
 import { writeIfAllowed } from './record-writes.ts';
 
-/** A head and its value are two items: between two reads others may write. So often in a row only where the record is very busy. */
+/** A head and its value are two items: between two reads others may write. So often in a row only if the record is very busy. */
 const triesMax = 5;
 
 /** The head, and the value beside it. */
@@ -124,6 +124,6 @@ function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, wri
   return expects.kind === 'version' ? version > expects.version + 1 : version > 1;
 }
 
-/** Undefined where the head and the value come from different writes. */
+/** Undefined if the head and the value come from different writes. */
 const wholeState = (head: Item | undefined, valueItem: Item | undefined): RecordState | undefined =>
   belongsTogether(head, valueItem) ? fromRecordItems(head, valueItem) : undefined;

@@ -24,7 +24,7 @@ const rememberWrite = writeIdWords.map((word, index) =>
 );
 
 /**
- * Writes where `decide` would, and only where the head still has the version that was seen, if one is named (0: there is no head).
+ * Writes where `decide` would, and only if the head still has the version that was seen, if one is named (0: there is no head).
  *
  * Safe because one condition holds all three claims: what is there is what the writer expects; no higher fence was accepted, and
  * no fence at all where this write has none; and this write is new.

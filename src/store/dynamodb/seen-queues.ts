@@ -44,6 +44,6 @@ export class SeenQueues {
   }
 }
 
-/** By the fence first: revisions begin anew where an idle item was collected, fences never do. */
+/** By the fence first: revisions start again if an idle item was collected, fences never do. */
 const isBefore = (one: LockState, other: LockState): boolean =>
   one.fence < other.fence || (one.fence === other.fence && one.rev < other.rev);

@@ -38,7 +38,7 @@ const untimely = new Set([
   'UnrecognizedClientException',
 ]);
 
-/** By the wire; and by the SDK where a signature is refused, since it corrects this machine's clock and fetches credentials anew. */
+/** Through the wire. If a signature is refused, through the SDK: it corrects this machine's clock and fetches new credentials. */
 export function wireCalls(client: DynamoDBClient, sdk: TableCalls, bodyMsMax: number): TableCalls {
   const wire = new Wire(client, bodyMsMax);
   const orBySdk = async <T>(byWire: Promise<T>, bySdk: () => Promise<T>): Promise<T> => {

@@ -16,7 +16,7 @@ export const tableShape = {
     listing: { name: 'listing', partitionKey: 'lp', sortKey: 'ln', sortKeyType: 'S' },
     /** Sparse: locks that somebody waits for, so that the reaper's schedule finds what a lost timer missed. */
     awaited: { name: 'awaited', partitionKey: 'ap', sortKey: 'as', sortKeyType: 'N' },
-    /** Sparse: what hangs on a session, so that ending it frees its locks promptly. */
+    /** Sparse: the locks of a session, so that its end frees them promptly. */
     bySession: { name: 'by-session', partitionKey: 'sp', sortKey: 'pk', sortKeyType: 'S' },
   },
 } as const;

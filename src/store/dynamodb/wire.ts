@@ -50,7 +50,7 @@ interface Form {
   readonly signer: WireSigner;
 }
 
-/** Set anew for every request, or meant for one attempt of the SDK's own. */
+/** Set again for every request, or meant for one attempt of the SDK's own. */
 const headersOfOneRequest =
   /^(authorization|content-length|x-amz-(date|target|security-token|content-sha256)|amz-sdk-.+)$/i;
 
@@ -147,7 +147,7 @@ export class Wire {
       query: {},
       headers: Object.fromEntries(lasting),
     };
-    // It asks for the credentials anew each time it signs, so those that expire are followed by others.
+    // It asks for the credentials each time it signs, so expired ones are replaced.
     return { request, signer: await this.#config.signer() };
   }
 }

@@ -61,7 +61,7 @@ export class Relay {
   }
 
   /**
-   * Takes the lock and lets so many wait for it, one after the other, so that their order is known. False where the store can't bear so many: some
+   * Takes the lock and lets so many wait for it, one after the other, so that their order is known. False if the store can't bear so many: some
    * are dropped, or it takes too long.
    */
   async fill(waiters: number): Promise<boolean> {

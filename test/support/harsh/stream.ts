@@ -51,7 +51,7 @@ export class HarshStream {
   readonly #chance: Chance;
   readonly #now: () => number;
   readonly #shards = new Map<string, Shard>();
-  /** The engine's own shards, and where each has been read to; null where it has ended. */
+  /** The engine's own shards, and where each has been read to; null if it has ended. */
   readonly #sources = new Map<string, string | null>();
   #pulling: Promise<void> = Promise.resolve();
 
