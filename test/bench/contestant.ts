@@ -28,7 +28,7 @@ export interface Holding {
   release(): Promise<unknown>;
 }
 
-/** Somebody who waits. */
+/** A waiter. */
 export interface Place {
   readonly granted: Promise<Holding>;
   /** Gives up waiting; `granted` then never matters again. */
@@ -44,7 +44,7 @@ export interface Contestant {
   readonly table?: string;
   /** How it was set up and how it waits, in one line for the report. */
   readonly how: string;
-  /** Whether who waits leaves the store alone: then single writes can be taken between the hand-offs. */
+  /** Whether waiters leave the store alone: then single writes can be measured between the hand-offs. */
   readonly waitsQuietly: boolean;
   /** The least that a join, its grant and its release take, in requests: what goes beyond is wasted. */
   readonly requestsMin: number;
@@ -57,9 +57,9 @@ export interface Contestant {
   take(name: string, terms: Terms): Promise<Holding>;
   /** Waits for a lock until it is granted. */
   join(name: string, terms: Terms): Place;
-  /** Tries once, for those who can: whether it was granted. */
+  /** Tries once, if the client can. True if it was granted. */
   attempt?(name: string, terms: Terms): Promise<boolean>;
-  /** Takes several at once, for those who can. */
+  /** Takes several at once, if the client can. */
   takeAll?(names: readonly string[], terms: Terms): Promise<Holding>;
   /** How many wait, for those who have a queue to look into. */
   queued?(name: string): Promise<number>;
@@ -76,7 +76,7 @@ export interface Crash {
 }
 
 /**
- * How often those ask who can only ask: as often as our own direct mode looks for who is next. Twice as often would halve their hand-off
+ * How often a polling client asks: as often as our own direct mode does for its next waiter. Twice as often would halve their hand-off
  * and double their requests.
  */
 export const pollMs = 50;

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: everything that is installed, in one run. Writes docs/benchmarks.json, docs/benchmarks.md and docs/benchmarks/*.svg.
  *
- * `--quick` looks at every cell only briefly. `--engine dynoxide` takes another engine. `--report-only` draws the report anew from the JSON file.
+ * `--quick` looks at every cell only briefly. `--engine dynoxide` takes another engine. `--report-only` draws the report again from the JSON file.
  * `--out folder` writes elsewhere.
  */
 

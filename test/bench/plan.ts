@@ -6,7 +6,7 @@ export interface Plan {
   readonly cycle: Bounds & { readonly warmUp: Bounds };
   readonly throughput: { readonly clients: readonly number[]; readonly slices: number; readonly sliceMs: number };
   readonly waiters: readonly number[];
-  /** Ours are timed for longer: targets hang on them. */
+  /** Ours are timed for longer: they have targets. */
   readonly ownHandOff: HandOffBounds;
   readonly handOff: HandOffBounds;
   readonly countedRunMs: number;

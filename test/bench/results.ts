@@ -54,7 +54,7 @@ export interface HandOffRow {
   readonly p99: number | null;
   /** Hand-offs timed one by one. */
   readonly samples: number;
-  /** Times somebody was served who had not waited longest. */
+  /** Grants to a waiter that had not waited longest. */
   readonly inversions: number;
   /** Hand-offs in the time of a single write, with everybody giving back at once; null where so many could not wait. */
   readonly rate: number | null;

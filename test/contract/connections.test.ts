@@ -66,7 +66,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
     expect(await watchers.welcomed('c')).toEqual([]);
   });
 
-  it('does not bring back by a welcome who has left', async () => {
+  it('does not bring back a watcher that has left when it is welcomed', async () => {
     const gone = watcher('d', 'left=', { prefix: '' });
     await watchers.add(gone);
     await watchers.remove('left=');
@@ -80,7 +80,7 @@ const deliveryAdapters: [string, () => Promise<DeliveryStore>][] = [
 ];
 
 describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
-  it('knows who was told, by lock and fence', async () => {
+  it('knows which grants were delivered, by lock and fence', async () => {
     const deliveries = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
     await deliveries.markDelivered(key, 7);
@@ -104,7 +104,7 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
 });
 
 describe('the awaited locks in DynamoDB', () => {
-  it('lists each lock that somebody waits for, and forgets only those whom nobody does', async () => {
+  it('lists each lock that somebody waits for, and forgets only those without a waiter', async () => {
     const { client, tableName } = await freshTable();
     const store = new DynamoDBLockStore({ client: documentClient(client), tableName });
     const locks = systemLockContext({ store, alone: false, sessionStore: new MemorySessionStore() });

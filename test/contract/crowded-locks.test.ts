@@ -50,7 +50,7 @@ const commands: fc.Arbitrary<LockCommand> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('renew' as const), leaseId: places.map(lease) }) },
 );
 
-/** Either one of the crowd, or whoever holds gives back. */
+/** Either one of the crowd acts, or the holder releases. */
 const steps = fc.record({
   afterMs: fc.constantFrom(0, 0, 1, 10, 700),
   process: fc.nat({ max: 1 }),
@@ -63,7 +63,7 @@ const releaseOfHolder = ({ holders }: LockState): LockCommand => ({
 });
 
 describe('a lock with a long queue', () => {
-  it('goes from state to state as decide has it, whatever is written directly and by whom', async () => {
+  it('goes from state to state as decide has it, whatever is written directly and by which process', async () => {
     const reached = { longest: 0, handOffsFromLongQueues: 0, leftFromBehind: 0 };
     await fc.assert(
       fc.asyncProperty(fc.array(steps, { minLength: 30, maxLength: 40 }), async (taken) => {
@@ -104,7 +104,7 @@ describe('a lock with a long queue', () => {
     expect(answers.map(({ answer }) => answer)).toEqual(leaving.map(() => ({ kind: 'released', reason: 'cancelled' })));
     const state = await inProcess(0).store.read(key);
     expect(state).toMatchObject({ queue: [], holders: [{ leaseId: lease(0) }] });
-    // Each is refused the direct release and struck out; the first in line swaps, and whoever met that swap tries once more.
+    // Each is refused the direct release and struck out; the first in line swaps, and a waiter that met that swap tries once more.
     expect(sent.take().writes).toBeLessThan(4 * leaving.length);
   });
 

@@ -99,7 +99,7 @@ function isCommonCase(before: LockState, command: LockCommand, facts: Facts): bo
 
 const runs = { numRuns: 400 };
 
-/** Random leases rarely hold, so whoever holds is asked as often as all others together. */
+/** Random leases rarely hold, so the holder is asked as often as all others together. */
 const asked = fc.option(commands, { nil: 'the holder releases' as const, freq: 1 });
 /** Random commands rarely make a lock that somebody waits for, so half of the worlds begin with one. */
 const awaited: fc.Arbitrary<World> = fc.array(steps, { maxLength: 3 }).map((taken) =>

@@ -124,7 +124,7 @@ describe('requests to the store', () => {
   });
   const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
 
-  it('are one write for a keepalive, however many locks hang on the session', async () => {
+  it('are one write for a keepalive, however many locks the session has', async () => {
     const { session } = await createSession(context, 'count', { ttlMs: 30_000, owner: 'me' });
     const key = { namespace: 'count', sessionId: session.sessionId };
     expect(sent.take()).toEqual({ reads: 0, writes: 1 });

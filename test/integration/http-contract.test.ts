@@ -171,7 +171,7 @@ describe('POST acquire', () => {
     });
   });
 
-  it('answers 202 when the poll ends, and 409 to whoever does not wait', async () => {
+  it('answers 202 when the poll ends, and 409 to a caller that does not wait', async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
     const waiting = await lock.acquire({ waitMs: 30_000 });
@@ -431,7 +431,7 @@ describe('GET locks', () => {
 describe('a leaseId', () => {
   const secret = 'my-own-secret-lease-0001';
 
-  it('is not repeated by any error, not even to whoever sent it', async () => {
+  it('is not repeated by any error, not even to the caller that sent it', async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
     const path = `/v1/test/locks/${randomUUID()}`;

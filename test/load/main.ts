@@ -59,11 +59,11 @@ const outcomes = new Map<string, number>();
 const count = (what: string) => outcomes.set(what, (outcomes.get(what) ?? 0) + 1);
 const handOffsMs: number[] = [];
 const wrong: string[] = [];
-/** The highest fence seen of each lock, and who is inside it now: what the locks are for. */
+/** The highest fence seen of each lock, and its holder now: what the locks are for. */
 const fences = new Map<string, number>();
 const inside = new Map<string, string>();
 
-/** Fires at the end: whoever still waits leaves the line. */
+/** Fires at the end: every waiter that is left leaves the queue. */
 const over = new AbortController();
 const { signal } = over;
 setTimeout(() => over.abort(new Error('The load is over.')), minutes * 60_000);
@@ -132,7 +132,7 @@ try {
     ),
   ]);
   await Promise.all(clients.map((each) => each.close()));
-  // Everything was given back, or left the line; who could not say so is dropped once it counts as absent.
+  // Every lock was released and every waiter left the queue. A waiter that could not say so is dropped once it counts as absent.
   const observer = new Holdfast({ url, namespace: 'load', patience: { requestMs: 30_000, retryMs: 60_000 } });
   const leftovers = async () => {
     const found: string[] = [];
@@ -140,7 +140,7 @@ try {
       found.push(`${lock} is still held by ${holders.map(({ owner }) => owner).join()}, ${queueDepth} wait`);
     return found;
   };
-  // A poll, the absence allowed after it, one grant to somebody who has left, and its lease.
+  // A poll, the absence allowed after it, one grant to a waiter that has left, and its lease.
   const emptyBy = performance.now() + 90_000;
   let left = await leftovers();
   while (left.length > 0 && performance.now() < emptyBy) {

@@ -186,11 +186,14 @@ function reportOf(verdicts: readonly Verdict[]): string {
     return `| ${mutant.name} | \`${mutant.file}\` | ${suite ?? '**survived**'} | ${noticedBy} | ${seconds(verdict)} |`;
   });
   return [
-    '# What became of the mutants',
+    '# The mutants, and which test noticed each',
     '',
-    'Written by `npm run mutants`: do not edit. Each row is a fault of `test/mutants/list.ts`, planted by itself. The suites were asked in the order',
-    `${suites.map(({ name }) => name).join(', ')}, until one of them failed (for the table's own code the simulation came last); the seconds count from the first of them. A seed names a world of the simulation:`,
-    'with the fault planted, `HOLDFAST_SEED=<seed> npx vitest run --config test/vitest.config.ts --project simulation` shows it again.',
+    '`npm run mutants` writes this page: do not edit it. Each row is a fault of `test/mutants/list.ts`,',
+    'planted alone. The suites ran in this order until one of them failed:',
+    `${suites.map(({ name }) => name).join(', ')}.`,
+    "For the table's own code the simulation ran last. The seconds count from the start of the first suite.",
+    'A seed names a world of the simulation. If the fault is planted, this command shows it again:',
+    '`HOLDFAST_SEED=<seed> npx vitest run --config test/vitest.config.ts --project simulation`.',
     '',
     `${verdicts.length} planted, ${noticed} noticed, ${verdicts.length - noticed} survived.`,
     '',

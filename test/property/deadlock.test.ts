@@ -20,7 +20,7 @@ interface Ask {
   readonly permits: number;
 }
 
-/** Random takings and waitings: whoever waits asks no more, as one thread of work would. A few hold plain leases. */
+/** Random acquires and waits. A session that waits asks no more, as one thread of work would. A few hold plain leases. */
 const worlds = fc
   .array(
     fc.record({
@@ -61,7 +61,7 @@ function build(asks: readonly Ask[]): Locks {
   return locks;
 }
 
-/** By brute force: whoever does not wait ends and gives back all, until nothing moves. Who still waits then is stuck. */
+/** By brute force: a session that does not wait ends and releases all, until nothing moves. A session that still waits then is stuck. */
 function stuckByPlay(start: Locks): Set<string> {
   const locks: Locks = new Map(start);
   const waitingSessions = () =>
@@ -89,7 +89,7 @@ function stuckByPlay(start: Locks): Set<string> {
 const now: Facts = { now: epochMs(startOfTime + 100), graceMs: 0 };
 
 describe('stuck sessions', () => {
-  it('are those whom no play of the others would ever serve', () => {
+  it('are those that would never be granted, whatever the others do', () => {
     let deadlocks = 0;
     fc.assert(
       fc.property(worlds, (locks) => {

@@ -88,7 +88,7 @@ describe('any history of commands', () => {
     );
   });
 
-  it('serves those who are present in the order in which they queued, and none who is absent', () => {
+  it('grants to present waiters in the order in which they queued, and to no absent one', () => {
     fc.assert(
       fc.property(histories, (history) => {
         replay(history, (before, _step, { state, now }) => {
@@ -103,7 +103,7 @@ describe('any history of commands', () => {
               .filter(({ leaseId, aliveUntil }) => aliveUntil > now && leasesOf(state.queue).includes(leaseId));
             expect(stillAhead, 'somebody was overtaken').toEqual([]);
           }
-          // Who stayed away too long and asks again queues anew, at the end; all others keep their order.
+          // A waiter that was absent for too long and asks again queues again, at the end. All others keep their order.
           const order = leasesOf(before.state.queue.filter(({ aliveUntil }) => aliveUntil > now)).filter((leaseId) =>
             leasesOf(state.queue).includes(leaseId),
           );

@@ -18,7 +18,7 @@ export class AnswerPromises {
   readonly #now: () => number;
   readonly #session: (sessionId: string) => SessionState | undefined;
   readonly #pausedMs: (host: string) => number;
-  /** Whose each session is: who was answered first with its id. */
+  /** The owner of each session: the client that first got its id. */
   readonly #sessionOwners = new Map<string, string>();
   /** When each session ended, by true time. */
   readonly #sessionEnds = new Map<string, number>();

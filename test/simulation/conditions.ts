@@ -28,7 +28,7 @@ export interface Conditions {
   readonly chaosMs: number;
   /**
    * How the reaper is made to look in time: by delayed messages, as deployed, or by timers inside its process, as on one machine. None: there is neither
-   * notifier nor reaper, as where the SDK works on a table by itself, and nobody is parked; whoever waits has only itself to rely on.
+   * notifier nor reaper, as where the SDK works on a table by itself, and nobody is parked: each waiter has only itself to rely on.
    */
   readonly timers: 'queue' | 'process' | 'none';
   /** Of delayed messages, also when everything else is well. */

@@ -92,7 +92,7 @@ export class LockPromises {
     if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
   }
 
-  /** Somebody who held before: it holds on, renewed by itself alone, or it was ended by somebody who may. */
+  /** A holder from before: it still holds, renewed by itself alone, or it was ended by a caller that may. */
   #checkHolder(write: LockWrite, holder: Holder): void {
     const { name, after, cause } = write;
     const later = after.holders.find(({ leaseId }) => leaseId === holder.leaseId);
@@ -266,7 +266,7 @@ export class LockPromises {
   }
 }
 
-/** How many endings a lock remembers anew: after eight more it may forget, and what it never remembered it may never forget. */
+/** How many endings a lock remembers again: after eight more it may forget, and what it never remembered it may never forget. */
 function endingsBetween(before: LockState, after: LockState): number {
   const [latest] = before.ended;
   const known = after.ended.findIndex(({ leaseId, how }) => leaseId === latest?.leaseId && how === latest.how);

@@ -57,7 +57,7 @@ interface NewsParts {
   readonly verdicts: Verdicts;
   readonly locks: LockPromises;
   readonly now: () => number;
-  /** How far a clock may be ahead: for whom a lease may already be over. */
+  /** How far a clock may be ahead. For that clock a lease may already be over. */
   readonly aheadMsMax: number;
   readonly isTaskOpen: (token: string) => boolean;
 }
@@ -120,7 +120,7 @@ export class NewsPromises {
     return due;
   }
 
-  /** The notifier is done with a change: everybody whom it concerns has been told, or can't be. */
+  /** The notifier is done with a change: every waiter that it concerns has its delivery, or can't be reached. */
   taken({ name, dues, tokens, events }: Meaning): void {
     for (const due of dues) {
       if (due.deliveries === 0 && !this.#gone.has(due.address) && this.#stood(due))
@@ -200,7 +200,7 @@ export class NewsPromises {
     known.set(id, text);
   }
 
-  /** Without faults, nobody who has its turn goes long without being told. */
+  /** Without faults, no granted waiter is long without its delivery. */
   checkSoon(calmSince: number): void {
     for (const due of this.#undelivered) {
       const waitedMs = this.#parts.now() - Math.max(due.grantedAt, calmSince);

@@ -139,7 +139,7 @@ export class Notifying {
     return mayBeLate ? sweepEveryMs + timelyMs : timelyMs;
   }
 
-  /** In calm weather: who has its turn is told, and who has no time left is let go. */
+  /** Without faults: a granted waiter gets its delivery, and a waiter whose time is over is dropped. */
   checkSoon(calmSince: number): void {
     const { time, table, conditions, verdicts } = this.#parts;
     this.news.checkSoon(calmSince);

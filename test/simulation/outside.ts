@@ -42,7 +42,7 @@ interface Address {
   isOpen: boolean;
 }
 
-/** Somebody who waits to be told. */
+/** A parked waiter. */
 export interface Listener {
   readonly notify: Notify;
   close(): void;

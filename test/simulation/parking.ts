@@ -64,7 +64,7 @@ function askOn(client: Client, name: string, body: object, granted: (delivery: D
   return () => cancel();
 }
 
-/** Sent once, by who does not care whether it arrives. */
+/** Sent once, by a client that does not care whether it arrives. */
 function cancel(client: Client, name: string, leaseId: string): void {
   send(client, name, 'release', { leaseId }).catch(() => undefined);
 }

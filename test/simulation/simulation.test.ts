@@ -20,7 +20,7 @@ function expectKept({ seed, breach, conditions }: Report): void {
   );
 }
 
-/** What the notifier has to bear, and what it has to do in spite of it. A run in which one of these never happened has not tried it. */
+/** The faults that the notifier meets, and what it has to do in spite of them. A run in which one of these never happened has not tried it. */
 const mustHappen = [
   'calamity: a notifier dies',
   'calamity: a notifier pauses',

@@ -22,7 +22,7 @@ export const plainLocks = ['plain1', 'plain2'];
 const mutexes = ['mutex1', 'mutex2', 'mutex3'];
 /** Taken by those who forget to give back, and awaited by those who are parked: only a timer ends a lease here. */
 export const parkingLocks = ['yard1', 'yard2'];
-/** For what a lease is renewed by who asks for another time than it was granted for. */
+/** For how long a lease is renewed by a client that asks for another time than it was granted for. */
 export const renewalsMs = [1_000, 4_000];
 export const recordKeys = ['record1', 'record2'];
 

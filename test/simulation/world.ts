@@ -135,7 +135,7 @@ export class World implements TableWatcher {
     await this.#pass(healingMs);
     this.#calmSince = this.#time.now();
     this.#watchForForgotten();
-    // Even in the best of weather somebody dies while it waits, and those behind it must not wait for the dead.
+    // Even without faults a waiter may die, and those behind it must not wait for it.
     for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
       client.process.kill();
       this.#startClient();
@@ -253,7 +253,7 @@ export class World implements TableWatcher {
     }
   }
 
-  /** In calm weather, who is first in line for something free gets it soon. */
+  /** Without faults, the first waiter of a free lock gets it soon. */
   #watchForForgotten(): void {
     for (const [name, state] of this.#table.states) {
       const waits = this.#couldBeGranted(state);
@@ -267,7 +267,7 @@ export class World implements TableWatcher {
     if (this.#time.now() < this.#calmSince + watchMs) this.#time.after(100, () => this.#watchForForgotten());
   }
 
-  /** Who polls looks for itself. For who is parked a timer does, and where that was lost, the schedule. */
+  /** A polling waiter looks for itself. For a parked one there is a timer, and if that was lost, the schedule. */
   #wakeMs(name: string, { queue }: LockState, since: number): number {
     const isParked = queue.find(({ aliveUntil }) => aliveUntil > this.#slowest(since))?.notify !== undefined;
     return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;

@@ -18,7 +18,7 @@ interface Shared {
   users: number;
 }
 
-// Each project evaluates this file anew, so a variable of the module would start one engine per project.
+// Each project evaluates this file again, so a variable of the module would start one engine per project.
 // The process is what they share.
 const shelf = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
 

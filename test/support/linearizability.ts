@@ -122,7 +122,7 @@ export function checkLinearizable<State, Input, Output>(
   };
 }
 
-/** Whether nobody has been here with a part of these at most: who has, has tried more than could be tried from here. */
+/** Whether the search has not been here with the same operations or fewer left. If it has, it has tried more than it could try from here. */
 function isNew(tried: Map<string, bigint[]>, { key, lost }: { readonly key: string; readonly lost: bigint }): boolean {
   const before = tried.get(key) ?? [];
   if (before.some((fewer) => (fewer & ~lost) === 0n)) return false;

@@ -45,7 +45,7 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
     `${at} ${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.leaseMs} ${holder?.endsFrom} ${ended.join()}`,
   groupOf: ({ input }) => input.leaseId,
   reduce,
-  // Once every answer about its lease is explained, a lost acquire explains nothing: whoever comes next takes over by itself.
+  // Once every answer about its lease is explained, a lost acquire explains nothing: the next caller takes over by itself.
   mayExplain: ({ holder }, { input: { kind, leaseId } }, { isAwaited }) =>
     isAwaited(leaseId) || (kind !== 'acquire' && holder?.leaseId === leaseId),
   rankOf: ({ fence }) => fence,

@@ -8,7 +8,7 @@ export interface RequestCount {
   take(): { reads: number; writes: number };
 }
 
-/** Counts what a client really sends to its engine, repeats included: where it leaves, whoever built it. */
+/** Counts what a client really sends to its engine, repeats included: at the point where it leaves, whatever code built it. */
 export function countRequests(client: DynamoDBClient): RequestCount {
   let sent = { reads: 0, writes: 0 };
   const { requestHandler } = client.config;

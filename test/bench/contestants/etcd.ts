@@ -86,7 +86,7 @@ export function etcdLockService(store: EtcdStore): Contestant {
   const { v3lockpb } = grpc.loadPackageDefinition(fromJSON(lockProtocol, { longs: String, keepCase: true }));
   const service = new v3lockpb.Lock(store.host, grpc.credentials.createInsecure());
   const client = store.connect();
-  // To etcd a lease is who asks: one for each who waits, made once and kept alive in the background, as its own clients' sessions are.
+  // For etcd the lease is the caller's identity: one for each waiter, made once and kept alive in the background, as its own clients' sessions are.
   const idle: string[] = [];
   const sessions: EtcdLease[] = [];
   let requests = 0;

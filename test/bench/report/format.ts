@@ -16,3 +16,25 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width)).join(' | ')} |`;
   return [line(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(line)].join('\n');
 }
+
+/** As wide as the pages that people write. */
+const proseWidth = 100;
+
+/** Wraps paragraphs and list items. Tables, headings, images and code stay as they are. */
+export const wrapProse = (markdown: string): string =>
+  markdown
+    .split('\n')
+    .map((line) => (/^( {4}|\||#|!\[)/.test(line) ? line : wrapLine(line)))
+    .join('\n');
+
+function wrapLine(line: string): string {
+  const indent = line.startsWith('- ') ? '  ' : '';
+  const lines: string[] = [];
+  for (const word of line.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined) lines.push(word);
+    else if (last.length + 1 + word.length <= proseWidth) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(`${indent}${word}`);
+  }
+  return lines.join('\n');
+}

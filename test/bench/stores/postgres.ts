@@ -21,7 +21,7 @@ export interface PostgresStore extends Store {
   connect(): Promise<PostgresClient>;
 }
 
-/** One connection for each of 200 waiters and their holder, 64 for raw writes, and room for whoever looks on. */
+/** One connection for each of 200 waiters and their holder, 64 for raw writes, and some to spare. */
 const connectionsMax = 300;
 
 /** It refuses to run as root, and Debian brings a user for it. */

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Contestant, type Holding, type Place, type Terms, usualTerms } from '../contestant.ts';
 import { type Bounds, pauseMs } from '../measure.ts';
 
-/** Somebody who waits, and who that is: the same one comes back again and again. */
+/** A waiter and its identity: the same one comes back again and again. */
 interface Waiter {
   readonly who: number;
   readonly place: Place;
@@ -61,7 +61,7 @@ export class Relay {
   }
 
   /**
-   * Takes the lock and lets so many wait for it, one after the other, so that their order is known. False if the store can't bear so many: some
+   * Takes the lock and lets so many wait for it, one after the other, so that their order is known. False if the store can't handle so many: some
    * are dropped, or it takes too long.
    */
   async fill(waiters: number): Promise<boolean> {
@@ -106,7 +106,7 @@ export class Relay {
     this.#onGrant = ({ waiter, holding }) => {
       this.#remove(waiter);
       handOffs += 1;
-      // Not before: without a queue, whoever asks again at once may have it again, and that is no hand-off.
+      // Not before: without a queue, a caller that asks again at once may get it again, and that is no hand-off.
       this.#join(this.#holderIs);
       this.#holderIs = waiter.who;
       const released = holding
@@ -130,7 +130,7 @@ export class Relay {
   }
 
   /**
-   * Ends it from both sides: whoever is granted gives back and goes, and the others leave one after the other, from the back. Many that leave at
+   * Ends it from both sides: a granted waiter releases and goes, and the others leave one after the other, from the back. Many that leave at
    * once would fight over the lock's item.
    */
   async empty(): Promise<void> {

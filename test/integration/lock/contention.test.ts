@@ -122,7 +122,7 @@ describe('a read-write lock', () => {
     expect((await lateReader).body).toMatchObject({ status: 'granted', mode: 'shared' });
   });
 
-  it('excludes whoever takes the lock without a mode', async () => {
+  it('excludes a caller that takes the lock without a mode', async () => {
     const lock = newLock();
     await lock.acquire({ mode: 'shared' });
     expect((await lock.acquire()).body.code).toBe('lock-held');

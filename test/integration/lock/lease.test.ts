@@ -132,7 +132,7 @@ describe('renew', () => {
     expect(same.body).toMatchObject({ fence: body.fence, leaseMs: 60_000 });
   });
 
-  it('and release are refused to whoever has another lease', async () => {
+  it('and release are refused to a caller with another lease', async () => {
     const lock = newLock();
     await lock.acquire();
     expect(await lock.renew({ leaseId: newLeaseId() })).toMatchObject({

@@ -87,7 +87,7 @@ describe('a notifier that is killed and started again', () => {
     await service.end('SIGTERM');
     const refs = sink.toldRefs();
     expect([...new Set(refs)]).toEqual(leases.map((_, index) => `${index}`));
-    // Only who was told in the very moment of the kill may be told again.
+    // Only a delivery that was made in the moment of the kill may be repeated.
     const repeated = refs.filter((ref, index) => refs.indexOf(ref) !== index);
     expect(repeated.filter((ref) => ref !== `${killedAt}`)).toEqual([]);
   });

@@ -48,7 +48,7 @@ class Heard<T> {
 export interface EventSink extends AsyncDisposable {
   readonly url: string;
   readonly events: Heard<BusMessage>;
-  /** References of the waiters that were told, in the order of the telling. */
+  /** References of the waiters that got their delivery, in the order of the deliveries. */
   toldRefs(): string[];
   told(ref: string): Promise<BusMessage>;
 }

@@ -150,7 +150,7 @@ describe('a deadlock', () => {
         waitMs: 20_000,
         owner: `member ${index}`,
       });
-      // Whoever is refused gives up what it holds; whoever is granted works and ends.
+      // A refused session releases what it holds. A granted one works and ends.
       await end(id);
       return { ...answer, tookMs: Date.now() - startedAt };
     });

@@ -76,7 +76,7 @@ describe('chartsOf', () => {
     for (const svg of Object.values(chartsOf(exampleResults))) expect(svg).not.toMatch(/NaN|undefined|Infinity/);
   });
 
-  it('skips what was not borne instead of drawing it as nothing', () => {
+  it('skips what a store could not do instead of drawing it as nothing', () => {
     const { 'hand-off.svg': svg = '' } = chartsOf(exampleResults);
     expect(svg.match(/<circle/g)).toHaveLength(5);
   });

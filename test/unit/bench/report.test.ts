@@ -97,7 +97,7 @@ describe('reportOf', () => {
     expect(reportOf(exampleResults)).not.toMatch(/NaN|undefined|Infinity|null|\[object/);
   });
 
-  it('says what was not there, and what could not be borne', () => {
+  it('says what was not there, and what a store could not do', () => {
     const report = reportOf(exampleResults);
     expect(report).toContain('etcd is not installed.');
     expect(report).toContain('not borne');

@@ -28,7 +28,7 @@ describe('describePlace', () => {
     expect(describePlace('job', place, 0, 99_000)).toContain('ETA 0ms');
   });
 
-  it('tells the end of the lease to who is next, and to nobody else', () => {
+  it('tells the end of the lease to the next waiter, and to nobody else', () => {
     const next = placeOfView({ ...view, queue: [waiter('me', 1)], queueDepth: 1 }, 'me', 0);
     expect(describePlace('job', next, 0, 2_000)).toContain('place 1 of 1 · held by alice · ETA 10s unless renewed');
     const later = describePlace('job', placeOfView(view, 'me', 0), 0, 0);

@@ -98,7 +98,7 @@ describe('once for a key', () => {
     expect(work.runs).toBe(1);
   });
 
-  it('leaves the key open after a failure, to one who waits as to one who comes later', async () => {
+  it('leaves the key open after a failure, to a caller that waits as to a later one', async () => {
     const { twin, one, other, third } = world();
     const { work, run } = slowWork();
     const failing = one.once('charge', run);

@@ -54,7 +54,7 @@ describe('fileCheckpoints', () => {
     expect(logger.warn).toHaveBeenCalledOnce();
   });
 
-  it('tells whoever flushes that the disk refused, and keeps the checkpoint for the next try', async () => {
+  it('tells the caller of flush that the disk refused, and keeps the checkpoint for the next try', async () => {
     const blocker = join(folder, 'blocker');
     await writeFile(blocker, 'a file where a folder is wanted');
     const path = join(blocker, 'c.json');

@@ -389,7 +389,7 @@ describe('stop', () => {
     expect(await checkpoints.load()).toBeNull();
   });
 
-  it('tells whoever waits for a pump that never became ready', async () => {
+  it('tells the caller that waits for a pump which never became ready', async () => {
     const stream = new ScriptedStream();
     for (let time = 0; time < 100; time += 1) stream.fail('DescribeStream', 'ECONNREFUSED');
     const { pump } = pumpOf(stream);

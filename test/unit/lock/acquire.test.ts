@@ -115,7 +115,7 @@ describe('acquire', () => {
       expect(readWrite.tell(acquireOf(carol, { mode: 'shared' }))).toEqual({ kind: 'held' });
     });
 
-    it('first serves whoever is due, then refuses', () => {
+    it('first grants to the waiter that is due, then refuses', () => {
       const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
       expect(lock.pass(1_000 + graceMs).tell(acquireOf(carol))).toEqual({ kind: 'held' });
       expect(lock.holders).toEqual([bob]);
@@ -158,7 +158,7 @@ describe('acquire', () => {
   });
 
   describe('by a waiter that asks again', () => {
-    it('keeps its place and its deadline, and counts as present anew', () => {
+    it('keeps its place and its deadline, and counts as present again', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(carol, waiting));
       const place = lock.state.queue[0] as Waiter;
       const answer = lock.pass(5_000).tell(acquireOf(bob, waiting));
@@ -187,7 +187,7 @@ describe('acquire', () => {
       expect(lock.queue).toEqual([]);
     });
 
-    it('queues anew at the end where it stayed away too long, and stands in the queue once', () => {
+    it('queues again at the end if it was absent for too long, and is in the queue once', () => {
       const away = { ...waiting, attendMs: 1_000 };
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, away), acquireOf(carol, waiting));
       expect(lock.pass(1_000).tell(acquireOf(bob, away))).toMatchObject({ kind: 'waiting', position: 2 });

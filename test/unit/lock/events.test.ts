@@ -11,7 +11,7 @@ const ownerOf = (leaseId: string) => `owner of ${leaseId}`;
 const eventsOf = (lock: LockStory) => lock.events;
 
 describe('eventsBetween', () => {
-  it('tells of a grant, with no wait for whoever did not queue', () => {
+  it('tells of a grant, with no wait for a caller that did not queue', () => {
     const lock = new LockStory().after(acquireOf(alice));
     const { now: at, state } = lock;
     expect(eventsOf(lock)).toEqual([{ at, type: 'granted', owner: ownerOf(alice), fence: state.fence, waitedMs: 0 }]);

@@ -45,7 +45,7 @@ describe('renew', () => {
     expect(lock.holders).toEqual([dave]);
   });
 
-  it('is refused to whoever waits, and to a stranger', () => {
+  it('is refused to a waiter, and to a stranger', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     expect(lock.tell(renew(bob))).toEqual({ kind: 'lost', reason: 'not_owner' });
     expect(lock.tell(renew(carol))).toEqual({ kind: 'lost', reason: 'not_owner' });
@@ -75,7 +75,7 @@ describe('release', () => {
     });
   });
 
-  it('drops the dead at the head of the queue and spends no grant on them', () => {
+  it('drops dead waiters at the front of the queue and spends no grant on them', () => {
     const dead = { ...waiting, attendMs: 1_000 };
     const lock = new LockStory().after(
       acquireOf(alice),
@@ -102,7 +102,7 @@ describe('release', () => {
     expect(lock.queue).toEqual([dave, 'lease-of-erin-00000']);
   });
 
-  it('does not serve who is further back where the head does not fit yet', () => {
+  it('does not grant to a waiter further back if the first one does not fit yet', () => {
     const lock = new LockStory().after(
       acquireOf(alice, { limit: 3 }),
       acquireOf(bob, { limit: 3, permits: 2 }),
@@ -135,7 +135,7 @@ describe('release', () => {
     });
   });
 
-  it('by a waiter at the head serves those whom it kept waiting', () => {
+  it('by the first waiter grants to those that it kept waiting', () => {
     const lock = new LockStory().after(
       acquireOf(alice, { limit: 3 }),
       acquireOf(bob, { limit: 3, permits: 3, ...waiting }),

@@ -80,7 +80,7 @@ describe('step-away', () => {
     expect(lock.unchanged).toBe(true);
   });
 
-  it('changes nothing for whoever does not wait', () => {
+  it('changes nothing for a caller that does not wait', () => {
     const lock = new LockStory().after(acquireOf(alice));
     lock.after(stepAway(alice), stepAway(carol));
     expect(lock.unchanged).toBe(true);
@@ -170,7 +170,7 @@ describe('nextDueAt', () => {
     expect(dueIn(orphaned)).toBe(0);
   });
 
-  it('is the end of the session plus grace where the lease hangs on one that lives', () => {
+  it('is the end of the session plus grace if the lease depends on one that is alive', () => {
     const lock = new LockStory().openSession('session-1', 4_000);
     lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' }), acquireOf(bob, waiting));
     expect(dueIn(lock)).toBe(4_000 + graceMs);

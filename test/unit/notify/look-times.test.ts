@@ -67,7 +67,7 @@ describe('callsForTimer', () => {
 });
 
 describe('lookAgainAt', () => {
-  it('does not spin on a holder that may be taken over but is of no use to the head of the queue', () => {
+  it('does not look again and again at an expired holder whose permits do not suffice for the first waiter', () => {
     const reader = (leaseId: string, leaseMs: number) => acquireOf(leaseId, { leaseMs, mode: 'shared' });
     const all = states(
       [0, reader(holder, 1_000)],

@@ -60,7 +60,7 @@ describe('delivery a parked waiter', () => {
     ]);
   });
 
-  it('tells nobody who was granted at once, since the answer said so', async () => {
+  it('delivers nothing to a caller that was granted at once, because the answer told it', async () => {
     const world = createWorld();
     await world.park(waiter, event('at once'));
     await world.drain();

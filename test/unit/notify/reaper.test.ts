@@ -74,7 +74,7 @@ describe('the reaper', () => {
     expect(await world.historyTypes()).toEqual(['granted', 'queued', 'wait-timeout']);
   });
 
-  it('finds by its schedule what a lost timer missed, and takes out who is no longer awaited', async () => {
+  it('finds by its schedule what a lost timer missed, and takes out locks that have no waiter any more', async () => {
     const world = createWorld();
     const idle = { namespace: 'test', name: 'idle' };
     await world.acquire(holder, { leaseMs: 1_000 });

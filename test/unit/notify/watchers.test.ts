@@ -83,7 +83,7 @@ describe('showing events to watchers', () => {
     expect(world.posted).toEqual([]);
   });
 
-  it('forgets a thousand who are gone and still reaches who is there', async () => {
+  it('forgets a thousand watchers that are gone and still reaches the one that is there', async () => {
     const world = createWorld();
     for (let index = 0; index < 1_000; index++) await world.watch(`gone-${index}`);
     await world.watch('there');

@@ -94,7 +94,7 @@ describe('a fence', () => {
     expect(decide(guarded, deleteOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
   });
 
-  it('is judged before the version: who is stale in both is told that it lost the lock', () => {
+  it('is judged before the version: a writer that is stale in both learns that it lost the lock', () => {
     const stale = putOf({ expects: at(1), fence: 6 });
     expect(decide(guarded, stale, recordTime).answer).toEqual({ kind: 'stale-fence', floor: 7 });
   });

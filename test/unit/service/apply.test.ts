@@ -33,7 +33,7 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: 
     random: () => 0.5,
     graceMs: 250,
     memory: known,
-    // Only what `apply` uses: no command here hangs on a session.
+    // Only what `apply` uses: no command here belongs to a session.
   } as unknown as LockContext;
   return { time, memory, announced, context };
 }

@@ -32,7 +32,7 @@ describe('paceMs', () => {
   const facts = { now: lock.time.now(), graceMs };
   const first = { fence: lock.state.fence, at: facts.now };
 
-  it('is tight for who is next', () => {
+  it('is tight for the next waiter', () => {
     expect(paceMs(lock.state, 1, first, facts)).toBe(50);
   });
 
@@ -47,7 +47,7 @@ describe('paceMs', () => {
     expect(paceMs(drained, 3, first, later)).toBe(600);
   });
 
-  it('is exact where the lease of the holder ends first, and only for who is next', () => {
+  it('is exact if the lease of the holder ends first, and only for the next waiter', () => {
     const end = lock.state.holders[0]?.expiresAt ?? 0;
     const near = { ...facts, now: epochMs(end + graceMs - 20) };
     expect(paceMs(lock.state, 1, first, near)).toBe(20);

@@ -44,7 +44,7 @@ describe('a deadlock', () => {
     await take('b', 'other', { sessionId: other });
     const waiting = take('b', 'one', { sessionId: one, waitMs: 60_000 });
     await time.advance(10);
-    // Two locks are read in each look. Before the second look begins, the one who waits is given what it waits for.
+    // Two locks are read in each look. Before the second look begins, the waiter is granted.
     let looks = 0;
     const { store } = locks;
     const meddled: LockContext = {

@@ -5,7 +5,7 @@ import { Twin } from '../../../src/testing/twin.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
 describe('the end of a session', () => {
-  it('hands its locks to who waits for them at once, long before its time would have run out', async () => {
+  it('hands its locks to their waiters at once, long before its time would have been over', async () => {
     const twin = new Twin();
     const [one, other] = [twin.client(), twin.client()];
     const session = await one.session({ ttlMs: 600_000 });

@@ -34,7 +34,7 @@ describe('a refused write of a record', () => {
     await expect(storeThatRefuses(theirs, 6, 2).attempt(key, put, now)).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('is a refusal where nobody but the one who was first can have written', async () => {
+  it('is a refusal if nobody but the first writer can have written', async () => {
     const { applied } = await storeThatRefuses(theirs, 5, 2).attempt(key, put, now);
     expect(applied).toBe(false);
   });

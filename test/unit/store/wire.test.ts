@@ -69,7 +69,7 @@ const raise = {
   ExpressionAttributeValues: { ':one': 1 },
 };
 
-/** Signature Version 4 as AWS describes it, worked out anew from what arrived. */
+/** Signature Version 4 as AWS describes it, computed again from what arrived. */
 function signatureOf({ headers, body }: Sent, secret: string): string {
   const authorization = headers.authorization ?? '';
   const [, scope, names] = /Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+),/.exec(authorization) ?? [];
