@@ -93,6 +93,31 @@ describe('the pages', () => {
     expect(long).toEqual([]);
   });
 
+  it('name only files and folders that exist', () => {
+    // The list of mutants tells of the sources as they were when it was made.
+    const current = pages.filter((page) => page !== 'docs/mutants.md');
+    const named = current.flatMap((page) =>
+      [
+        ...proseOf(page)
+          .join('\n')
+          .matchAll(/`((?:src|test|infra|functions|docs)\/[\w./-]+)`/g),
+      ].map(([, path]) => ({
+        page,
+        path: path as string,
+      })),
+    );
+    expect(named.length).toBeGreaterThan(40);
+    expect(named.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  it('ship with the package, so that the links of the README lead somewhere', () => {
+    const { files } = JSON.parse(textOf('package.json')) as { files: string[] };
+    const linked = linksOf('README.md').map(({ target }) => target.split(/[/#]/)[0] as string);
+    // npm ships these by itself.
+    const shipped = [...files, 'README.md', 'LICENSE'];
+    expect(linked.filter((top) => !shipped.includes(top))).toEqual([]);
+  });
+
   it('are all reachable from the README', () => {
     const reached = new Set(['README.md']);
     for (const page of reached) {
