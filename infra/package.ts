@@ -1,7 +1,8 @@
 /** Completes what `tsc` wrote to dist/ into what is published. Run by `npm run build`. */
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { bundlePage } from '../src/console/server/bundle.ts';
 import { bundleFunctions, nodeModule } from './bundle.ts';
 import { packageRoot } from './function-code.ts';
 
@@ -16,6 +17,14 @@ await bundleFunctions();
  */
 await build({ ...nodeModule, entryPoints: ['src/local/serve.ts'], outfile: join(published, engine, 'serve.js') });
 writeFileSync(join(published, 'local', 'serve.js'), "export * from './engine/serve.js';\n");
+
+// The console's page, made once and for all: the package has no sources to make it from.
+const assets = join(published, 'console', 'assets');
+mkdirSync(assets, { recursive: true });
+for (const [name, { body, isGzip }] of await bundlePage()) {
+  writeFileSync(join(assets, isGzip ? `${name}.gz` : name), body);
+}
+for (const left of ['bundle.js', 'bundle.d.ts']) rmSync(join(published, 'console', 'server', left), { force: true });
 
 // Java runs it from its source, so it travels as it is.
 copyFileSync(join(packageRoot, 'src', engine, 'LoopbackServer.java'), join(published, engine, 'LoopbackServer.java'));

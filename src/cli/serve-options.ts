@@ -70,6 +70,12 @@ export const serveFlags = [
     fallback: String(defaultOptions.pollMs),
     meaning: `How long one waiting request stays open, ${pollMsMin} to ${pollMsMax} ms.`,
   },
+  {
+    name: 'allow-revoke',
+    variable: 'HOLDFAST_ALLOW_REVOKE',
+    fallback: 'off',
+    meaning: 'Let the console revoke leases; without it the console reads only.',
+  },
 ] as const satisfies readonly Flag[];
 
 type FlagName = (typeof serveFlags)[number]['name'];
@@ -95,6 +101,7 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     engine: readEngine(setting('engine')),
     region: readMatch(setting('region'), /^[a-z]{2,}(-[a-z]+)+-\d+$/, 'a Region such as us-east-1'),
     pollMs: readInteger(pollMs.by, pollMs.text, pollMsMin, pollMsMax),
+    allowRevoke: readSwitch(setting('allow-revoke')),
     ...(token !== undefined && { token }),
     ...(eventsUrl !== undefined && { eventsUrl }),
     ...(tasksUrl !== undefined && { tasksUrl }),

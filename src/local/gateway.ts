@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Handler } from '../http/handler.ts';
@@ -44,9 +44,17 @@ export interface GatewayOptions {
   readonly limits?: Partial<GatewayLimits> | undefined;
 }
 
+/** Something that answers part of the paths beside the service, such as the console. It decides itself who may come in. */
+export interface Mount {
+  /** True where the request was its own, and is answered. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean;
+  close(): void;
+}
+
 export interface Gateway {
   readonly url: string;
   readonly port: number;
+  mount(mount: Mount): void;
   /** Stops accepting, lets requests in flight end for a bounded time, then cuts what is left. */
   close(): Promise<void>;
 }
@@ -96,7 +104,12 @@ function toUrl(host: string, port: number): string {
   return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
 }
 
-function createHttpServer(limits: GatewayLimits, exchanges: Exchanges, websockets: Websockets | undefined): Server {
+function createHttpServer(
+  limits: GatewayLimits,
+  exchanges: Exchanges,
+  websockets: Websockets | undefined,
+  mounts: readonly Mount[],
+): Server {
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,
@@ -110,7 +123,9 @@ function createHttpServer(limits: GatewayLimits, exchanges: Exchanges, websocket
       // meant for the WebSocket endpoint leaves the path of ordinary requests.
       shouldUpgradeCallback: (request) => websockets?.accepts(request) ?? false,
     },
-    (request, response) => exchanges.receive(request, response),
+    (request, response) => {
+      if (!mounts.some((mount) => mount.handle(request, response))) exchanges.receive(request, response);
+    },
   );
   server.maxConnections = limits.connectionsMax;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -137,7 +152,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const websockets = options.websocket === undefined ? undefined : new Websockets(options.websocket, access, logger);
 
-  const server = createHttpServer(limits, exchanges, websockets);
+  const mounts: Mount[] = [];
+  const server = createHttpServer(limits, exchanges, websockets, mounts);
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -149,6 +165,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   async function stop(): Promise<void> {
     exchanges.isClosing = true;
+    for (const mount of mounts) mount.close();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
     // Node does not count a connection as idle before its first request; browsers and pools open such ones in advance.
@@ -168,6 +185,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     url: toUrl(options.host, port),
     port,
+    mount: (mount) => void mounts.push(mount),
     close() {
       stopped ??= stop();
       return stopped;

@@ -17,6 +17,8 @@ export interface LocalOptions {
   region: string;
   /** How long one waiting request stays open. */
   pollMs: number;
+  /** Whether the console may revoke leases. */
+  allowRevoke: boolean;
   /** When set, every request must carry it. It is a secret: it has no flag, since any user can list command lines. */
   token?: string;
   /** Where events are posted, in place of EventBridge. */
@@ -36,6 +38,7 @@ export const defaultOptions: LocalOptions = {
   region: 'us-east-1',
   // Long enough that waiting costs little, and well under API Gateway's 30 s.
   pollMs: 20_000,
+  allowRevoke: false,
 };
 
 /** A poll must be answered before API Gateway gives up at 30 s, and the local service keeps to what is deployed. */

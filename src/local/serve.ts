@@ -12,7 +12,7 @@ import { type createDynamoDBClient, localPatience, tableClients } from '../store
 import { createWebsocketHandler } from '../websocket/handler.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
-import { type Gateway, startGateway } from './gateway.ts';
+import { type Gateway, type Mount, startGateway } from './gateway.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { LocalOptions } from './options.ts';
 import { awaitingPace } from './pump/pace.ts';
@@ -28,6 +28,10 @@ export interface Running {
   readonly engine: Engine;
   /** Resolves when the engine has gone without being asked to. */
   readonly failed: Promise<string>;
+  /** Answers some paths beside the service, on the same port. */
+  mount(mount: Mount): void;
+  /** Namespaces in which something happened since the start. */
+  namespaces(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -64,7 +68,8 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const { table: tableName, region, eventsUrl, tasksUrl } = options;
   const told = { tableName, region, eventsUrl, tasksUrl, connections, log };
   const notifications = createNotifications({ locks, client: documents, ...told });
-  const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications });
+  const namespaces = new Set<string>();
+  const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
   const websocket = { handler: createWebsocketHandler(notifications.watchers, log), connections };
   const gateway = await openGateway(service, options, log, websocket).catch(async (error: unknown) => {
     await pump.stop();
@@ -83,6 +88,8 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   return {
     url: gateway.url,
     engine,
+    mount: (mount) => gateway.mount(mount),
+    namespaces: () => [...namespaces],
     failed: engine.exited.then((exit) => `The engine ended: ${JSON.stringify(exit)}.`),
     stop: () => {
       stopping ??= stop();
@@ -122,11 +129,12 @@ interface PumpSetting {
   readonly address: Parameters<typeof createDynamoDBClient>[0];
   readonly log: ServiceLog;
   readonly notifications: Notifications;
+  readonly namespaces: Set<string>;
 }
 
 function startStreamPump(
   service: Service,
-  { tables, isRemote, options, address, log, notifications }: PumpSetting,
+  { tables, isRemote, options, address, log, notifications, namespaces }: PumpSetting,
 ): Pump {
   const { endpoint, region, credentials } = address;
   const client = new DynamoDBStreamsClient({
@@ -139,6 +147,7 @@ function startStreamPump(
     // Asked again after a failure: the table may have been created again.
     streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {
+      noteNamespaces(namespaces, event);
       wakeWaiters(service, event);
       return notifications.handler(event);
     },
@@ -153,6 +162,16 @@ function startStreamPump(
     filter: (record) => passesFilter(record, publisherFilter),
     logger: log,
   });
+}
+
+/** More namespaces than a person picks from. */
+const namespacesMax = 200;
+
+function noteNamespaces(namespaces: Set<string>, event: DynamoDBStreamEvent): void {
+  for (const record of event.Records) {
+    const key = changedLock(record);
+    if (key !== undefined && namespaces.size < namespacesMax) namespaces.add(key.namespace);
+  }
 }
 
 /** A release in another process wakes its successor here: the stream shows what it wrote. */

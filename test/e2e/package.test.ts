@@ -112,6 +112,10 @@ describe('the packed tarball in an empty folder', () => {
       await writeFile(join(folder, 'quick-start.mjs'), script);
       const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 30_000 });
       expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
+      // The console's page was made when the package was: nothing here could make it now.
+      const page = await fetch(`${url}/console/page.js`);
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
+      expect(await page.text()).toContain('holdfast');
     } finally {
       service.removeAllListeners('exit');
       service.kill('SIGTERM');

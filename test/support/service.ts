@@ -49,6 +49,7 @@ export async function startService(more: Partial<LocalOptions> = {}): Promise<Te
     engine: endpoint as `http://${string}`,
     region,
     pollMs: 20_000,
+    allowRevoke: false,
     ...more,
     table,
   };

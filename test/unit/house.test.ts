@@ -126,7 +126,14 @@ const rooms: Record<string, Room> = {
     packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
     types: ['aws-lambda'],
   },
-  'src/cli': { may: ['src/local', 'src/client', 'src/time', 'src/tools', 'src/process', ...plainContract] },
+  // The console's server part speaks to the service as any other client does. What the page knows is pure, and shared with tests;
+  // the page draws it. Of the SDK both know nothing but the shapes of its answers.
+  'src/console/server': { may: ['src/client'], packages: ['esbuild'] },
+  'src/console/model': { may: ['src/client'] },
+  'src/console/page': { may: ['src/console/model', 'src/client'], packages: ['lit-html'] },
+  'src/cli': {
+    may: ['src/local', 'src/client', 'src/console/server', 'src/time', 'src/tools', 'src/process', ...plainContract],
+  },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
   functions: {
@@ -137,6 +144,8 @@ const rooms: Record<string, Room> = {
   // The stack reads what the code says of itself: its contract, its table, its bounds and the names of its measures.
   infra: {
     may: [
+      // The page of the console is built with the package.
+      'src/console/server/bundle.ts',
       'src/contract',
       'src/process/version.ts',
       'src/store/dynamodb/table.ts',
@@ -149,7 +158,7 @@ const rooms: Record<string, Room> = {
 };
 
 /** The rules compute with what they are given: of Node they may use only what is as pure as they are. */
-const pureRooms = [...rules, 'src/tools', 'src/client', 'src/guards'];
+const pureRooms = [...rules, 'src/tools', 'src/client', 'src/guards', 'src/console/model', 'src/console/page'];
 const pureBuiltins = ['node:crypto'];
 
 interface Import {

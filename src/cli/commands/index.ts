@@ -1,5 +1,6 @@
 import type { Command } from '../command.ts';
 import { completionOf } from './completion.ts';
+import { showConsole } from './console.ts';
 import { doctor } from './doctor.ts';
 import { elect } from './elect.ts';
 import { history, watch } from './events.ts';
@@ -32,6 +33,7 @@ const others: readonly Command[] = [
   sessionKeepalive,
   sessionGet,
   sessionEnd,
+  showConsole,
   doctor,
   serve,
 ];

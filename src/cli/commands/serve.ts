@@ -3,6 +3,7 @@ import type { Running } from '../../local/serve.ts';
 import type { Command, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
+import { mountConsole } from '../mounted-console.ts';
 import { readServeOptions, serveFlags } from '../serve-options.ts';
 
 /** Two looks a second: soon enough for a person who stopped npm and starts it again. */
@@ -29,7 +30,7 @@ itself give its https URL; credentials then come from the usual AWS chain. 'npm 
     const options = readServeOptions(invocation.given, invocation.env);
     const stopAsked = askedToStop(invocation.env);
     const running = await start(options);
-    showBanner(running, options, invocation);
+    showBanner(running, mountConsole(running, options), options, invocation);
     const failure = await Promise.race([stopAsked, running.failed]);
     await running.stop();
     if (failure !== undefined) throw new Failure('engine', exitCodes.unavailable, failure);
@@ -70,12 +71,17 @@ function askedToStop(env: NodeJS.ProcessEnv): Promise<undefined> {
   });
 }
 
-function showBanner({ url, engine }: Running, options: LocalOptions, { terminal }: Invocation): void {
+function showBanner(
+  { url, engine }: Running,
+  consoleUrl: string,
+  options: LocalOptions,
+  { terminal }: Invocation,
+): void {
   const { memory, dataFolder, token, region, table } = options;
   const keepsNothing = memory || engine.name === 'memory';
   const data = keepsNothing ? null : engine.name === 'remote' ? engine.endpoint : dataFolder;
   const { name, description, endpoint } = engine;
-  terminal.result({ url, engine: { name, endpoint }, data, region, table }, () => {
+  terminal.result({ url, console: consoleUrl, engine: { name, endpoint }, data, region, table }, () => {
     const auth = token === undefined ? '' : ` -H "authorization: Bearer $HOLDFAST_TOKEN"`;
     const json = "-H 'content-type: application/json'";
     const lock = `${url}/v1/demo/locks/wallet:42`;
@@ -85,6 +91,7 @@ function showBanner({ url, engine }: Running, options: LocalOptions, { terminal 
       `          at ${endpoint}, for direct mode: region ${region}, table ${table}`,
       `  data    ${data ?? 'in memory, gone when this stops'}`,
       `  watch   ${url.replace(/^http/, 'ws')}/v1/watch?namespace=demo&prefix=wallet`,
+      `  console ${consoleUrl}`,
       'Try:',
       `  curl -s${auth} ${url}/v1/health`,
       `  curl -s${auth} ${json} -d '{"leaseMs":5000}' ${lock}/acquire`,

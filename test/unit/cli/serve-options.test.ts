@@ -31,11 +31,13 @@ describe('the options of serve', () => {
       engine: 'auto',
       region: 'us-east-1',
       pollMs: 20_000,
+      allowRevoke: false,
     });
   });
 
   it('reads every flag', () => {
-    const args = '--port 0 --host ::1 --data /d --table abc --engine dynoxide --region eu-west-1 --poll-ms=100';
+    const args =
+      '--port 0 --host ::1 --data /d --table abc --engine dynoxide --region eu-west-1 --poll-ms=100 --allow-revoke';
     expect(readOptions(args.split(' '), {})).toEqual({
       port: 0,
       host: '::1',
@@ -45,6 +47,7 @@ describe('the options of serve', () => {
       engine: 'dynoxide',
       region: 'eu-west-1',
       pollMs: 100,
+      allowRevoke: true,
     });
   });
 
@@ -58,6 +61,7 @@ describe('the options of serve', () => {
       HOLDFAST_ENGINE: 'https://dynamodb.us-gov-west-1.amazonaws.com',
       HOLDFAST_REGION: 'us-gov-west-1',
       HOLDFAST_POLL_MS: '29000',
+      HOLDFAST_ALLOW_REVOKE: '1',
       HOLDFAST_TOKEN: 's3cret',
       HOLDFAST_EVENTS_URL: 'http://127.0.0.1:9/events',
     };
@@ -70,6 +74,7 @@ describe('the options of serve', () => {
       engine: 'https://dynamodb.us-gov-west-1.amazonaws.com',
       region: 'us-gov-west-1',
       pollMs: 29_000,
+      allowRevoke: true,
       token: 's3cret',
       eventsUrl: 'http://127.0.0.1:9/events',
     });

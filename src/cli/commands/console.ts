@@ -1,0 +1,57 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Console, newConsoleToken } from '../../console/server/console.ts';
+import type { Command } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { UsageError } from '../usage-error.ts';
+
+export const showConsole: Command = {
+  name: 'console',
+  summary: 'Show locks, queues and events in a browser, live.',
+  operands: [],
+  flags: [
+    { name: 'port', value: 'n', meaning: 'Port on this machine; any free one by default.' },
+    { name: 'allow-revoke', meaning: 'Let the page revoke leases. Without it the page reads only.' },
+  ],
+  connects: true,
+  details: `Prints an address to open in a browser on this machine; nobody else can use it. This program signs the requests and
+forwards them, so that credentials never reach the browser. It runs until Ctrl-C.`,
+  examples: [
+    'holdfast console',
+    'holdfast console --url https://abc.execute-api.eu-west-1.amazonaws.com --sigv4 -n payments',
+  ],
+  async run({ given, env, terminal, connection }) {
+    const port = given.integer('port', 0, 65_535) ?? 0;
+    const { url: serviceUrl, namespace, transport, service } = connection();
+    // A page that can't show anything does not say why. A request does, and so a wrong URL or token is told at once.
+    await service.health();
+    const token = newConsoleToken();
+    const auth = given.has('sigv4') ? 'sigv4' : given.has('token-file') || env.HOLDFAST_TOKEN ? 'bearer' : 'none';
+    const allowRevoke = given.has('allow-revoke');
+    const page = new Console({ transport, serviceUrl, auth, token, namespace, allowRevoke });
+    const server = createServer((request, response) => {
+      if (page.handle(request, response)) return;
+      response.writeHead(302, { location: '/console' }).end();
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) => {
+        const inUse = error.code === 'EADDRINUSE';
+        reject(inUse ? new UsageError(`Port ${port} is in use; choose another by --port.`) : error);
+      });
+      server.listen(port, '127.0.0.1', resolve);
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/console?token=${token}`;
+    terminal.result({ url }, () => {
+      terminal.print(`The console of ${serviceUrl} is at`);
+      terminal.print(`  ${url}`);
+      terminal.note(`It ${allowRevoke ? 'may revoke leases' : 'reads only'}. Ctrl-C ends it.`);
+    });
+    await new Promise<void>((resolve) => {
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    });
+    page.close();
+    server.closeAllConnections();
+    server.close();
+    return exitCodes.ok;
+  },
+};

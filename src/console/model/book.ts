@@ -1,0 +1,168 @@
+/** Every lock that the page knows of, and the order in which it shows them. */
+import type { LockSummary, LockView } from '../../client/index.ts';
+import type { Happening } from './events.ts';
+import {
+  eventsKept,
+  eventsKeptOfOne,
+  isHeld,
+  type LockPicture,
+  lastEventAt,
+  unknownLock,
+  withEvent,
+  withHistory,
+  withLook,
+} from './lock-picture.ts';
+
+export type SortBy = 'busy' | 'waiters' | 'wait' | 'hold' | 'name';
+export type Shown = 'all' | 'held' | 'waited' | 'free';
+
+/** Locks beyond this are not taken up from events: the list that the server sends is as long. */
+const locksMax = 5_000;
+
+export class LockBook {
+  readonly #locks = new Map<string, LockPicture>();
+  /** The lock that is looked at closely; it remembers more. */
+  focus: string | null = null;
+
+  get size(): number {
+    return this.#locks.size;
+  }
+
+  get(lock: string): LockPicture | undefined {
+    return this.#locks.get(lock);
+  }
+
+  all(): LockPicture[] {
+    return [...this.#locks.values()];
+  }
+
+  clear(): void {
+    this.#locks.clear();
+  }
+
+  /** Takes over a complete list. Comes back with the names of those about which it says something new. */
+  takeList(list: readonly LockSummary[], at: number): string[] {
+    const changed: string[] = [];
+    for (const seen of list) {
+      const known = this.#locks.get(seen.lock);
+      const next = withLook(known ?? unknownLock(seen.lock), seen, at);
+      this.#locks.set(seen.lock, next);
+      if (known !== undefined && differs(known, next)) changed.push(seen.lock);
+    }
+    return changed;
+  }
+
+  takeLook(seen: LockView, at: number): void {
+    const next = withLook(this.#locks.get(seen.lock) ?? unknownLock(seen.lock), seen, at);
+    // A lock that was never used is not in the list either.
+    if (seen.fence > 0 || this.#locks.has(seen.lock)) this.#locks.set(seen.lock, next);
+  }
+
+  takeHistory(lock: string, events: readonly Happening[]): void {
+    this.#locks.set(lock, withHistory(this.#locks.get(lock) ?? unknownLock(lock), events, this.#max(lock)));
+  }
+
+  takeEvent(event: Happening): void {
+    const known = this.#locks.get(event.lock);
+    if (known === undefined && this.#locks.size >= locksMax) return;
+    this.#locks.set(event.lock, withEvent(known ?? unknownLock(event.lock), event, this.#max(event.lock)));
+  }
+
+  #max(lock: string): number {
+    return lock === this.focus ? eventsKeptOfOne : eventsKept;
+  }
+}
+
+/** Whether something happened that a page which missed events should read in the history. */
+const differs = (known: LockPicture, next: LockPicture): boolean =>
+  known.fence !== next.fence || known.queueDepth !== next.queueDepth || known.holders.length !== next.holders.length;
+
+export const waitMs = ({ waitingSince }: LockPicture, now: number): number =>
+  waitingSince === null ? 0 : Math.max(0, now - waitingSince);
+
+export const holdMs = ({ holders }: LockPicture, now: number): number =>
+  holders.reduce((longest, { since }) => Math.max(longest, now - since), 0);
+
+/** How many changes of hands a lock has seen lately. */
+const lately = 60_000;
+const grantsLately = ({ events }: LockPicture, now: number): number => {
+  let count = 0;
+  for (let at = events.length - 1; at >= 0 && (events[at] as Happening).at > now - lately; at--) {
+    if (events[at]?.type === 'granted') count += 1;
+  }
+  return count;
+};
+
+/** From 0, idle, to 1. A queue counts most: there somebody loses time. Ten waiters, or a minute of waiting, is as busy as it gets. */
+export function busyness(lock: LockPicture, now: number): number {
+  if (lock.queueDepth === 0) return isHeld(lock) ? Math.min(0.2, grantsLately(lock, now) / 100) : 0;
+  const crowd = Math.min(1, Math.log2(1 + lock.queueDepth) / Math.log2(11));
+  const wait = Math.min(1, waitMs(lock, now) / 60_000);
+  return Math.min(1, 0.3 + 0.5 * crowd + 0.2 * wait);
+}
+
+/** Free lately: nobody holds it now, and it was used within this time. */
+const freeLatelyMs = 15 * 60_000;
+
+const isShown = (lock: LockPicture, shown: Shown, now: number): boolean => {
+  if (shown === 'held') return isHeld(lock);
+  if (shown === 'waited') return lock.queueDepth > 0;
+  if (shown === 'free') return !isHeld(lock) && (lastEventAt(lock) === 0 || lastEventAt(lock) > now - freeLatelyMs);
+  return true;
+};
+
+const byName = (one: LockPicture, other: LockPicture): number =>
+  one.lock < other.lock ? -1 : one.lock > other.lock ? 1 : 0;
+
+/** What each order puts first. Names decide between equals, so that rows do not swap for no reason. */
+const weights: Readonly<Record<Exclude<SortBy, 'name'>, (lock: LockPicture, now: number) => number>> = {
+  // In steps: a row should move because something happened, not because a second passed.
+  busy: (lock, now) => Math.round(busyness(lock, now) * 10) * 2 + (isHeld(lock) ? 1 : 0),
+  waiters: (lock) => lock.queueDepth,
+  wait: (lock) => (lock.waitingSince === null ? 0 : Number.MAX_SAFE_INTEGER - lock.waitingSince),
+  hold: (lock) => lock.holders.reduce((most, { since }) => Math.max(most, Number.MAX_SAFE_INTEGER - since), 0),
+};
+
+export interface Wanted {
+  readonly prefix: string;
+  readonly shown: Shown;
+  readonly sortBy: SortBy;
+}
+
+/** The names to show, in order. */
+export function ordered(book: LockBook, { prefix, shown, sortBy }: Wanted, now: number): string[] {
+  const found = book.all().filter((lock) => lock.lock.startsWith(prefix) && isShown(lock, shown, now));
+  if (sortBy === 'name') found.sort(byName);
+  else {
+    const weigh = weights[sortBy];
+    const weighed = new Map(found.map((lock) => [lock, weigh(lock, now)]));
+    found.sort((one, other) => (weighed.get(other) ?? 0) - (weighed.get(one) ?? 0) || byName(one, other));
+  }
+  return found.map(({ lock }) => lock);
+}
+
+/** Keeps rows where they are while somebody reads or points at them: what is gone leaves, what is new comes last. */
+export function settled(before: readonly string[], wanted: readonly string[]): string[] {
+  const still = new Set(wanted);
+  const known = new Set(before);
+  return [...before.filter((name) => still.has(name)), ...wanted.filter((name) => !known.has(name))];
+}
+
+export interface Totals {
+  readonly locks: number;
+  readonly held: number;
+  readonly waited: number;
+  readonly waiters: number;
+  readonly longestWaitMs: number;
+}
+
+export function totalsOf(book: LockBook, now: number): Totals {
+  const all = book.all();
+  return {
+    locks: all.length,
+    held: all.filter(isHeld).length,
+    waited: all.filter(({ queueDepth }) => queueDepth > 0).length,
+    waiters: all.reduce((sum, { queueDepth }) => sum + queueDepth, 0),
+    longestWaitMs: all.reduce((longest, lock) => Math.max(longest, waitMs(lock, now)), 0),
+  };
+}

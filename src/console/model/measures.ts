@@ -1,0 +1,90 @@
+/** Whether a lock is the bottleneck: how long its users wait, against how long they hold it. */
+import { type Ending, endings } from './events.ts';
+import { isReadWrite, type LockPicture } from './lock-picture.ts';
+import { holdsOf, waitsOf } from './timeline.ts';
+
+export interface Measures {
+  readonly grants: number;
+  readonly meanHoldMs: number | null;
+  /** Of everybody who was granted, left, or waits now; 0 for whoever found the lock free. */
+  readonly meanWaitMs: number | null;
+  readonly longestWaitMs: number;
+  /** The part of the time in which somebody held it, from 0 to 1. */
+  readonly heldShare: number;
+  readonly ended: Readonly<Record<Ending, number>>;
+  readonly verdict: { readonly weight: 'idle' | 'easy' | 'some' | 'bottleneck'; readonly words: string };
+}
+
+const meanOf = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** The time that at least one bar covers. */
+function covered(bars: readonly { readonly from: number; readonly to: number }[], from: number): number {
+  let total = 0;
+  let until = from;
+  for (const bar of bars) {
+    total += Math.max(0, bar.to - Math.max(bar.from, until));
+    until = Math.max(until, bar.to);
+  }
+  return total;
+}
+
+export function measuresOf(lock: LockPicture, windowMs: number, now: number): Measures {
+  const from = now - windowMs;
+  const holds = holdsOf(lock, from, now);
+  const known = holds.filter(({ end }) => end !== 'unseen');
+  const grants = lock.events.filter(({ type, at }) => type === 'granted' && at >= from);
+  const waits = waitsOf(lock, from, now);
+  const waitsMs = [
+    ...grants.filter(({ waitedMs = 0 }) => waitedMs === 0).map(() => 0),
+    ...waits.map((bar) => bar.to - bar.from),
+  ];
+  const meanHoldMs = meanOf(known.map((bar) => bar.to - bar.from));
+  const meanWaitMs = meanOf(waitsMs);
+  const ended = Object.fromEntries(
+    endings.map((how) => [how, holds.filter((bar) => bar.end === how && bar.to >= from).length]),
+  ) as Record<Ending, number>;
+  return {
+    grants: grants.length,
+    meanHoldMs,
+    meanWaitMs,
+    longestWaitMs: Math.max(0, ...waitsMs),
+    heldShare: Math.min(1, covered(holds, from) / windowMs),
+    ended,
+    verdict: verdictOf(meanWaitMs, meanHoldMs),
+  };
+}
+
+/** Waits that are short against the work are no trouble; from twice the work on, the lock decides how fast its users are. */
+const shortWaits = 0.25;
+const longWaits = 2;
+
+function verdictOf(waitMs: number | null, holdMs: number | null): Measures['verdict'] {
+  if (waitMs === null || holdMs === null) return { weight: 'idle', words: 'Nobody used this lock in this time.' };
+  if (waitMs === 0) return { weight: 'easy', words: 'Nobody had to wait: this lock is not a bottleneck.' };
+  const ratio = waitMs / Math.max(1, holdMs);
+  if (ratio < shortWaits) return { weight: 'easy', words: 'Waits are short against holds: hardly a bottleneck.' };
+  if (ratio < longWaits)
+    return { weight: 'some', words: 'Waiting takes about as long as holding: this lock slows its users.' };
+  const times = ratio >= 10 ? Math.round(ratio) : Math.round(ratio * 10) / 10;
+  return {
+    weight: 'bottleneck',
+    words: `Waiting takes ${times} times as long as holding: this lock is the bottleneck.`,
+  };
+}
+
+/** From this many leases on, their mean says something about the next. */
+const estimateFrom = 1;
+const estimateOver = 30;
+
+/** What each place in the queue may expect, from how long leases lasted lately. Undefined where nothing is known. */
+export function estimator(lock: LockPicture, now: number): ((position: number) => number) | undefined {
+  const ended = holdsOf(lock, 0, now)
+    .filter(({ end }) => end !== 'holding' && end !== 'unseen')
+    .slice(-estimateOver);
+  if (ended.length < estimateFrom) return undefined;
+  const meanMs = meanOf(ended.map((bar) => bar.to - bar.from)) ?? 0;
+  const atOnce = isReadWrite(lock) ? 1 : Math.max(1, lock.limit);
+  const soonest = lock.holders.reduce((left, { since }) => Math.min(left, Math.max(0, meanMs - (now - since))), meanMs);
+  return (position) => soonest + (Math.max(0, position - 1) * meanMs) / atOnce;
+}

@@ -1,0 +1,16 @@
+/** Which rows of a long list are drawn: those that are seen, and a few around them. */
+
+export interface Rows {
+  readonly first: number;
+  /** One behind the last. */
+  readonly end: number;
+}
+
+/** A flick of the wheel scrolls by about this many before the next frame. */
+const around = 8;
+
+export function rowsSeen(scrollTop: number, height: number, rowHeight: number, count: number): Rows {
+  const first = Math.max(0, Math.min(count, Math.floor(scrollTop / rowHeight) - around));
+  const end = Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + around);
+  return { first, end: Math.max(first, end) };
+}

@@ -1,0 +1,167 @@
+/** Who held a lock and who waited for it, as bars over time. */
+import { type Ending, type Happening, isBrokenWait, isEnding } from './events.ts';
+import type { LockPicture } from './lock-picture.ts';
+
+export interface HoldBar {
+  readonly owner: string;
+  readonly fence: number;
+  readonly from: number;
+  readonly to: number;
+  /** `holding` goes on; `unseen` is over, but how and when nobody has told. */
+  readonly end: Ending | 'holding' | 'unseen';
+  readonly reason?: string;
+  readonly lane: number;
+}
+
+export interface WaitBar {
+  readonly owner: string;
+  readonly from: number;
+  readonly to: number;
+  readonly end: 'granted' | 'wait-cancelled' | 'wait-timeout' | 'waiting';
+  /** Of the grant that ended it. */
+  readonly fence?: number;
+  readonly reason?: string;
+  readonly lane: number;
+}
+
+export interface Timeline {
+  readonly from: number;
+  readonly to: number;
+  readonly holds: readonly HoldBar[];
+  readonly holdLanes: number;
+  readonly waits: readonly WaitBar[];
+  readonly waitLanes: number;
+  /** Waits for which there is no lane: the length of the queue shows them. */
+  readonly waitsHidden: number;
+  /** The length of the queue from each instant on. */
+  readonly depths: readonly { readonly at: number; readonly depth: number }[];
+  /** Each grant with its fence, oldest first. */
+  readonly fences: readonly { readonly at: number; readonly fence: number }[];
+}
+
+/** More lanes would not fit on a screen beside the rest; the length of the queue is drawn for all. */
+export const waitLanesMax = 12;
+/** Permits of a semaphore beyond this share the last lanes. */
+export const holdLanesMax = 8;
+
+type Unplaced<T> = Omit<T, 'lane'>;
+
+/** A lease that is over without a word is drawn this long at most. */
+const unseenMs = 1_000;
+
+/** The leases that overlap the time from `from` to `now`, whether or not their grant is among the events that are known. */
+export function holdsOf(
+  { events, holders, lapsed, lookedAt }: LockPicture,
+  from: number,
+  now: number,
+): Unplaced<HoldBar>[] {
+  const grants = new Map<number, Happening>();
+  const bars = new Map<number, Unplaced<HoldBar>>();
+  for (const event of events) {
+    const { type, owner, at, fence = 0 } = event;
+    if (type === 'granted') grants.set(fence, event);
+    if (!isEnding(type)) continue;
+    const start = grants.get(fence)?.at ?? at - (event.heldMs ?? 0);
+    const reason = event.reason === undefined ? {} : { reason: event.reason };
+    bars.set(fence, { owner, fence, from: start, to: at, end: type, ...reason });
+  }
+  for (const { owner, fence, since } of holders) {
+    if (!bars.has(fence)) bars.set(fence, { owner, fence, from: since, to: now, end: 'holding' });
+  }
+  for (const [fence, { owner, at }] of grants) {
+    if (bars.has(fence)) continue;
+    const lapse = lapsed.find((one) => one.fence === fence);
+    if (lapse !== undefined) bars.set(fence, { owner, fence, from: at, to: lapse.at, end: 'expired' });
+    else if (at <= lookedAt)
+      bars.set(fence, { owner, fence, from: at, to: Math.min(at + unseenMs, now), end: 'unseen' });
+    else bars.set(fence, { owner, fence, from: at, to: now, end: 'holding' });
+  }
+  return [...bars.values()]
+    .filter((bar) => bar.to >= from && bar.from <= now)
+    .sort((one, other) => one.from - other.from);
+}
+
+/** The waits that overlap the time from `from` to `now`, those that go on included. */
+export function waitsOf({ events, queue }: LockPicture, from: number, now: number): Unplaced<WaitBar>[] {
+  const bars: Unplaced<WaitBar>[] = [];
+  for (const { type, owner, at, fence, waitedMs = 0, reason } of events) {
+    if (at < from) continue;
+    const bar = { owner, from: at - waitedMs, to: at, ...(reason === undefined ? {} : { reason }) };
+    if (type === 'granted' && waitedMs > 0)
+      bars.push({ ...bar, end: 'granted', ...(fence === undefined ? {} : { fence }) });
+    else if (isBrokenWait(type)) bars.push({ ...bar, end: type as 'wait-cancelled' | 'wait-timeout' });
+  }
+  for (const { owner, since } of queue) bars.push({ owner, from: since, to: now, end: 'waiting' });
+  return bars.filter((bar) => bar.from <= now).sort((one, other) => one.from - other.from);
+}
+
+/** Gives each bar the first lane that is free, so that none lies upon another. Beyond the last lane: null. */
+function placed<T extends { readonly from: number; readonly to: number }>(
+  bars: readonly T[],
+  lanesMax: number,
+  gapMs: number,
+): (T & { readonly lane: number | null })[] {
+  const ends: number[] = [];
+  return bars.map((bar) => {
+    const free = ends.findIndex((end) => end <= bar.from);
+    const lane = free >= 0 ? free : ends.length < lanesMax ? ends.length : null;
+    if (lane !== null) ends[lane] = bar.to + gapMs;
+    return { ...bar, lane };
+  });
+}
+
+function depthsOf(
+  waits: readonly Unplaced<WaitBar>[],
+  unread: { count: number; since: number },
+  from: number,
+  now: number,
+) {
+  const steps = [
+    { at: Math.max(unread.since, from), by: unread.count },
+    ...waits.flatMap(({ from: start, to, end }) => [
+      { at: Math.max(start, from), by: 1 },
+      ...(end === 'waiting' ? [] : [{ at: to, by: -1 }]),
+    ]),
+  ];
+  steps.sort((one, other) => one.at - other.at || one.by - other.by);
+  const depths: { at: number; depth: number }[] = [{ at: from, depth: 0 }];
+  let depth = 0;
+  for (const { at, by } of steps) {
+    depth = Math.max(0, depth + by);
+    if (depths.at(-1)?.at === at) depths.pop();
+    depths.push({ at, depth });
+  }
+  depths.push({ at: now, depth });
+  return depths;
+}
+
+export function timelineOf(lock: LockPicture, windowMs: number, now: number): Timeline {
+  const from = now - windowMs;
+  // Two bars in one lane need a gap that can be seen.
+  const gapMs = windowMs / 400;
+  const holds = placed(holdsOf(lock, from, now), holdLanesMax, 0).map((bar) => ({
+    ...bar,
+    lane: bar.lane ?? holdLanesMax - 1,
+  }));
+  const unplaced = waitsOf(lock, from, now);
+  const waits = placed(unplaced, waitLanesMax, gapMs);
+  const shown = waits.filter((bar): bar is WaitBar => bar.lane !== null);
+  // Those behind the part of the queue that was read are not known one by one. They came after the last that is.
+  const count = Math.max(0, lock.queueDepth - lock.queue.length);
+  const unread = { count, since: lock.queue.at(-1)?.since ?? lock.waitingSince ?? now };
+  const lanesOf = (bars: readonly { readonly lane: number }[]) =>
+    bars.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
+  return {
+    from,
+    to: now,
+    holds,
+    holdLanes: Math.max(1, lanesOf(holds)),
+    waits: shown,
+    waitLanes: lanesOf(shown),
+    waitsHidden: waits.length - shown.length + count,
+    depths: depthsOf(unplaced, unread, from, now),
+    fences: lock.events
+      .filter(({ type, at }) => type === 'granted' && at >= from)
+      .map(({ at, fence = 0 }) => ({ at, fence })),
+  };
+}

@@ -1,0 +1,259 @@
+/** The server part of the console: gives out the page, and asks the service on its behalf. Credentials stay here. */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
+import { type Asset, loadAssets } from './assets.ts';
+import { checkOrigin, Door, type Refusal } from './door.ts';
+import { ask } from './questions.ts';
+import { EventRelay, type Message } from './relay.ts';
+
+export interface ConsoleOptions {
+  /** Reaches the service, and says who asks. */
+  readonly transport: Transport;
+  /** Where the service is, for people to read and for the line that makes the first lock. */
+  readonly serviceUrl: string;
+  /** How that line has to say who asks. */
+  readonly auth: 'none' | 'bearer' | 'sigv4';
+  readonly token: string;
+  /** The namespace to begin with. */
+  readonly namespace: string;
+  /** Other namespaces that are known to be in use. */
+  readonly namespaces?: () => readonly string[];
+  readonly allowRevoke: boolean;
+}
+
+/** A secret that can't be guessed and fits into an address. */
+export const newConsoleToken = (): string => randomBytes(24).toString('base64url');
+
+/** A person waits for the answer: a service that restarts is back within this time, more would look like a hang. */
+const patience = { requestMs: 8_000, retryMs: 3_000, releaseMs: 1_000 };
+/** Never opens: each page should hear why the service can't be reached. */
+const breaker = { failuresMax: Number.POSITIVE_INFINITY };
+/** A reason has at most a few hundred characters. */
+const bodyBytesMax = 8 * 1024;
+/** A page that hears nothing for three beats knows that its connection is gone. */
+const beatMs = 10_000;
+/** A page that reads this slowly is cut off, and catches up when it comes back. */
+const unreadBytesMax = 4 * 1024 * 1024;
+/** Each costs a connection to the service. More are watched by nobody on one machine. */
+const relaysMax = 20;
+
+/** Nothing from elsewhere, no inline script or style, no framing; markup is made by lit-html's own templates alone. */
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types lit-html',
+].join('; ');
+
+const headers: Readonly<Record<string, string>> = {
+  'content-security-policy': pagePolicy,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  // What it shows is of the moment, and must not be found on a disk.
+  'cache-control': 'no-store',
+};
+
+/** Errors of the service by what they mean to a page; all others are the service's failing. */
+const statusOf: Readonly<Record<string, number>> = {
+  'invalid-request': 400,
+  'not-found': 404,
+  'lease-lost': 409,
+  unavailable: 503,
+};
+
+export class Console {
+  readonly #options: ConsoleOptions;
+  readonly #door: Door;
+  readonly #clients = new Map<string, Holdfast>();
+  readonly #relays = new Map<string, EventRelay>();
+  readonly #streams = new Set<ServerResponse>();
+
+  constructor(options: ConsoleOptions) {
+    this.#options = options;
+    this.#door = new Door(options.token);
+  }
+
+  /** True where the request was for the console; it is then answered here. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean {
+    const url = new URL(`http://console${request.url ?? '/'}`);
+    if (url.pathname !== '/console' && !url.pathname.startsWith('/console/')) return false;
+    this.#answer(request, response, url).catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      if (!response.headersSent) sendJson(response, 500, { error: { code: 'internal', message } });
+      else response.destroy();
+    });
+    return true;
+  }
+
+  close(): void {
+    for (const relay of this.#relays.values()) relay.close();
+    for (const stream of this.#streams) stream.end();
+    for (const client of this.#clients.values()) void client.close();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    const foreign = checkOrigin(request);
+    if (foreign !== undefined) return refuse(response, foreign);
+    const parts = url.pathname.split('/').slice(2).map(decode);
+    if (parts[0] === 'api') return this.#answerApi(request, response, parts.slice(1), url.searchParams);
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return sendJson(response, 405, { error: { code: 'method-not-allowed', message: 'The page is read by GET.' } });
+    }
+    const assets = await loadAssets();
+    const name = parts.join('/');
+    if (name !== '') {
+      const asset = assets.get(name);
+      if (asset === undefined || name === 'page.html') return notFound(response);
+      return sendAsset(response, 200, asset);
+    }
+    // The page itself holds nothing secret: who comes without the token is told by it what to do.
+    const cookie = this.#door.admit(request, url.searchParams.get('token'));
+    const admitted = cookie !== undefined || this.#door.check(request) === undefined;
+    const more: Record<string, string> = cookie === undefined ? {} : { 'set-cookie': cookie };
+    sendAsset(response, admitted ? 200 : 401, assets.get('page.html') as Asset, more);
+  }
+
+  async #answerApi(
+    request: IncomingMessage,
+    response: ServerResponse,
+    [namespace = '', ...path]: readonly string[],
+    query: URLSearchParams,
+  ): Promise<void> {
+    const refusal = this.#door.check(request);
+    if (refusal !== undefined) return refuse(response, refusal);
+    if (namespace === 'about' && path.length === 0) return sendJson(response, 200, this.#about());
+    const changes = request.method !== 'GET';
+    if (changes && !(this.#options.allowRevoke && request.method === 'POST')) {
+      const message = 'This console reads only. Start it with --allow-revoke to revoke leases.';
+      return sendJson(response, 403, { error: { code: 'read-only', message } });
+    }
+    try {
+      const client = this.#clientOf(namespace);
+      if (path[0] === 'events') return this.#stream(response, namespace, query.get('after'));
+      const gone = new AbortController();
+      response.on('close', () => gone.abort());
+      const body = changes ? { body: await readJson(request) } : {};
+      const answer = ask({ client, path, query, signal: gone.signal, ...body });
+      if (answer === undefined) return notFound(response);
+      // `at` tells the page when this was true, by the clock that events are stamped with.
+      const at = Date.now();
+      sendJson(response, 200, { ...(await answer), at });
+    } catch (error) {
+      if (response.destroyed) return;
+      if (!isHoldfastError(error)) throw error;
+      const { code, message } = error;
+      sendJson(response, statusOf[code] ?? 502, { error: { code, message: `${message}${whyOf(error)}` } });
+    }
+  }
+
+  #about(): object {
+    const { namespace, namespaces, serviceUrl, auth, allowRevoke } = this.#options;
+    const known = [...new Set([namespace, ...(namespaces?.() ?? []), ...this.#relays.keys()])].sort();
+    return { namespace, namespaces: known, serviceUrl, auth, allowRevoke };
+  }
+
+  #clientOf(namespace: string): Holdfast {
+    const known = this.#clients.get(namespace);
+    if (known !== undefined) return known;
+    const client = this.#open(this.#options.transport, namespace);
+    this.#clients.set(namespace, client);
+    return client;
+  }
+
+  #open(transport: Transport, namespace: string): Holdfast {
+    return new Holdfast({ transport, namespace, patience, breaker });
+  }
+
+  #stream(response: ServerResponse, namespace: string, after: string | null): void {
+    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
+    this.#streams.add(response);
+    const send = (message: Message) => {
+      if (response.writableLength > unreadBytesMax) response.destroy();
+      else response.write(frameOf(message));
+    };
+    const beat = setInterval(() => response.write('event: beat\ndata: 0\n\n'), beatMs);
+    const leave = this.#relayOf(namespace).subscribe(send, after);
+    response.on('close', () => {
+      clearInterval(beat);
+      leave();
+      this.#streams.delete(response);
+    });
+  }
+
+  #relayOf(namespace: string): EventRelay {
+    const known = this.#relays.get(namespace);
+    if (known !== undefined) return known;
+    if (this.#relays.size >= relaysMax) {
+      const idle = [...this.#relays].find(([, relay]) => relay.isIdle) ?? [...this.#relays][0];
+      idle?.[1].close();
+      this.#relays.delete(idle?.[0] ?? '');
+    }
+    const open = (transport: Transport) => this.#open(transport, namespace);
+    const relay = new EventRelay(this.#options.transport, open, randomBytes(6).toString('hex'));
+    this.#relays.set(namespace, relay);
+    return relay;
+  }
+}
+
+const frameOf = (message: Message): string =>
+  `event: ${message.kind}\n${message.kind === 'events' ? `id: ${message.id}\n` : ''}data: ${JSON.stringify(message.body)}\n\n`;
+
+/** What was underneath: fetch wraps the reason that a person would look for. */
+function whyOf(error: Error): string {
+  let root: unknown = error.cause;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  if (!(root instanceof Error)) return '';
+  const why = root.message || (root as { code?: string }).code;
+  return why === undefined || why === '' ? '' : ` (${why})`;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= bodyBytesMax) chunks.push(chunk);
+  }
+  try {
+    return bytes > bodyBytesMax ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch {
+    return {};
+  }
+}
+
+function sendAsset(response: ServerResponse, status: number, { type, body, isGzip }: Asset, more: object = {}): void {
+  const encoding = isGzip ? { 'content-encoding': 'gzip' } : {};
+  const of = { 'content-type': type, 'content-length': body.length };
+  response.writeHead(status, { ...headers, ...more, ...encoding, ...of });
+  response.end(body);
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  if (response.destroyed) return;
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, { ...headers, 'content-type': 'application/json', 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+const refuse = (response: ServerResponse, { status, code, message }: Refusal): void =>
+  sendJson(response, status, { error: { code, message } });
+
+const notFound = (response: ServerResponse): void =>
+  sendJson(response, 404, { error: { code: 'not-found', message: 'There is nothing at this address.' } });

@@ -1,0 +1,166 @@
+/** What happens to the locks of one namespace, relayed from one watch to every page that is open. */
+import type { Holdfast, LockEvent, Transport } from '../../client/index.ts';
+
+export type SeenEvent = LockEvent & { readonly lock: string };
+
+/** Whether events arrive: `live`, not for now, or not at all since this service has nothing to watch by. */
+export type LinkState = 'live' | 'reconnecting' | 'unwatched';
+
+/** What a page is sent. */
+export type Message =
+  | { readonly kind: 'events'; readonly id: string; readonly body: readonly SeenEvent[] }
+  /** `missed`: events were lost to this page, so it should look anew and read the history. */
+  | { readonly kind: 'link'; readonly body: { readonly state: LinkState; readonly missed: boolean } };
+
+export type Listener = (message: Message) => void;
+
+/** A page that reloads, or whose connection broke for a moment, gets what it missed from here. */
+const keptMax = 2_000;
+/** Events that come together go together: a busy lock must not cost a page one message for each. */
+const gatherMs = 40;
+/** A page that is reloaded is back within this time, and finds its events kept. */
+const lingerMs = 30_000;
+
+interface Kept {
+  readonly number: number;
+  readonly event: SeenEvent;
+}
+
+export class EventRelay {
+  readonly #listeners = new Set<Listener>();
+  readonly #client: Holdfast;
+  /** Tells this relay's numbers from those of one before it, such as before a restart. */
+  readonly #name: string;
+  readonly #kept: Kept[] = [];
+  #gathered: SeenEvent[] = [];
+  #number = 0;
+  #state: LinkState = 'reconnecting';
+  #wasLive = false;
+  #stop: AbortController | undefined;
+  #linger: NodeJS.Timeout | undefined;
+  #gather: NodeJS.Timeout | undefined;
+
+  constructor(transport: Transport, open: (transport: Transport) => Holdfast, name: string) {
+    this.#client = open(observed(transport, () => this.#markDown()));
+    this.#name = name;
+  }
+
+  get isIdle(): boolean {
+    return this.#stop === undefined;
+  }
+
+  /** `after` is the last id that this page has seen. What it returns ends the subscription. */
+  subscribe(listener: Listener, after: string | null): () => void {
+    clearTimeout(this.#linger);
+    this.#flush();
+    this.#listeners.add(listener);
+    const missed = this.#replay(listener, after);
+    if (this.#stop === undefined) this.#start();
+    listener({ kind: 'link', body: { state: this.#state, missed } });
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#linger = setTimeout(() => this.close(), lingerMs).unref();
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.#linger);
+    clearTimeout(this.#gather);
+    this.#stop?.abort();
+    this.#stop = undefined;
+    this.#state = 'reconnecting';
+    this.#wasLive = false;
+    this.#kept.length = 0;
+    this.#gathered = [];
+    // A later start is another stretch: numbers from before it must not be taken for its own.
+    this.#number += keptMax;
+  }
+
+  /** Sends what was missed. True where that is no longer known. */
+  #replay(listener: Listener, after: string | null): boolean {
+    if (after === null) return false;
+    const [name, text] = after.split('.');
+    const last = Number(text);
+    const oldest = this.#kept[0]?.number ?? this.#number + 1;
+    if (name !== this.#name || !(last <= this.#number) || last + 1 < oldest || this.#stop === undefined) return true;
+    const body = this.#kept.filter(({ number }) => number > last).map(({ event }) => event);
+    if (body.length > 0) listener({ kind: 'events', id: this.#id(), body });
+    return false;
+  }
+
+  #start(): void {
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#follow(stop.signal).catch(() => {
+      if (!stop.signal.aborted) this.#setState('unwatched', false);
+    });
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    for await (const event of this.#client.watch({ prefix: '', signal })) {
+      if (signal.aborted) return;
+      if (event.type === 'connected') {
+        this.#flush();
+        this.#setState('live', this.#wasLive);
+        this.#wasLive = true;
+      } else if (!('leaseId' in event)) {
+        this.#take(event as SeenEvent);
+      }
+    }
+  }
+
+  #take(event: SeenEvent): void {
+    this.#gathered.push(event);
+    this.#gather ??= setTimeout(() => this.#flush(), gatherMs);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#gather);
+    this.#gather = undefined;
+    const body = this.#gathered;
+    if (body.length === 0) return;
+    this.#gathered = [];
+    for (const event of body) this.#kept.push({ number: ++this.#number, event });
+    if (this.#kept.length > keptMax) this.#kept.splice(0, this.#kept.length - keptMax);
+    this.#tell({ kind: 'events', id: this.#id(), body });
+  }
+
+  #markDown(): void {
+    if (this.#stop !== undefined && this.#state === 'live') this.#setState('reconnecting', false);
+  }
+
+  #setState(state: LinkState, missed: boolean): void {
+    if (this.#state === state && !missed) return;
+    this.#state = state;
+    this.#tell({ kind: 'link', body: { state, missed } });
+  }
+
+  #tell(message: Message): void {
+    for (const listener of [...this.#listeners]) listener(message);
+  }
+
+  #id(): string {
+    return `${this.#name}.${this.#number}`;
+  }
+}
+
+/** The SDK reconnects by itself and says only when it has. Pages are told at once when the connection is gone. */
+function observed(transport: Transport, onClosed: () => void): Transport {
+  const watch = transport.watch?.bind(transport);
+  return {
+    request: (call, signal) => transport.request(call, signal),
+    ...(watch === undefined
+      ? {}
+      : {
+          watch: (query, handlers) =>
+            watch(query, {
+              message: (body) => handlers.message(body),
+              closed: (cause) => {
+                onClosed();
+                handlers.closed(cause);
+              },
+            }),
+        }),
+  };
+}

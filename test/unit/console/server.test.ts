@@ -1,0 +1,290 @@
+import { createServer, type IncomingHttpHeaders, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Answer, Call, Transport, WatchHandlers } from '../../../src/client/index.ts';
+import { Console } from '../../../src/console/server/console.ts';
+
+const token = 'a-token-that-was-printed';
+
+/** A service that answers what it is told to, and whose watch a test can speak for. */
+class FakeService implements Transport {
+  readonly calls: Call[] = [];
+  answer: Answer = { status: 200, headers: {}, body: { locks: [] } };
+  watches: WatchHandlers[] = [];
+
+  request(call: Call): Promise<Answer> {
+    this.calls.push(call);
+    return Promise.resolve(this.answer);
+  }
+
+  watch(_query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
+    this.watches.push(handlers);
+    return () => undefined;
+  }
+}
+
+let service: FakeService;
+let page: Console;
+let server: Server;
+let port: number;
+
+async function open(allowRevoke = false): Promise<void> {
+  service = new FakeService();
+  const serviceUrl = 'https://locks.example';
+  page = new Console({ transport: service, serviceUrl, auth: 'bearer', token, namespace: 'demo', allowRevoke });
+  server = createServer((incoming, response) => {
+    if (!page.handle(incoming, response)) response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  port = (server.address() as AddressInfo).port;
+}
+
+beforeEach(() => open());
+afterEach(async () => {
+  page.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+interface Got {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** By hand, since `fetch` does not let a test choose `Host` or `Origin`. */
+function ask(path: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, path, method, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+    });
+    asked.on('error', reject);
+    asked.end(body);
+  });
+}
+
+async function cookie(): Promise<Record<string, string>> {
+  const { headers } = await ask(`/console?token=${token}`);
+  return { cookie: (headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '' };
+}
+
+const codeOf = ({ text }: Got): string => (JSON.parse(text) as { error: { code: string } }).error.code;
+
+describe('who comes to the console', () => {
+  it('with the token gets a cookie that scripts and other sites have no use for, and is let in by it', async () => {
+    const { status, headers } = await ask(`/console?token=${token}`);
+    expect(status).toBe(200);
+    expect(headers['set-cookie']).toEqual([
+      expect.stringMatching(/^holdfast-console-\d+=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/),
+    ]);
+    expect((await ask('/console/api/about', await cookie())).status).toBe(200);
+  });
+
+  it.each([
+    ['none', '/console'],
+    ['a wrong one', '/console?token=guess'],
+    ['an empty one', '/console?token='],
+  ])('with no token but %s gets no cookie, and nothing of the service', async (_, path) => {
+    const { status, headers } = await ask(path);
+    expect([status, headers['set-cookie']]).toEqual([401, undefined]);
+    for (const api of ['about', 'demo/locks', 'demo/events', 'demo/locks/a/revoke']) {
+      expect((await ask(`/console/api/${api}`)).status).toBe(401);
+    }
+    expect((await ask('/console/api/about', { cookie: `holdfast-console-${port}=guess` })).status).toBe(401);
+    expect(service.calls).toEqual([]);
+  });
+
+  it.each([
+    ['by a foreign name, as after DNS rebinding', { host: 'evil.example' }],
+    ['by a foreign name that looks like ours', { host: '127.0.0.1.evil.example' }],
+    ['from a foreign page', { origin: 'https://evil.example' }],
+    ['from a page on another port of this machine', { origin: 'http://127.0.0.1:3000' }],
+    ['from a page without an origin', { origin: 'null' }],
+    ['as a subresource of a foreign page', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
+    ['as a subresource of another port', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors' }],
+  ])('%s is refused, whatever it brings', async (_, headers) => {
+    const known = await cookie();
+    for (const path of ['/console/api/demo/locks', '/console/page.js', `/console?token=${token}`]) {
+      const got = await ask(path, { ...known, ...headers } as Record<string, string>);
+      expect([got.status, codeOf(got)]).toEqual([403, 'forbidden']);
+      expect(got.headers['access-control-allow-origin']).toBeUndefined();
+    }
+    expect(service.calls).toEqual([]);
+  });
+
+  it('from its own page is answered', async () => {
+    const own = { origin: `http://127.0.0.1:${port}`, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' };
+    expect((await ask('/console/api/demo/locks', { ...(await cookie()), ...own })).status).toBe(200);
+  });
+});
+
+describe('what the console gives out', () => {
+  it('has a policy without inline script, for page, files and answers alike', async () => {
+    const known = await cookie();
+    for (const path of ['/console', '/console/page.js', '/console/page.css', '/console/api/about']) {
+      const { headers } = await ask(path, known);
+      const policy = headers['content-security-policy'] as string;
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain("script-src 'self'");
+      expect(policy).not.toContain('unsafe');
+      expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+    }
+  });
+
+  it('is under 60 kB in all, and nothing of it comes from elsewhere', async () => {
+    let bytes = 0;
+    for (const path of ['', '/page.js', '/page.css', '/icon.svg']) {
+      const { headers } = await ask(`/console${path}`, await cookie());
+      bytes += Number(headers['content-length']);
+    }
+    expect(bytes).toBeLessThan(60_000);
+    const html = (await ask('/console')).text;
+    expect(
+      [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url).filter((url) => !url?.startsWith('/')),
+    ).toEqual([]);
+    expect(html).not.toMatch(/<script(?! type="module" src=)/);
+  });
+
+  it('says what it was started for, and no secret', async () => {
+    const { text } = await ask('/console/api/about', await cookie());
+    expect(JSON.parse(text)).toEqual({
+      namespace: 'demo',
+      namespaces: ['demo'],
+      serviceUrl: 'https://locks.example',
+      auth: 'bearer',
+      allowRevoke: false,
+    });
+  });
+
+  it.each(['page.html', 'nothing', 'api/demo/sessions/abc', 'api/demo/locks/a/acquire', '../v1/health'])(
+    'has nothing at %s',
+    async (path) => {
+      expect((await ask(`/console/${path}`, await cookie())).status).toBe(404);
+    },
+  );
+
+  it('tells what the service said in words', async () => {
+    service.answer = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not for you.', status: 403 } };
+    const got = await ask('/console/api/demo/locks', await cookie());
+    expect([got.status, codeOf(got)]).toEqual([502, 'forbidden']);
+    expect(got.text).toContain('Not for you.');
+  });
+});
+
+describe('a revocation', () => {
+  const body = JSON.stringify({ fence: 7, reason: 'stuck' });
+
+  it('is refused by a console that was started to read', async () => {
+    const got = await ask('/console/api/demo/locks/a/revoke', await cookie(), 'POST', body);
+    expect([got.status, codeOf(got), service.calls]).toEqual([403, 'read-only', []]);
+  });
+
+  it('is forwarded where it was allowed, and nothing else is', async () => {
+    page.close();
+    server.close();
+    await open(true);
+    const known = await cookie();
+    service.answer = { status: 200, headers: {}, body: { revoked: true } };
+    expect((await ask('/console/api/demo/locks/a/revoke', known, 'POST', body)).status).toBe(200);
+    expect(service.calls).toMatchObject([{ method: 'POST', body: { fence: 7, reason: 'stuck' } }]);
+    for (const path of ['locks/a/acquire', 'locks/a/release', 'records/a', 'locks']) {
+      expect((await ask(`/console/api/demo/${path}`, known, 'POST', body)).status).toBe(404);
+    }
+    expect((await ask('/console/api/demo/locks/a/revoke', known, 'POST', '{"fence":7,"reason":" "}')).status).toBe(400);
+    expect(service.calls).toHaveLength(1);
+  });
+});
+
+describe('events', () => {
+  interface Frame {
+    readonly event: string;
+    readonly id?: string | undefined;
+    // biome-ignore lint/suspicious/noExplicitAny: what a message holds is what the test checks.
+    readonly data: any;
+  }
+
+  /** Follows a stream; what it returns ends it. */
+  async function follow(after = ''): Promise<{ frames: Frame[]; stop: () => void }> {
+    const frames: Frame[] = [];
+    const stop = new AbortController();
+    const headers = await cookie();
+    const response = await fetch(`http://127.0.0.1:${port}/console/api/demo/events${after}`, {
+      headers,
+      signal: stop.signal,
+    });
+    void (async () => {
+      let text = '';
+      for await (const part of (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())) {
+        text += part;
+        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+          const lines = new Map(
+            text
+              .slice(0, end)
+              .split('\n')
+              .map((line) => line.split(/: (.*)/s) as [string, string]),
+          );
+          text = text.slice(end + 2);
+          frames.push({
+            event: lines.get('event') ?? '',
+            id: lines.get('id'),
+            data: JSON.parse(lines.get('data') ?? '0'),
+          });
+        }
+      }
+    })().catch(() => undefined);
+    return { frames, stop: () => stop.abort() };
+  }
+
+  const happened = (owner: string) => ({ lock: 'a', at: '2026-11-16T12:00:00.000Z', type: 'queued', fence: 1, owner });
+  const watch = () => service.watches.at(-1) as WatchHandlers;
+
+  it('are relayed, and whether they arrive is said at once', async () => {
+    const { frames, stop } = await follow();
+    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    watch().message({ type: 'connected', connectionId: 'secret-connection' });
+    watch().message(happened('ada'));
+    await vi.waitFor(() => expect(frames.at(-1)?.event).toBe('events'));
+    watch().closed(undefined);
+    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual({ state: 'reconnecting', missed: false }));
+    await vi.waitFor(() => expect(service.watches).toHaveLength(2), { timeout: 5_000 });
+    watch().message({ type: 'connected', connectionId: 'secret-connection' });
+    // What happened while nobody was connected is lost to the stream: the page has to read the history.
+    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual({ state: 'live', missed: true }));
+    expect(frames.filter(({ event }) => event === 'events').flatMap(({ data }) => data)).toEqual([happened('ada')]);
+    expect(JSON.stringify(frames)).not.toContain('secret-connection');
+    stop();
+  });
+
+  it('carry no lease, also where a grant to a waiter comes by the same connection', async () => {
+    const { frames, stop } = await follow();
+    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    watch().message({ type: 'connected', connectionId: 'c' });
+    watch().message({ type: 'granted', lock: 'a', leaseId: 'secret-lease', fence: 2, remainingMs: 10 });
+    watch().message(happened('ada'));
+    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual([happened('ada')]));
+    expect(JSON.stringify(frames)).not.toContain('secret-lease');
+    stop();
+  });
+
+  it('that a page missed are sent again where they are known, and otherwise it is told', async () => {
+    const first = await follow();
+    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    watch().message({ type: 'connected', connectionId: 'c' });
+    watch().message(happened('ada'));
+    await vi.waitFor(() => expect(first.frames.at(-1)?.event).toBe('events'));
+    const { id } = first.frames.at(-1) as Frame;
+    first.stop();
+    watch().message(happened('bob'));
+    const again = await follow(`?after=${id}`);
+    await vi.waitFor(() => expect(again.frames.map(({ data }) => data)).toContainEqual([happened('bob')]));
+    expect(again.frames.at(-1)?.data).toEqual({ state: 'live', missed: false });
+    const other = await follow('?after=another.1');
+    await vi.waitFor(() => expect(other.frames[0]?.data).toEqual({ state: 'live', missed: true }));
+    again.stop();
+    other.stop();
+  });
+});

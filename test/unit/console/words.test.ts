@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { agoOf, countOf, spanOf, wholeSpanOf } from '../../../src/console/model/words.ts';
+import { addressOf, readRoute } from '../../../src/console/page/route.ts';
+
+describe('words for people', () => {
+  it.each([
+    [0, '0 ms'],
+    [850, '850 ms'],
+    [3_249, '3.2 s'],
+    [59_999, '59 s'],
+    [250_000, '4 min 10 s'],
+    [3_600_000, '1 h'],
+    [90_061_000, '1 d 1 h'],
+  ])('say %i ms as %s', (ms, words) => expect(spanOf(ms)).toBe(words));
+
+  it('say what changes every second without fractions', () => {
+    expect([wholeSpanOf(100), wholeSpanOf(0), wholeSpanOf(61_000), agoOf(200), agoOf(2_900)]).toEqual([
+      '1 s',
+      '0 s',
+      '1 min 1 s',
+      'just now',
+      '2 s ago',
+    ]);
+  });
+
+  it('count', () => expect([countOf(1, 'lock'), countOf(12_345, 'lock')]).toEqual(['1 lock', '12,345 locks']));
+});
+
+describe('the address', () => {
+  it('brings back what was shown', () => {
+    const route = {
+      namespace: 'payments',
+      view: 'locks',
+      name: 'wallet:42+x=~@',
+      query: { prefix: 'w:', sort: 'wait' },
+    } as const;
+    expect(readRoute(addressOf(route), 'default')).toEqual(route);
+  });
+
+  it('falls back to the namespace that the console was started with', () => {
+    expect(readRoute('', 'demo')).toEqual({ namespace: 'demo', view: 'locks', name: '', query: {} });
+    expect(readRoute('#/a/nonsense', 'demo')).toMatchObject({ namespace: 'a', view: 'locks' });
+    expect(readRoute('#/a/locks/%E0%A4%A', 'demo').name).toBe('%E0%A4%A');
+  });
+});
