@@ -106,5 +106,13 @@ function logRequest(log: RequestLog, request: Request, status: number, startedAt
 function describe(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
-  return { name, message, stack, ...(cause === undefined ? {} : { cause: describe(cause) }) };
+  // By this id AWS finds what happened on its side.
+  const awsRequestId = (error as { $metadata?: { requestId?: string } }).$metadata?.requestId;
+  return {
+    name,
+    message,
+    stack,
+    ...(awsRequestId === undefined ? {} : { awsRequestId }),
+    ...(cause === undefined ? {} : { cause: describe(cause) }),
+  };
 }

@@ -523,6 +523,12 @@ export const mutants: readonly Mutant[] = [
     instead: '',
   },
   {
+    name: 'the trace of the first invocation is sent with every request',
+    file: 'src/store/dynamodb/wire.ts',
+    text: 'lastingHeaders.has(name.toLowerCase())',
+    instead: "(lastingHeaders.has(name.toLowerCase()) || name.toLowerCase() === 'x-amzn-trace-id')",
+  },
+  {
     name: 'the first waiter sets no timer',
     file: notifier,
     text: 'if (isCalledFor && dueAt !== null) await timers.arm(key, dueAt);',

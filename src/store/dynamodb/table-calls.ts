@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import type { Item } from './item-table.ts';
 import { fromWireMap, toWireMap, type WireValue } from './values.ts';
-import { Wire } from './wire.ts';
+import { NoTemplateError, Wire } from './wire.ts';
 
 /** The calls that a grant, a renewal and a release are made of, in plain values. */
 export interface TableCalls {
@@ -38,13 +38,17 @@ const untimely = new Set([
   'UnrecognizedClientException',
 ]);
 
-/** Through the wire. If a signature is refused, through the SDK: it corrects this machine's clock and fetches new credentials. */
+/**
+ * Through the wire. If a signature is refused, through the SDK: it corrects this machine's clock and fetches new credentials. Also
+ * through the SDK if no request of it could be captured.
+ */
 export function wireCalls(client: DynamoDBClient, sdk: TableCalls, bodyMsMax: number): TableCalls {
   const wire = new Wire(client, bodyMsMax);
   const orBySdk = async <T>(byWire: Promise<T>, bySdk: () => Promise<T>): Promise<T> => {
     try {
       return await byWire;
     } catch (error) {
+      if (error instanceof NoTemplateError) return bySdk();
       if (error instanceof Error && untimely.has(error.name)) return bySdk();
       throw error;
     }

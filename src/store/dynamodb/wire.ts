@@ -44,26 +44,31 @@ interface WireConfig {
   }>;
 }
 
-/** What every request has, and what signs it. */
-interface Form {
+/** What every request has in common, and what signs it. */
+interface RequestTemplate {
   readonly request: WireRequest;
   readonly signer: WireSigner;
 }
 
-/** Set again for every request, or meant for one attempt of the SDK's own. */
-const headersOfOneRequest =
-  /^(authorization|content-length|x-amz-(date|target|security-token|content-sha256)|amz-sdk-.+)$/i;
+/**
+ * The headers that are the same for every request. All others belong to the one request that was captured: a signature, an attempt, or
+ * the trace of the invocation that happened to be the first.
+ */
+const lastingHeaders = new Set(['host', 'content-type', 'user-agent', 'x-amz-user-agent']);
+
+/** The SDK did not prepare a request that could be captured: its client was changed, or there are no credentials yet. */
+export class NoTemplateError extends Error {}
 
 /**
  * Calls DynamoDB in its own JSON, with the SDK's credentials, signature, connections and retries, and without the forty steps that the SDK
- * takes to build and read a request: those cost as much as the call itself. The SDK makes out one request, which is not sent; all
- * that follow go where it would have gone.
+ * takes to build and read a request: those cost as much as the call itself. The SDK prepares one request, which is not sent; all
+ * that follow go where it would have gone. Throws a NoTemplateError if that can't be done: then the SDK has to make the calls.
  */
 export class Wire {
   readonly #client: DynamoDBClient;
   readonly #config: WireConfig;
   readonly #bodyMsMax: number;
-  #form: Promise<Form> | undefined;
+  #template: Promise<RequestTemplate> | undefined;
 
   /** `bodyMsMax`: how long an answer that has begun may take to end. */
   constructor(client: DynamoDBClient, bodyMsMax: number) {
@@ -72,22 +77,23 @@ export class Wire {
     this.#bodyMsMax = bodyMsMax;
   }
 
-  /** The answer to a request. Errors are named as the SDK names them, and tell in `$metadata.attempts` how often it was sent. */
+  /** The answer to a request. Errors are named as the SDK names them. `$metadata` says how often it was sent, and AWS's own request id. */
   async call(operation: WireOperation, input: object): Promise<Record<string, unknown>> {
+    const template = await this.#templateOfRequests();
     const body = JSON.stringify(input);
     const retries = await this.#config.retryStrategy();
     let token = await retries.acquireInitialRetryToken('dynamodb');
     let isUncertain = false;
     for (let attempts = 1; ; attempts++) {
       try {
-        const answer = await this.#send(operation, body);
+        const answer = await this.#send(template, operation, body);
         retries.recordSuccess(token);
         return answer;
       } catch (error) {
         const errorType = errorTypeOf(error as Error);
         isUncertain ||= errorType === 'TRANSIENT';
         Object.assign(error as Error, {
-          $metadata: { attempts },
+          $metadata: { ...(error as Partial<WireError>).$metadata, attempts },
           ...(isUncertain ? { [mayHaveTakenEffect]: true } : {}),
         });
         if (errorType === undefined) throw error;
@@ -99,45 +105,49 @@ export class Wire {
     }
   }
 
-  async #send(operation: WireOperation, body: string): Promise<Record<string, unknown>> {
-    const { request: form, signer } = await this.#formOfRequests();
+  async #send(
+    { request: template, signer }: RequestTemplate,
+    operation: WireOperation,
+    body: string,
+  ): Promise<Record<string, unknown>> {
     const headers = {
-      ...form.headers,
+      ...template.headers,
       'x-amz-target': `DynamoDB_20120810.${operation}`,
       'content-length': String(Buffer.byteLength(body)),
     };
     const signingDate = new Date(Date.now() + (this.#config.systemClockOffset ?? 0));
-    const request = await signer.sign({ ...form, headers, body }, { signingDate });
+    const request = await signer.sign({ ...template, headers, body }, { signingDate });
     const { response } = await this.#config.requestHandler.handle(request);
     const text = await collect(response.body, this.#bodyMsMax);
     if (response.statusCode === 200) return JSON.parse(text) as Record<string, unknown>;
-    throw new WireError(response.statusCode, text);
+    throw new WireError(response.statusCode, text, response.headers['x-amzn-requestid']);
   }
 
-  #formOfRequests(): Promise<Form> {
-    this.#form ??= this.#makeOutOne().catch((error: unknown) => {
+  #templateOfRequests(): Promise<RequestTemplate> {
+    this.#template ??= this.#captureTemplate().catch((error: unknown) => {
       // Credentials may be there a moment later.
-      this.#form = undefined;
-      throw error;
+      this.#template = undefined;
+      throw new NoTemplateError('The SDK prepared no request that could be captured.', { cause: error });
     });
-    return this.#form;
+    return this.#template;
   }
 
-  /** Lets the SDK make out a request, with all that it knows of endpoints, and takes it from where it would be sent. */
-  async #makeOutOne(): Promise<Form> {
-    const made = Promise.withResolvers<WireRequest>();
+  /** Lets the SDK prepare a request, with all that it knows of endpoints, and takes it from where it would be sent. */
+  async #captureTemplate(): Promise<RequestTemplate> {
+    let captured: WireRequest | undefined;
     const requestHandler = {
       handle: (request: WireRequest) => {
-        made.resolve(request);
+        captured = request;
         const body = new Blob(['{}']).stream();
         return Promise.resolve({ response: { statusCode: 200, headers: {}, body } });
       },
     };
-    const command = new GetItemCommand({ TableName: 'form', Key: { pk: { S: 'form' } } });
+    const command = new GetItemCommand({ TableName: 'template', Key: { pk: { S: 'template' } } });
     const config = { ...this.#client.config, requestHandler } as unknown as DynamoDBClient['config'];
     await command.resolveMiddleware(this.#client.middlewareStack, config, {})(command);
-    const { protocol, hostname, port, path, headers } = await made.promise;
-    const lasting = Object.entries(headers).filter(([name]) => !headersOfOneRequest.test(name));
+    if (captured === undefined) throw new Error('A middleware answered in place of DynamoDB.');
+    const { protocol, hostname, port, path, headers } = captured;
+    const lasting = Object.entries(headers).filter(([name]) => lastingHeaders.has(name.toLowerCase()));
     const request: WireRequest = {
       protocol,
       hostname,
@@ -147,7 +157,7 @@ export class Wire {
       query: {},
       headers: Object.fromEntries(lasting),
     };
-    // It asks for the credentials each time it signs, so expired ones are replaced.
+    // The signer asks for the credentials each time it signs, so expired ones are replaced.
     return { request, signer: await this.#config.signer() };
   }
 }
@@ -155,12 +165,15 @@ export class Wire {
 /** What DynamoDB answered instead of a result. */
 class WireError extends Error {
   readonly statusCode: number;
+  /** As the SDK's errors have it. By the request id AWS finds what happened. */
+  readonly $metadata: { readonly httpStatusCode: number; readonly requestId?: string; readonly attempts?: number };
 
-  constructor(statusCode: number, text: string) {
+  constructor(statusCode: number, text: string, requestId: string | undefined) {
     const told = parsed(text);
     super(String(told.message ?? told.Message ?? `DynamoDB answered ${statusCode}.`));
     this.name = String(told.__type ?? 'UnknownError').replace(/^.*#/, '');
     this.statusCode = statusCode;
+    this.$metadata = { httpStatusCode: statusCode, ...(requestId === undefined ? {} : { requestId }) };
     // Of a refused condition: the item that refused it.
     if (told.Item !== undefined) Object.assign(this, { Item: told.Item });
   }

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { tableClients } from '../../../src/store/dynamodb/client.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 
@@ -58,7 +58,7 @@ async function storeThatAnswers(...replies: Reply[]) {
     server.close();
   });
   const table = new ItemTable({ client: documents, calls, tableName: 'locks' });
-  return { sent, table };
+  return { sent, table, client };
 }
 
 const key = { pk: 'a', sk: 'lock' };
@@ -149,6 +149,43 @@ describe('a call over the wire', () => {
     );
     expect(await table.get(key)).toEqual({ n: 5 });
     expect(sent[1]?.headers['amz-sdk-invocation-id']).toBeDefined();
+  });
+
+  it('carries nothing of the invocation that happened to be the first', async () => {
+    vi.stubEnv('AWS_LAMBDA_FUNCTION_NAME', 'http');
+    vi.stubEnv('_X_AMZN_TRACE_ID', 'Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1');
+    const { sent, table } = await storeThatAnswers();
+    await table.get(key);
+    await table.get(key);
+    const known =
+      /^(host|content-type|content-length|user-agent|x-amz-(user-agent|target|date|security-token|content-sha256)|authorization|connection)$/;
+    for (const { headers } of sent) expect(Object.keys(headers).filter((name) => !known.test(name))).toEqual([]);
+    vi.unstubAllEnvs();
+  });
+
+  it.each([
+    ['fails', () => Promise.reject(new Error('not for this one'))],
+    ['answers by itself', () => Promise.resolve({ output: { $metadata: {} }, response: {} })],
+  ])('is left to the SDK where preparing one %s', async (_what, instead) => {
+    const { sent, table, client } = await storeThatAnswers(ok({ Item: { n: { N: '5' } } }));
+    client.middlewareStack.add(
+      (next) => (args) => ((args.input as { TableName?: string }).TableName === 'template' ? instead() : next(args)),
+      { step: 'initialize', name: 'refusesTemplates' },
+    );
+    expect(await table.get(key)).toEqual({ n: 5 });
+    expect(sent[0]?.headers['amz-sdk-invocation-id']).toBeDefined();
+  });
+
+  it('keeps AWS’s own request id in its errors, with the number of tries', async () => {
+    const { table } = await storeThatAnswers((response) => {
+      response.setHeader('x-amzn-requestid', 'AWS-REQUEST-7');
+      refuse(400, 'ValidationException')(response);
+    });
+    const failure = await table.get(key).catch((error: unknown) => error);
+    expect((failure as Error).cause).toMatchObject({
+      name: 'ValidationException',
+      $metadata: { requestId: 'AWS-REQUEST-7', httpStatusCode: 400, attempts: 1 },
+    });
   });
 
   it('does not say that nothing was done where a try without an answer came before the store asked for less traffic', async () => {
