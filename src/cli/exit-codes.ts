@@ -54,6 +54,7 @@ const byErrorCode: Readonly<Record<ErrorCode, ExitName>> = {
   'too-many-retries': 'conflict',
   'once-failed': 'no',
   closed: 'internal',
+  misconfigured: 'usage',
   unsupported: 'usage',
   'unexpected-answer': 'unavailable',
 };

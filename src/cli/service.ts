@@ -1,7 +1,7 @@
 import { type Claim, take } from '../client/acquire.ts';
 import { callOf } from '../client/calls.ts';
 import { leaseCalls, lockClaim, manyClaim } from '../client/claims.ts';
-import { checkName } from '../client/core.ts';
+import { checkName, policyOf } from '../client/core.ts';
 import { HeldLock } from '../client/held-lock.ts';
 import { type AcquireOptions, Holdfast, type LockEntry, type OnceOptions, type OnceResult } from '../client/index.ts';
 import { resolve } from '../client/lock-options.ts';
@@ -110,9 +110,7 @@ export class Service extends Holdfast {
 
   /** One request, with the client's retries. */
   async ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
-    const { caller, patience } = this.core;
-    const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal };
-    return (await caller.call(call, policy)).body as T;
+    return (await this.core.caller.call(call, policyOf(this.core, { signal }))).body as T;
   }
 
   async #take<Body extends GrantBody | ManyGrantBody>(

@@ -1,7 +1,7 @@
 import { requestLimits } from '../contract/limits.ts';
 import type { Waiting } from '../contract/views.ts';
 import { joinSignals } from './abort.ts';
-import { type Core, inBackground } from './core.ts';
+import { type Core, inBackground, releasePolicyOf } from './core.ts';
 import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
 import { elapsedMs, type Mark, markNow, pause } from './runtime.ts';
 import type { Call } from './transport.ts';
@@ -27,8 +27,34 @@ export interface TakeOptions {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
-  /** How long to try while the service is unavailable. A caller that would go on without the lock tries for less. */
-  readonly bearMs?: number | undefined;
+  /** All of it ends within this time: the wait, the retries and the answer. */
+  readonly deadlineMs?: number | undefined;
+  /** How long an unavailable service is retried, if not for the whole wait: a caller may rather go on without the lock. */
+  readonly unavailableBudgetMs?: number | undefined;
+}
+
+/** When a wait and everything around it ends, counted from its beginning. */
+interface Bounds {
+  readonly waitMs: number;
+  /** No retry begins later. */
+  readonly retryMs: number;
+  readonly deadlineMs: number;
+}
+
+/** Left of a deadline for the answer that the wait is over: a round trip, and no more than a quarter of a short deadline. */
+const answerMs = 500;
+
+function boundsOf({ patience }: Core, { waitMs, deadlineMs, unavailableBudgetMs }: TakeOptions): Bounds {
+  if (deadlineMs !== undefined) {
+    const roomMs = Math.max(0, deadlineMs - Math.min(answerMs, deadlineMs / 4));
+    return {
+      waitMs: Math.min(waitMs, roomMs),
+      retryMs: Math.min(deadlineMs, unavailableBudgetMs ?? deadlineMs),
+      deadlineMs,
+    };
+  }
+  const retryMs = unavailableBudgetMs ?? waitMs + patience.tryMs;
+  return { waitMs, retryMs, deadlineMs: waitMs + 2 * patience.tryMs };
 }
 
 /** A grant that is still known to stand. */
@@ -61,14 +87,16 @@ export async function take<Body extends Leased>(
   options: TakeOptions,
 ): Promise<Taken<Body>> {
   const began = markNow(core.runtime);
+  const bounds = boundsOf(core, options);
   for (let leases = 1; ; leases++) {
     const claim = newClaim(core.runtime.newId());
     try {
-      return await confirm<Body>(core, claim, await wait(core, claim, began, options));
+      const answer = await wait(core, claim, began, bounds, options);
+      return await confirm<Body>(core, claim, answer, bounds.deadlineMs - elapsedMs(core.runtime, began));
     } catch (error) {
       if (!isRefusal(error)) void abandon(core, claim);
       const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
-      const timeLeft = elapsedMs(core.runtime, began) < Math.max(options.waitMs, core.patience.retryMs);
+      const timeLeft = elapsedMs(core.runtime, began) < bounds.retryMs;
       if (!gone || leases >= leasesMax || !timeLeft) throw error;
     }
   }
@@ -84,7 +112,7 @@ export async function awaitTurn(
   options: TakeOptions,
 ): Promise<{ readonly givenBack: Promise<unknown> }> {
   try {
-    await wait(core, claim, markNow(core.runtime), options);
+    await wait(core, claim, markNow(core.runtime), boundsOf(core, options), options);
   } catch (error) {
     if (error instanceof LeaseLostError && error.reason === 'expired') return { givenBack: Promise.resolve() };
     if (!isRefusal(error)) void abandon(core, claim);
@@ -94,26 +122,28 @@ export async function awaitTurn(
 }
 
 /** Asks until it is granted or refused. A 202 means: still in the queue, ask again. */
-async function wait(core: Core, claim: Claim, began: Mark, { waitMs, signal, onWaiting, bearMs }: TakeOptions) {
+async function wait(core: Core, claim: Claim, began: Mark, bounds: Bounds, { signal, onWaiting }: TakeOptions) {
+  const { waitMs, retryMs, deadlineMs } = bounds;
   const { caller, runtime, patience, closing } = core;
   const joined = joinSignals(signal, closing);
   const millisecondsOf = (ms: number) => (waitMs === 0 ? 0 : Math.max(1, Math.round(ms)));
   const wholeMs = millisecondsOf(waitMs - elapsedMs(runtime, began));
   try {
     for (;;) {
-      const leftMs = waitMs - elapsedMs(runtime, began);
+      const passedMs = elapsedMs(runtime, began);
+      const leftMs = waitMs - passedMs;
       const askedMs = claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs);
       const answer = await caller.call(claim.acquire(askedMs), {
-        budgetMs: bearMs ?? Math.max(leftMs, patience.retryMs),
-        attemptMs:
-          Math.min(patience.requestMs, bearMs ?? patience.requestMs) + Math.min(askedMs, requestLimits.answerMsMax),
+        deadlineMs: Math.max(1, deadlineMs - passedMs),
+        retryMs: retryMs - passedMs,
+        attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
         signal: joined.signal,
       });
       if (answer.status !== 202) return answer;
       const place = answer.body as Waiting;
       onWaiting?.(place);
       // The service ends the wait by its own clock; ours only bounds what it should have done.
-      if (leftMs < -patience.requestMs) {
+      if (elapsedMs(runtime, began) >= deadlineMs) {
         throw new WaitTimeoutError(`${claim.label} was not granted within ${waitMs} ms.`, {
           ...place,
           waitedMs: waitMs,
@@ -135,6 +165,7 @@ async function confirm<Body extends Leased>(
   core: Core,
   claim: Claim,
   answer: { body: unknown; sentAt: Mark },
+  leftMs: number,
 ): Promise<Taken<Body>> {
   const { caller, runtime, patience } = core;
   const body = answer.body as Body;
@@ -142,8 +173,9 @@ async function confirm<Body extends Leased>(
   const goneMs = elapsedMs(runtime, answer.sentAt);
   if (claim.sessionBound || goneMs < remainingMs / 3) return { claim, body, from: answer.sentAt, remainingMs };
   try {
-    const budgetMs = Math.max(patience.requestMs, remainingMs);
-    const renewed = await caller.call(claim.renew(), { budgetMs, attemptMs: patience.requestMs, urgent: true });
+    // A grant that came with the last of the time gets a moment more: without it, it would be of no use.
+    const deadlineMs = Math.min(remainingMs, Math.max(leftMs, patience.tryMs));
+    const renewed = await caller.call(claim.renew(), { deadlineMs, attemptMs: patience.requestMs, urgent: true });
     const again = renewed.body as Leased | undefined;
     return { claim, body, from: renewed.sentAt, remainingMs: again?.remainingMs ?? remainingMs };
   } catch (error) {
@@ -158,7 +190,5 @@ const isRefusal = (error: unknown): boolean =>
 
 /** Gives back what may have been granted, or the place in the queue. Best effort: what is lost here ends by itself. */
 function abandon(core: Core, claim: Claim): Promise<unknown> {
-  const { caller, patience } = core;
-  const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
-  return inBackground(core, caller.call(claim.release(), policy));
+  return inBackground(core, core.caller.call(claim.release(), releasePolicyOf(core)));
 }

@@ -1,4 +1,5 @@
 import { backoffMs } from '../tools/backoff.ts';
+import { reasonOf } from '../tools/error-text.ts';
 import { joinSignals, unlessAborted } from './abort.ts';
 import type { Breaker } from './breaker.ts';
 import { ClosedError, HoldfastError, ThrottledError, UnavailableError } from './errors.ts';
@@ -13,8 +14,10 @@ const backoffBaseMs = 50;
 const backoffMsMax = 2_000;
 
 export interface CallPolicy {
-  /** Time for all tries together; 0 sends once. */
-  readonly budgetMs: number;
+  /** The call ends within this time, with all its tries. */
+  readonly deadlineMs: number;
+  /** No further try begins after this time; 0 sends once. As long as the deadline by default. */
+  readonly retryMs?: number | undefined;
   /** Time for one try. */
   readonly attemptMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -56,13 +59,15 @@ export class Caller {
 
   async call(call: Call, policy: CallPolicy): Promise<Success> {
     const { runtime, observe } = this.#parts;
+    const { deadlineMs, retryMs = deadlineMs } = policy;
     const began = markNow(runtime);
     let failure: unknown;
     for (let attempt = 0; ; attempt++) {
       policy.signal?.throwIfAborted();
       try {
         const sentAt = markNow(runtime);
-        const answer = await this.#admitted(call, policy);
+        const leftMs = Math.max(1, deadlineMs - elapsedMs(runtime, began));
+        const answer = await this.#admitted(call, { ...policy, attemptMs: Math.min(policy.attemptMs, leftMs) });
         return { ...answer, sentAt, tries: attempt + 1 };
       } catch (error) {
         if (!isWorthRepeating(error)) throw error;
@@ -71,7 +76,7 @@ export class Caller {
         // A breaker that was open from the start means that nobody should wait for this service now.
         if (error.circuitOpen && attempt === 0) throw error;
         const delayMs = error.retryAfterMs + backoffMs(attempt, backoffBaseMs, backoffMsMax, runtime.random);
-        if (elapsedMs(runtime, began) + delayMs >= policy.budgetMs) throw failure ?? error;
+        if (elapsedMs(runtime, began) + delayMs >= Math.min(retryMs, deadlineMs)) throw failure ?? error;
         observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });
         await pause(runtime, delayMs, policy.signal);
       }
@@ -100,25 +105,37 @@ export class Caller {
     }
   }
 
+  /** Names the address, since a wrong one is the commonest reason why nobody answers. */
+  #service(): string {
+    const { target } = this.#parts.transport;
+    return target === undefined ? 'The service' : `The service at ${target}`;
+  }
+
   /** One try, which ends in bounded time whatever the transport does. */
   async #send(call: Call, { attemptMs, signal }: CallPolicy): Promise<Answer> {
     const { transport, runtime, closed } = this.#parts;
     if (closed.aborted) throw new ClosedError('The client is closed.');
     const joined = joinSignals(signal, closed);
     const cancel = runtime.after(attemptMs, () =>
-      joined.abort(new UnavailableError(`No answer came within ${Math.round(attemptMs)} ms.`)),
+      joined.abort(new UnavailableError(`${this.#service()} did not answer within ${Math.round(attemptMs)} ms.`)),
     );
     try {
       return await unlessAborted(transport.request(call, joined.signal), joined.signal);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (error instanceof HoldfastError) throw error;
-      throw new UnavailableError('The service can not be reached.', {}, { cause: error });
+      throw new UnavailableError(`${this.#service()} can't be reached: ${rootReasonOf(error)}.`, {}, { cause: error });
     } finally {
       cancel();
       joined.letGo();
     }
   }
+}
+
+/** What lies at the bottom: fetch wraps the reason that a person would look for. */
+function rootReasonOf(error: unknown): string {
+  const { cause } = error instanceof Error ? error : { cause: undefined };
+  return cause instanceof Error ? rootReasonOf(cause) : reasonOf(error).replace(/\.$/, '');
 }
 
 /** Whether the same request may have another outcome in a moment. */

@@ -1,5 +1,5 @@
 import { nameRules } from '../contract/limits.ts';
-import type { Caller } from './caller.ts';
+import type { Caller, CallPolicy } from './caller.ts';
 import { InvalidRequestError } from './errors.ts';
 import type { Observe } from './observer.ts';
 import type { Runtime } from './runtime.ts';
@@ -10,13 +10,41 @@ import type { Transport } from './transport.ts';
 export interface Patience {
   /** For one answer. The service gives up on its store after about nine seconds, so that its 503 still arrives. */
   readonly requestMs: number;
-  /** For one request with all its retries, if no wait was asked for: enough for two answers that never come. */
+  /** For one call with all its retries, if it does not wait. */
   readonly retryMs: number;
+  /** What an acquire may take beyond its wait: no retry begins later, and an answer under way may take as long again. */
+  readonly tryMs: number;
   /** For a release with its retries. After that, the lease expires by itself. */
   readonly releaseMs: number;
 }
 
-export const patienceDefault: Patience = { requestMs: 10_000, retryMs: 20_000, releaseMs: 5_000 };
+/**
+ * A try that takes much more than a second is of no use to a caller who did not want to wait: a cold start of the service fits in.
+ * Five seconds outlast a service that restarts, and a person still waits for them.
+ */
+export const patienceDefault: Patience = { requestMs: 10_000, retryMs: 5_000, tryMs: 1_000, releaseMs: 5_000 };
+
+/** What every call takes. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** The call ends within this time, retries included. By default the client's, else 5,000. */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** The policy of a call that does not wait. */
+export const policyOf = (
+  { patience }: Pick<Core, 'patience'>,
+  { signal, deadlineMs }: CallOptions = {},
+): CallPolicy => ({
+  deadlineMs: deadlineMs ?? patience.retryMs,
+  attemptMs: patience.requestMs,
+  signal,
+});
+
+/** The policy of giving something back: a renewal or another acquire waits behind it. */
+export function releasePolicyOf({ patience }: Pick<Core, 'patience'>, deadlineMs = patience.releaseMs): CallPolicy {
+  return { deadlineMs, attemptMs: deadlineMs / 2, urgent: true };
+}
 
 export type Tier = 'correctness' | 'efficiency';
 

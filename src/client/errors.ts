@@ -33,6 +33,7 @@ export type ErrorCode =
   | 'too-many-retries'
   | 'once-failed'
   | 'closed'
+  | 'misconfigured'
   | 'unsupported'
   | 'unexpected-answer';
 

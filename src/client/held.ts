@@ -1,6 +1,6 @@
 import type { Release } from '../contract/views.ts';
 import type { Claim } from './acquire.ts';
-import type { Closable, Core } from './core.ts';
+import { type CallOptions, type Closable, type Core, releasePolicyOf } from './core.ts';
 import { LeaseLostError, type LostReason } from './errors.ts';
 import { asyncDispose } from './runtime.ts';
 import type { Tenure } from './tenure.ts';
@@ -111,8 +111,8 @@ export abstract class Held implements Closable {
    * const { released, reason } = await lock.release();
    * ```
    */
-  release(): Promise<Release> {
-    this.#releasing ??= this.#release();
+  release({ deadlineMs }: Pick<CallOptions, 'deadlineMs'> = {}): Promise<Release> {
+    this.#releasing ??= this.#release(deadlineMs);
     return this.#releasing;
   }
 
@@ -139,15 +139,14 @@ export abstract class Held implements Closable {
     this.#releasing ??= Promise.resolve({ released: false, reason: 'already_released' });
   }
 
-  async #release(): Promise<Release> {
-    const { caller, patience, observe, open } = this.#core;
+  async #release(deadlineMs: number | undefined): Promise<Release> {
+    const { caller, observe, open } = this.#core;
     const claim = this.#claim;
     this.#tenure.end();
     open.delete(this);
     if (claim === undefined) return { released: true, reason: 'ok' };
     try {
-      const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
-      const answer = await caller.call(claim.release(), policy);
+      const answer = await caller.call(claim.release(), releasePolicyOf(this.#core, deadlineMs));
       const release = readRelease(answer.body, answer.tries);
       this.#traced?.end(release.released ? 'released' : 'lost');
       return release;
@@ -179,17 +178,23 @@ function readRelease(body: unknown, tries: number): Release {
 }
 
 /** Runs the work and releases, whatever happens. An error of the work wins over everything that releasing may meet. */
-export async function runUnder<H extends Held, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
+export async function runUnder<H extends Held, T>(
+  held: H,
+  work: (held: H) => T | Promise<T>,
+  releaseOptions: () => Pick<CallOptions, 'deadlineMs'> = () => ({}),
+): Promise<T> {
   let result: T;
   try {
     result = await held.trace(() => work(held));
   } catch (error) {
-    await held.release().catch(() => undefined);
+    await held.release(releaseOptions()).catch(() => undefined);
     throw error;
   }
   const { signal, failedOpen } = held;
   // A release that can't be sent is no failure of the work: the lease expires by itself.
-  const { released, reason } = await held.release().catch(() => ({ released: true, reason: 'ok' }) as Release);
+  const { released, reason } = await held
+    .release(releaseOptions())
+    .catch(() => ({ released: true, reason: 'ok' }) as Release);
   if (failedOpen) return result;
   // Work that ended after its lease may have run at the same time as another holder's. The caller must know, even if the work succeeded.
   signal.throwIfAborted();

@@ -14,7 +14,17 @@ import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
 import { callOf } from './calls.ts';
 import { leaseCalls } from './claims.ts';
-import { type Core, checkName, checkNamespace, type Defaults, given, type Patience, patienceDefault } from './core.ts';
+import {
+  type CallOptions,
+  type Core,
+  checkName,
+  checkNamespace,
+  type Defaults,
+  given,
+  type Patience,
+  patienceDefault,
+  policyOf,
+} from './core.ts';
 import { Election, type ElectionOptions } from './election.ts';
 import { ClosedError } from './errors.ts';
 import { type DetachedLease, HeldLock } from './held-lock.ts';
@@ -37,7 +47,9 @@ export interface ClientOptions extends Defaults {
   readonly namespace: string;
   /** Told of retries, renewals, losses and the breaker: for logs and metrics. */
   readonly onEvent?: Observe | undefined;
-  /** Bounds of the client's own patience. */
+  /** How long a call may take, if it does not say so itself; a wait comes on top. By default 5,000, and 2,000 for an acquire. */
+  readonly deadlineMs?: number | undefined;
+  /** Finer bounds of the client's own patience. */
   readonly patience?: Partial<Patience> | undefined;
   readonly breaker?: BreakerOptions | undefined;
   /** Makes traces of waiting and holding: `openTelemetry()` of `holdfast/opentelemetry`. */
@@ -108,7 +120,7 @@ export class Holdfast extends LockScope {
       observe,
       tracing: safeTracing(options.tracing),
       caller: new Caller({ transport, runtime, breaker, observe, closed: closed.signal }),
-      patience: { ...patienceDefault, ...options.patience },
+      patience: patienceOf(options),
       defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
       open: new Set(),
       background: new Set(),
@@ -213,13 +225,13 @@ export class Holdfast extends LockScope {
    */
   async *history(
     name: string,
-    options: { readonly pageSize?: number; readonly signal?: AbortSignal } = {},
+    options: CallOptions & { readonly pageSize?: number } = {},
   ): AsyncGenerator<LockEvent, void, undefined> {
     const call = (cursor?: string) =>
       callOf('lockHistory', 'GET /v1/{ns}/locks/{name}/history', this.#at(name), {
         query: textOf({ limit: options.pageSize, cursor }),
       });
-    for await (const { events } of this.#pages<{ events: LockEvent[] }>(call, options.signal)) yield* events;
+    for await (const { events } of this.#pages<{ events: LockEvent[] }>(call, options)) yield* events;
   }
 
   /**
@@ -231,14 +243,13 @@ export class Holdfast extends LockScope {
    * ```
    */
   async *list(
-    options: {
+    options: CallOptions & {
       readonly prefix?: string;
       readonly state?: 'held' | 'free';
       readonly pageSize?: number;
-      readonly signal?: AbortSignal;
     } = {},
   ): AsyncGenerator<LockSummary, void, undefined> {
-    const { prefix, state, pageSize, signal } = options;
+    const { prefix, state, pageSize } = options;
     const call = (cursor?: string) =>
       callOf(
         'listLocks',
@@ -248,7 +259,7 @@ export class Holdfast extends LockScope {
           query: textOf({ prefix, state, limit: pageSize, cursor }),
         },
       );
-    for await (const { locks } of this.#pages<{ locks: LockSummary[] }>(call, signal)) yield* locks;
+    for await (const { locks } of this.#pages<{ locks: LockSummary[] }>(call, options)) yield* locks;
   }
 
   /**
@@ -259,8 +270,8 @@ export class Holdfast extends LockScope {
    * const { state, holders, queue } = await locks.inspect('wallet:42');
    * ```
    */
-  inspect(name: string, options: { readonly signal?: AbortSignal } = {}): Promise<LockView> {
-    return this.#ask(callOf('inspectLock', 'GET /v1/{ns}/locks/{name}', this.#at(name)), options.signal);
+  inspect(name: string, options: CallOptions = {}): Promise<LockView> {
+    return this.#ask(callOf('inspectLock', 'GET /v1/{ns}/locks/{name}', this.#at(name)), options);
   }
 
   /**
@@ -272,12 +283,9 @@ export class Holdfast extends LockScope {
    * const { valid } = await locks.check('wallet:42', fence);
    * ```
    */
-  check(name: string, fence: number, options: { readonly signal?: AbortSignal } = {}): Promise<FenceCheck> {
+  check(name: string, fence: number, options: CallOptions = {}): Promise<FenceCheck> {
     const query = { fence: String(fence) };
-    return this.#ask(
-      callOf('checkFence', 'GET /v1/{ns}/locks/{name}/check', this.#at(name), { query }),
-      options.signal,
-    );
+    return this.#ask(callOf('checkFence', 'GET /v1/{ns}/locks/{name}/check', this.#at(name), { query }), options);
   }
 
   /**
@@ -291,10 +299,11 @@ export class Holdfast extends LockScope {
    */
   async revoke(
     name: string,
-    options: { readonly fence: number; readonly reason: string; readonly signal?: AbortSignal },
+    options: CallOptions & { readonly fence: number; readonly reason: string },
   ): Promise<void> {
-    const { signal, ...body } = options;
-    await this.#ask(callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), signal);
+    const { fence, reason } = options;
+    const body = { fence, reason };
+    await this.#ask(callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), options);
   }
 
   /**
@@ -305,12 +314,12 @@ export class Holdfast extends LockScope {
    * await locks.park('wallet:42', { waitMs: 3_600_000, notify: { type: 'task-token', token } });
    * ```
    */
-  async park(name: string, { notify, waitMs, ...options }: ParkOptions): Promise<Parked> {
+  async park(name: string, { notify, waitMs, deadlineMs, ...options }: ParkOptions): Promise<Parked> {
     const at = this.#at(name);
     const { owner, leaseMs } = resolve(this.core, options, undefined);
     const leaseId = this.core.runtime.newId();
     const body = { leaseId, waitMs, notify, ...given({ ...options, owner, leaseMs }) };
-    return this.#ask<Parked>(callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body }));
+    return this.#ask<Parked>(callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body }), { deadlineMs });
   }
 
   /**
@@ -323,7 +332,7 @@ export class Holdfast extends LockScope {
    */
   async adopt(
     lease: Pick<DetachedLease, 'lock' | 'leaseId'>,
-    options: Pick<LeaseOptions, 'leaseMs' | 'autoRenew' | 'holdMsMax' | 'signal'> = {},
+    options: Pick<LeaseOptions, 'leaseMs' | 'autoRenew' | 'holdMsMax' | 'signal' | 'deadlineMs'> = {},
   ): Promise<HeldLock> {
     const { core } = this;
     const name = checkName('lock', lease.lock);
@@ -335,8 +344,7 @@ export class Holdfast extends LockScope {
       acquire: () => calls.renew(),
       ...calls,
     };
-    const { patience } = core;
-    const policy = { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal: options.signal };
+    const policy = policyOf(core, options);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
     const answer = await core.caller.call(calls.renew(options.leaseMs), policy).catch((error) => {
       waiting.failed(error);
@@ -357,8 +365,8 @@ export class Holdfast extends LockScope {
    * const { version } = await locks.health();
    * ```
    */
-  health(options: { readonly signal?: AbortSignal } = {}): Promise<Health> {
-    return this.#ask(callOf('health', 'GET /v1/health', {}), options.signal);
+  health(options: CallOptions = {}): Promise<Health> {
+    return this.#ask(callOf('health', 'GET /v1/health', {}), options);
   }
 
   /**
@@ -397,23 +405,28 @@ export class Holdfast extends LockScope {
     return { ns: this.namespace, name: checkName('lock', name) };
   }
 
-  async #ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
-    const { caller, patience } = this.core;
-    const { body } = await caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal });
+  async #ask<T>(call: Call, options?: CallOptions): Promise<T> {
+    const { body } = await this.core.caller.call(call, policyOf(this.core, options));
     return body as T;
   }
 
   async *#pages<Page extends object>(
     call: (cursor?: string) => Call,
-    signal?: AbortSignal,
+    options?: CallOptions,
   ): AsyncGenerator<Page, void, undefined> {
     let cursor: string | undefined;
     do {
-      const page = await this.#ask<Page>(call(cursor), signal);
+      const page = await this.#ask<Page>(call(cursor), options);
       yield page as Awaited<Page>;
       cursor = (page as { cursor?: string }).cursor;
     } while (cursor !== undefined);
   }
+}
+
+/** One deadline for all, where it is given: half of it for the retries of an acquire, since an answer may take the other half. */
+function patienceOf({ deadlineMs, patience }: Pick<ClientOptions, 'deadlineMs' | 'patience'>): Patience {
+  const bounded = deadlineMs === undefined ? {} : { retryMs: deadlineMs, tryMs: deadlineMs / 2 };
+  return { ...patienceDefault, ...bounded, ...patience };
 }
 
 /** Query parameters are text. */

@@ -29,6 +29,14 @@ export class HttpTransport implements Transport {
   readonly #webSocket: WebSocketClass | undefined;
 
   constructor({ url, auth, watchUrl, fetch: injected, webSocket }: HttpTransportOptions) {
+    if (url === undefined) {
+      const message = 'is missing: give the address of the service, such as http://127.0.0.1:4100';
+      throw new InvalidRequestError(`url ${message}.`, [{ field: 'url', message }]);
+    }
+    if (!URL.canParse(String(url))) {
+      const message = `must be a URL such as http://127.0.0.1:4100, got ${JSON.stringify(url)}`;
+      throw new InvalidRequestError(`url ${message}.`, [{ field: 'url', message }]);
+    }
     const base = new URL(url);
     if (base.protocol !== 'http:' && base.protocol !== 'https:') {
       throw new InvalidRequestError(`url must be http or https, got ${base.protocol}`);
@@ -39,6 +47,10 @@ export class HttpTransport implements Transport {
     // Called through the global, so that a fetch that is replaced later (by a tracer, by a test) is the one that is used.
     this.#fetch = injected ?? ((input, init) => globalThis.fetch(input, init));
     this.#webSocket = webSocket;
+  }
+
+  get target(): string {
+    return this.#base;
   }
 
   async request(call: Call, signal: AbortSignal): Promise<Answer> {

@@ -12,6 +12,9 @@ const lookMsMax = 1_000;
 const marginPart = 0.1;
 const marginMsMax = 1_000;
 
+/** The shortest lease that the service grants. */
+const leaseMsMin = 1_000;
+
 export interface KeeperOptions {
   readonly runtime: Runtime;
   /** Before the request was sent that granted this: the service can't have begun to count earlier. */
@@ -139,6 +142,13 @@ export class Keeper {
     return (Math.min(this.#leaseMs, this.#lastsMs) / renewalsPerLease) * spread;
   }
 
+  /** The lease for the next renewal, if a whole one would reach beyond `holdMsMax`. */
+  #shortenedMs(): number | undefined {
+    const { runtime, holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
+    const leftMs = Math.max(leaseMsMin, Math.ceil(holdMsMax - elapsedMs(runtime, this.#began)));
+    return leftMs < this.#leaseMs ? leftMs : undefined;
+  }
+
   #mayRenew(): boolean {
     const { renew, runtime, holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
     return renew !== undefined && elapsedMs(runtime, this.#began) < holdMsMax;
@@ -167,7 +177,7 @@ export class Keeper {
   async #renewInBackground(): Promise<void> {
     const { runtime, onFailed } = this.#options;
     try {
-      await this.renew();
+      await this.renew(this.#shortenedMs());
     } catch (error) {
       onFailed?.(error);
       // Soon again, and ever later, but often enough that several tries fit into what is left.

@@ -16,8 +16,10 @@ export interface LeaseOptions {
   readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
   /** False: nothing is renewed in the background, and the lease ends by itself. */
   readonly autoRenew?: boolean | undefined;
-  /** Renewing stops after this time: work that hangs must not hold the lock for ever. */
+  /** Renewing stops after so long, and no renewal reaches beyond it: work that hangs must not hold for ever. */
   readonly holdMsMax?: number | undefined;
+  /** All of it ends within this time: the wait, the retries and the answer. By default about 2 s after the wait at the latest. */
+  readonly deadlineMs?: number | undefined;
 }
 
 /** How to try for a lock. */
@@ -62,8 +64,8 @@ export interface AcquireAllOptions extends LeaseOptions {
 /** One default lease of 30 s, its grace, and time for the hand-over. */
 export const waitMsDefault = 35_000;
 
-/** A caller that fails open wants to go on soon: there is time for one retry. */
-const failOpenBearMs = 1_000;
+/** A caller that goes on without the lock wants to do so soon: one second is time for a retry. */
+const failOpenBudgetMs = 1_000;
 
 /** Failing open gives up what the tier `correctness` promises, so it takes both words. */
 export function checkFailOpen({ tier, onUnavailable }: Pick<LeaseOptions, 'tier' | 'onUnavailable'>): void {
@@ -77,7 +79,7 @@ export interface Resolved {
   readonly leaseMs: number | undefined;
   readonly tier: Tier | undefined;
   readonly failOpen: boolean;
-  readonly bearMs: number | undefined;
+  readonly unavailableBudgetMs: number | undefined;
 }
 
 /** The options of one call over those of the client. */
@@ -91,6 +93,6 @@ export function resolve({ defaults }: Core, options: LeaseOptions, sessionId: st
     leaseMs: sessionId === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
     tier,
     failOpen,
-    bearMs: failOpen ? failOpenBearMs : undefined,
+    unavailableBudgetMs: failOpen ? failOpenBudgetMs : undefined,
   };
 }

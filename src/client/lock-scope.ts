@@ -1,7 +1,7 @@
 import type { GrantBody, HolderView, ManyGrantBody } from '../contract/views.ts';
 import { type Leased, type Taken, take } from './acquire.ts';
 import { lockClaim, manyClaim, nameOf } from './claims.ts';
-import { type Core, checkName } from './core.ts';
+import { type Core, checkName, type Defaults, policyOf } from './core.ts';
 import { LockHeldError, UnavailableError } from './errors.ts';
 import { runUnder } from './held.ts';
 import { HeldLock, HeldLocks } from './held-lock.ts';
@@ -52,6 +52,11 @@ export abstract class LockScope {
     return this.#core;
   }
 
+  /** What calls take that name nothing of their own. */
+  get defaults(): Defaults {
+    return this.#core.defaults;
+  }
+
   /**
    * Takes a lock, and waits in its queue. Throws `WaitTimeoutError` if the wait is over, or `LockHeldError` with `waitMs: 0`.
    *
@@ -70,7 +75,13 @@ export abstract class LockScope {
     const claims = lockClaim(core, name, options, resolved, hold?.id);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
     try {
-      const taken = await take<GrantBody>(core, claims, { waitMs, signal, onWaiting, bearMs: resolved.bearMs });
+      const taken = await take<GrantBody>(core, claims, {
+        waitMs,
+        signal,
+        onWaiting,
+        deadlineMs: options.deadlineMs,
+        unavailableBudgetMs: resolved.unavailableBudgetMs,
+      });
       const { body } = taken;
       const traced = waiting.granted({ fences: [body.fence], waitedMs: body.waitedMs });
       return new HeldLock(core, taken.claim, this.#tenure(taken, options), { ...body, name }, body.leaseId, traced);
@@ -138,7 +149,13 @@ export abstract class LockScope {
     const claims = manyClaim(core, entries, resolved, hold?.id);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: entries.map(nameOf) });
     try {
-      const taken = await take<ManyGrantBody>(core, claims, { waitMs, signal, onWaiting, bearMs: resolved.bearMs });
+      const taken = await take<ManyGrantBody>(core, claims, {
+        waitMs,
+        signal,
+        onWaiting,
+        deadlineMs: options.deadlineMs,
+        unavailableBudgetMs: resolved.unavailableBudgetMs,
+      });
       const { grants, waitedMs } = taken.body;
       const traced = waiting.granted({ fences: grants.map(({ fence }) => fence), waitedMs });
       return new HeldLocks(core, taken.claim, this.#tenure(taken, options), grants, waitedMs, traced);
@@ -230,7 +247,7 @@ export abstract class LockScope {
     const hold = this.#hold;
     if (hold === undefined) return leaseTenure(core, taken, options);
     const { claim } = taken;
-    const policy = { budgetMs: core.patience.retryMs, attemptMs: core.patience.requestMs };
+    const policy = policyOf(core);
     return new SessionTenure(claim.label, hold.tenure, () => core.caller.call(claim.renew(), policy));
   }
 }

@@ -58,12 +58,12 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
 };
 
 /** The error that an answer means. Only for answers that are not successes. */
-export function errorOf({ status, headers, body }: Answer): HoldfastError {
+export function errorOf({ status, headers, body, cause }: Answer): HoldfastError {
   const problem: Problem = typeof body === 'object' && body !== null ? body : {};
   const code = typeof problem.code === 'string' ? (problem.code as ErrorCode) : codeOfStatus[status];
   const said = [problem.detail, problem.message].find((text) => typeof text === 'string') as string | undefined;
   const message = said ?? `The service answered ${status}.`;
-  const details: ErrorDetails = { status, requestId: headers['x-request-id'] };
+  const details: ErrorDetails = { status, requestId: headers['x-request-id'], cause };
   const retryAfterMs = patienceOf(problem, headers);
   switch (code) {
     case 'invalid-request':

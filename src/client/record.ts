@@ -1,9 +1,9 @@
 import type { RecordWritten } from '../contract/views.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { callOf } from './calls.ts';
-import { type Core, checkName, given } from './core.ts';
+import { type CallOptions, type Core, checkName, given, policyOf } from './core.ts';
 import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
-import { pause } from './runtime.ts';
+import { elapsedMs, markNow, pause } from './runtime.ts';
 import type { Call } from './transport.ts';
 
 /** A record as it was read. */
@@ -14,10 +14,9 @@ export interface RecordView<T> extends RecordWritten {
 /** What a write replaces: a version, whatever is there, or nothing. */
 export type Expected = { readonly version: number } | 'present' | 'absent';
 
-export interface WriteOptions {
+export interface WriteOptions extends CallOptions {
   /** The fence of the lock that guards the record. Required once the record has seen one. */
   readonly fence?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface PutOptions extends WriteOptions {
@@ -64,10 +63,10 @@ export class RecordHandle<T = unknown> {
    * const found = await locks.record('wallet:42').get();
    * ```
    */
-  async get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<RecordView<T> | undefined> {
+  async get(options: CallOptions = {}): Promise<RecordView<T> | undefined> {
     try {
       const call = callOf('getRecord', 'GET /v1/{ns}/records/{key}', this.#at);
-      const { body } = await this.#send(call, options.signal);
+      const { body } = await this.#send(call, options);
       return body as RecordView<T>;
     } catch (error) {
       if (error instanceof HoldfastError && error.code === 'not-found') return undefined;
@@ -88,7 +87,7 @@ export class RecordHandle<T = unknown> {
     const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
     const sent = { value, ...given({ expiresInMs: options.expiresInMs }) };
     const call = callOf('putRecord', 'PUT /v1/{ns}/records/{key}', this.#at, { headers, body: sent });
-    const { body } = await this.#send(call, options.signal);
+    const { body } = await this.#send(call, options);
     return body as RecordWritten;
   }
 
@@ -103,7 +102,7 @@ export class RecordHandle<T = unknown> {
   async delete(expected: Exclude<Expected, 'absent'>, options: WriteOptions = {}): Promise<RecordWritten> {
     const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
     const call = callOf('deleteRecord', 'DELETE /v1/{ns}/records/{key}', this.#at, { headers });
-    const { body } = await this.#send(call, options.signal);
+    const { body } = await this.#send(call, options);
     return body as RecordWritten;
   }
 
@@ -122,12 +121,18 @@ export class RecordHandle<T = unknown> {
   ): Promise<RecordView<T>> {
     const { runtime } = this.#core;
     const triesMax = options.triesMax ?? triesMaxDefault;
+    const began = markNow(runtime);
+    // A deadline is for all of it: each request gets what is left.
+    const within = () =>
+      options.deadlineMs === undefined
+        ? options
+        : { ...options, deadlineMs: Math.max(1, options.deadlineMs - elapsedMs(runtime, began)) };
     for (let tries = 1; ; tries++) {
-      const current = await this.get(options);
+      const current = await this.get(within());
       const value = await compute(current?.value);
       try {
         const expected = current === undefined ? 'absent' : { version: current.version };
-        return { ...(await this.put(value, expected, options)), value };
+        return { ...(await this.put(value, expected, within())), value };
       } catch (error) {
         if (!(error instanceof VersionMismatchError)) throw error;
         if (tries >= triesMax) {
@@ -150,9 +155,8 @@ export class RecordHandle<T = unknown> {
     return { ns: this.#core.namespace, key: this.key };
   }
 
-  #send(call: Call, signal: AbortSignal | undefined) {
-    const { caller, patience } = this.#core;
-    return caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs, signal });
+  #send(call: Call, options: CallOptions) {
+    return this.#core.caller.call(call, policyOf(this.#core, options));
   }
 }
 

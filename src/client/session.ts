@@ -1,28 +1,22 @@
 import type { SessionBody, SessionEnd, SessionView } from '../contract/views.ts';
 import { callOf } from './calls.ts';
-import { type Closable, type Core, given } from './core.ts';
+import { type CallOptions, type Closable, type Core, given, policyOf, releasePolicyOf } from './core.ts';
 import { SessionLostError } from './errors.ts';
 import { Keeper } from './keeper.ts';
 import { LockScope } from './lock-scope.ts';
 import { asyncDispose, type Mark } from './runtime.ts';
 
-export interface SessionOptions {
+export interface SessionOptions extends CallOptions {
   /** How long it lives without a keepalive, 1,000 to 3,600,000. The service's default is 30 s. */
   readonly ttlMs?: number | undefined;
   readonly owner?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Opens a session. A repeat after a lost answer opens another one; the first then ends by itself, holding nothing. */
-export async function openSession(core: Core, { ttlMs, owner, signal }: SessionOptions): Promise<Session> {
+export async function openSession(core: Core, { ttlMs, owner, signal, deadlineMs }: SessionOptions): Promise<Session> {
   const body = given({ ttlMs, owner: owner ?? core.defaults.owner });
-  const { patience } = core;
   const call = callOf('createSession', 'POST /v1/{ns}/sessions', { ns: core.namespace }, { body });
-  const opened = await core.caller.call(call, {
-    budgetMs: patience.retryMs,
-    attemptMs: patience.requestMs,
-    signal,
-  });
+  const opened = await core.caller.call(call, policyOf(core, { signal, deadlineMs }));
   return new Session(core, opened.body as SessionBody, opened.sentAt);
 }
 
@@ -53,7 +47,7 @@ export class Session extends LockScope implements Closable {
       remainingMs,
       leaseMs: ttlMs,
       renew: async (attemptMs) => {
-        const { body } = await caller.call(call, { budgetMs: 0, attemptMs, urgent: true });
+        const { body } = await caller.call(call, { deadlineMs: attemptMs, retryMs: 0, attemptMs, urgent: true });
         return (body as SessionBody).remainingMs;
       },
       unconfirmed: () => new SessionLostError('The session could not be kept alive in time, so it may have ended.'),
@@ -92,9 +86,8 @@ export class Session extends LockScope implements Closable {
    * ```
    */
   async locks(): Promise<readonly { readonly lock: string; readonly fence: number }[]> {
-    const { caller, patience } = this.core;
     const call = callOf('getSession', 'GET /v1/{ns}/sessions/{id}', { ns: this.core.namespace, id: this.#id });
-    const { body } = await caller.call(call, { budgetMs: patience.retryMs, attemptMs: patience.requestMs });
+    const { body } = await this.core.caller.call(call, policyOf(this.core));
     return (body as SessionView).locks;
   }
 
@@ -122,13 +115,12 @@ export class Session extends LockScope implements Closable {
   }
 
   async #end(): Promise<{ ended: boolean; released: number }> {
-    const { caller, patience, observe, open } = this.core;
+    const { caller, observe, open } = this.core;
     this.#keeper.end();
     open.delete(this);
     const call = callOf('endSession', 'DELETE /v1/{ns}/sessions/{id}', { ns: this.core.namespace, id: this.#id });
     try {
-      const policy = { budgetMs: patience.releaseMs, attemptMs: patience.releaseMs / 2, urgent: true };
-      const { body, tries } = await caller.call(call, policy);
+      const { body, tries } = await caller.call(call, releasePolicyOf(this.core));
       const { ended, released = 0 } = body as SessionEnd;
       // Sent more than once, it was our own earlier try that ended it.
       return { ended: ended || tries > 1, released };

@@ -33,7 +33,12 @@ export function leaseTenure(
   const leaseMs = body.leaseMs ?? remainingMs;
   const renew = async (attemptMs: number, newLeaseMs?: number) => {
     // One try: the keeper decides when the next one is due.
-    const answer = await caller.call(claim.renew(newLeaseMs), { budgetMs: 0, attemptMs, urgent: true });
+    const answer = await caller.call(claim.renew(newLeaseMs), {
+      deadlineMs: attemptMs,
+      retryMs: 0,
+      attemptMs,
+      urgent: true,
+    });
     return (answer.body as { remainingMs?: number | null }).remainingMs ?? newLeaseMs ?? leaseMs;
   };
   return new Keeper({

@@ -20,6 +20,8 @@ export interface Answer {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
+  /** What was underneath a refusal, where it is known: never from a remote service. */
+  readonly cause?: unknown;
 }
 
 /** An open watch. Messages come in order; `closed` ends it. */
@@ -37,6 +39,8 @@ export interface WatchHandlers {
  * ```
  */
 export interface Transport {
+  /** Where requests go, for messages: a URL, or the name of a table. */
+  readonly target?: string | undefined;
   request(call: Call, signal: AbortSignal): Promise<Answer>;
   /** Opens a watch; what it returns closes it. Absent if there is nothing to watch by. */
   watch?(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void;

@@ -1,4 +1,5 @@
 import type { Context } from 'aws-lambda';
+import { runUnder } from '../client/held.ts';
 import type { AcquireOptions, HeldLock, Holdfast } from '../client/index.ts';
 
 /** The options that all wrappers of a handler share. */
@@ -13,6 +14,13 @@ export type LockedContext<C extends Context = Context> = C & { readonly lock: He
 
 /** Kept free at the end of the invocation, for the release and for the answer. */
 const reserveMs = 500;
+/** For an acquire whose service does not answer: two seconds, as the client's own default. */
+const deadlineMsDefault = 2_000;
+/** Left for the answer after the release. */
+const answerMs = 100;
+/** A release takes tens of milliseconds. After five seconds the lease ends by itself. */
+const releaseMsMin = 100;
+const releaseMsMax = 5_000;
 /** The shortest lease that the service grants. */
 const leaseMsMin = 1_000;
 /** The default lease: short enough that another container soon gets the lock if this one dies. */
@@ -23,15 +31,36 @@ const leaseMsDefault = 30_000;
  * leaves enough time for the work to fail cleanly.
  */
 export function withinInvocation(
-  { locks: _, waitMs, leaseMs, ...options }: InvocationLockOptions,
+  { locks, waitMs, leaseMs, deadlineMs, ...options }: InvocationLockOptions,
   context: Pick<Context, 'getRemainingTimeInMillis'>,
 ): AcquireOptions {
   const leftMs = Math.max(0, context.getRemainingTimeInMillis() - reserveMs);
+  const { defaults } = locks;
+  const wantedLeaseMs = leaseMs ?? defaults.leaseMs ?? leaseMsDefault;
+  // By default it does not wait: an invocation that waits costs as much as one that works.
+  const wantedWaitMs = waitMs ?? defaults.waitMs ?? 0;
   return {
     ...options,
-    leaseMs: Math.round(Math.max(leaseMsMin, Math.min(leaseMs ?? leaseMsDefault, leftMs))),
-    // By default it does not wait: an invocation that waits costs as much as one that works.
-    waitMs: Math.round(Math.min(waitMs ?? 0, leftMs / 2)),
+    leaseMs: Math.round(Math.max(leaseMsMin, Math.min(wantedLeaseMs, leftMs))),
+    waitMs: Math.round(Math.min(wantedWaitMs, leftMs / 2)),
     holdMsMax: leftMs,
+    // Also where nobody answers, the invocation ends by itself and says so.
+    deadlineMs: Math.max(1, Math.min(deadlineMs ?? wantedWaitMs + deadlineMsDefault, leftMs)),
   };
+}
+
+/** How long a release may take at the end of an invocation: the answer must still be sent. */
+export const releaseWithin = (context: Pick<Context, 'getRemainingTimeInMillis'>): { readonly deadlineMs: number } => ({
+  deadlineMs: Math.max(releaseMsMin, Math.min(releaseMsMax, context.getRemainingTimeInMillis() - answerMs)),
+});
+
+/** As `withLock`, with a release that leaves time for the answer. */
+export async function underLock<T>(
+  locks: Holdfast,
+  name: string,
+  options: AcquireOptions,
+  context: Pick<Context, 'getRemainingTimeInMillis'>,
+  work: (lock: HeldLock) => T | Promise<T>,
+): Promise<T> {
+  return runUnder(await locks.acquire(name, options), work, () => releaseWithin(context));
 }

@@ -1,7 +1,13 @@
 import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { type HeldLock, LeaseLostError } from '../client/index.ts';
-import { type InvocationLockOptions, type LockedContext, withinInvocation } from './invocation.ts';
+import {
+  type InvocationLockOptions,
+  type LockedContext,
+  releaseWithin,
+  underLock,
+  withinInvocation,
+} from './invocation.ts';
 import { answerRefusal, type RefusalOptions } from './refusal.ts';
 
 export interface HandlerLockOptions<E> extends InvocationLockOptions, RefusalOptions {
@@ -53,7 +59,9 @@ export function holdfastLock<E = unknown>(
       if (lock === undefined) return;
       const { signal } = lock;
       held.delete(context);
-      const { released, reason } = await lock.release().catch(() => ({ released: true, reason: 'ok' as const }));
+      const { released, reason } = await lock
+        .release(releaseWithin(context))
+        .catch(() => ({ released: true, reason: 'ok' as const }));
       signal.throwIfAborted();
       if (!released && reason !== 'already_released') {
         throw new LeaseLostError('The lease ended before the handler did.', reason as LeaseLostError['reason']);
@@ -63,7 +71,7 @@ export function holdfastLock<E = unknown>(
       const lock = held.get(context);
       held.delete(context);
       // The caller must see the handler's own error, even if the release fails.
-      await lock?.release().catch(() => undefined);
+      await lock?.release(releaseWithin(context)).catch(() => undefined);
     },
   };
 }
@@ -86,7 +94,7 @@ export function withLockHandler<E, R, C extends Context = Context>(
     const name = nameFor(options, event, context) as string;
     let entered = false;
     try {
-      return await options.locks.withLock(name, withinInvocation(options, context), (lock) => {
+      return await underLock(options.locks, name, withinInvocation(options, context), context, (lock) => {
         entered = true;
         return handler(event, Object.assign(context, { lock }));
       });

@@ -1,6 +1,6 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { forEachAtMost } from '../tools/pool.ts';
-import { type InvocationLockOptions, type LockedContext, withinInvocation } from './invocation.ts';
+import { type InvocationLockOptions, type LockedContext, underLock, withinInvocation } from './invocation.ts';
 
 export interface RecordLockOptions extends InvocationLockOptions {
   /** The lock that a message needs. */
@@ -105,14 +105,20 @@ class Batch {
     for (const record of records) if (this.#isBlocked(record)) this.#failed.add(record.messageId);
     if (first === undefined) return;
     try {
-      await locks.withLock(name(first), withinInvocation(this.#options, this.#context), async (lock) => {
-        // Each lock gets its own context, because other messages of this batch run under other locks at the same time.
-        const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
-        for (const record of open) {
-          if (this.#isBlocked(record)) this.#failed.add(record.messageId);
-          else await this.#runOne(record, context);
-        }
-      });
+      await underLock(
+        locks,
+        name(first),
+        withinInvocation(this.#options, this.#context),
+        this.#context,
+        async (lock) => {
+          // Each lock gets its own context, because other messages of this batch run under other locks at the same time.
+          const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
+          for (const record of open) {
+            if (this.#isBlocked(record)) this.#failed.add(record.messageId);
+            else await this.#runOne(record, context);
+          }
+        },
+      );
     } catch (error) {
       // The lock was refused, or lost during the work. Another holder may have worked at the same time, so all messages come again.
       for (const record of open) this.#fail(record, error);

@@ -1,9 +1,17 @@
+import { HoldfastError } from '../client/errors.ts';
 import { type Answer, type Call, pathOf, type Transport } from '../client/transport.ts';
 import { type Operation, operations } from '../contract/operations.ts';
 import { instanceOf, operate } from '../http/handler.ts';
 import { toProblem } from '../http/problems.ts';
 import { anonymous, type Reply, type Request } from '../http/request.ts';
 import type { Service } from '../http/service.ts';
+import { reasonOf } from '../tools/error-text.ts';
+
+export interface DirectTransportOptions {
+  readonly close?: (() => void) | undefined;
+  /** What messages call the store. */
+  readonly target?: string | undefined;
+}
 
 /**
  * The service's own operations in the caller's process: no HTTP between the SDK and the store, and yet one behaviour, since what
@@ -12,11 +20,13 @@ import type { Service } from '../http/service.ts';
 export class DirectTransport implements Transport {
   readonly #service: Service;
   readonly #close: () => void;
+  readonly target: string;
   #requests = 0;
 
-  constructor(service: Service, close: () => void = () => {}) {
+  constructor(service: Service, { close = () => {}, target = 'the store' }: DirectTransportOptions = {}) {
     this.#service = service;
     this.#close = close;
+    this.target = target;
   }
 
   async request(call: Call, signal: AbortSignal): Promise<Answer> {
@@ -25,15 +35,46 @@ export class DirectTransport implements Transport {
     try {
       return answerOf(await operate(this.#service, requestOf(call, id, signal)), id);
     } catch (error) {
+      const wrong = misconfigurationOf(error);
+      // Sent again, it would fail in the same way: so it is told at once, and as what it is.
+      if (wrong !== undefined)
+        throw new HoldfastError('misconfigured', `${this.target}: ${wrong}`, { cause: rootOf(error) });
       const problem = toProblem(error);
       const body = { ...problem.toJSON(), instance: instanceOf(id) };
-      return answerOf({ status: problem.status, body }, id);
+      return { ...answerOf({ status: problem.status, body }, id), cause: rootOf(error) };
     }
   }
 
   close(): void {
     this.#close();
   }
+}
+
+/** What lies at the bottom of an error: the store wraps what the AWS SDK threw. */
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
+}
+
+/** By the names that DynamoDB and the AWS SDK give them. */
+const misconfigurations: Readonly<Record<string, string>> = {
+  ResourceNotFoundException: 'there is no such table in this Region and account',
+  CredentialsProviderError: 'no AWS credentials were found',
+  TokenProviderError: 'no AWS credentials were found',
+  AccessDeniedException: 'the AWS credentials do not give the rights that direct mode needs',
+  UnrecognizedClientException: 'AWS does not know these credentials',
+  InvalidSignatureException: 'AWS does not accept the signature of these credentials',
+  IncompleteSignatureException: 'AWS does not accept the signature of these credentials',
+  MissingAuthenticationTokenException: 'the request carried no AWS credentials',
+  ExpiredTokenException: 'the AWS credentials have expired',
+};
+
+/** Says what is wrong with the set-up, if that is why it failed. */
+function misconfigurationOf(error: unknown): string | undefined {
+  const root = rootOf(error);
+  if (!(root instanceof Error)) return undefined;
+  const known =
+    misconfigurations[root.name] ?? (/Region is missing/.test(root.message) ? 'no AWS Region is set' : undefined);
+  return known === undefined ? undefined : `${known} (${reasonOf(root)}).`;
 }
 
 const requestOf = (call: Call, id: string, signal: AbortSignal): Request => ({

@@ -41,7 +41,7 @@ export function createDirect(options: DirectOptions): Holdfast {
     engine: 'dynamodb',
     retentionMs,
   });
-  return new Holdfast({ ...rest, transport: new DirectTransport(service, close) });
+  return new Holdfast({ ...rest, transport: new DirectTransport(service, { close, target: `table ${tableName}` }) });
 }
 
 /** A client of the caller's own is used as it is, and stays the caller's to end. */

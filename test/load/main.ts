@@ -133,7 +133,11 @@ try {
   ]);
   await Promise.all(clients.map((each) => each.close()));
   // Every lock was released and every waiter left the queue. A waiter that could not say so is dropped once it counts as absent.
-  const observer = new Holdfast({ url, namespace: 'load', patience: { requestMs: 30_000, retryMs: 60_000 } });
+  const observer = new Holdfast({
+    url,
+    namespace: 'load',
+    patience: { requestMs: 30_000, retryMs: 60_000, tryMs: 30_000 },
+  });
   const leftovers = async () => {
     const found: string[] = [];
     for await (const { lock, holders, queueDepth } of observer.list({ state: 'held' }))

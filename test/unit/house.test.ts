@@ -90,7 +90,7 @@ const rooms: Record<string, Room> = {
   'src/opentelemetry': { may: ['src/client'], packages: ['@opentelemetry/api'] },
   'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
-    may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/store/dynamodb'],
+    may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/store/dynamodb', 'src/tools'],
     types: ['@aws-sdk/client-dynamodb'],
   },
   'src/testing': {

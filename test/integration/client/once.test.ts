@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 /** 200 at once keep a small machine busy for a while: that is no reason to give up. */
-const patience = { requestMs: 60_000, retryMs: 120_000, releaseMs: 60_000 };
+const patience = { requestMs: 60_000, retryMs: 120_000, tryMs: 60_000, releaseMs: 60_000 };
 const overHttp = (): Holdfast => new Holdfast({ url: service.url, namespace: 'test', patience });
 const direct = (): Holdfast => {
   const { endpoint, region } = inject('engine');

@@ -42,7 +42,7 @@ describe('renewal', () => {
     const { twin, one, events } = world();
     // The grant was made, its answer never came, and the repeat that finds it comes ten seconds later.
     twin.hang(one, { operation: 'acquire' });
-    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 30_000, waitMs: 0 }));
+    const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 30_000, waitMs: 0, deadlineMs: 20_000 }));
     const leftMs = lock.remainingMs();
     expect(leftMs).toBeLessThan(25_000);
     await twin.advance(leftMs * 0.4);

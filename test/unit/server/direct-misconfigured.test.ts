@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { serveEngine } from '../../../src/engine/server.ts';
+import { createDirect, type DirectOptions } from '../../../src/server/index.ts';
+
+const region = 'us-east-1';
+const keys = { accessKeyId: 'local', secretAccessKey: 'local' };
+
+/** Fails at once: one try, so it takes no backoff. */
+async function failure(options: Partial<DirectOptions>) {
+  let retries = 0;
+  await using locks = createDirect({
+    tableName: 'missing',
+    namespace: 'test',
+    region,
+    credentials: keys,
+    onEvent: ({ type }) => {
+      if (type === 'retry') retries += 1;
+    },
+    ...options,
+  });
+  const error = await locks.tryAcquire('a').then(
+    () => expect.unreachable(),
+    (caught: unknown) => caught as Error & { code: string },
+  );
+  return { error, retries };
+}
+
+/** DynamoDB as it refuses everything. */
+async function refusing(type: string): Promise<string> {
+  const server = createServer((_, response) => {
+    response.writeHead(400, { 'content-type': 'application/x-amz-json-1.0' });
+    response.end(JSON.stringify({ __type: `com.amazon.coral.service#${type}`, message: 'no' }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('direct mode, wrongly set up', () => {
+  it('names a table that is not there, at once', async () => {
+    const engine = await serveEngine({ region });
+    onTestFinished(() => engine.stop());
+    const { error, retries } = await failure({ endpoint: engine.endpoint });
+    expect(error).toMatchObject({ code: 'misconfigured', cause: { name: 'ResourceNotFoundException' } });
+    expect(error.message).toMatch(/table missing: there is no such table/);
+    expect(error.message).not.toContain('Repeat the same request');
+    expect(retries).toBe(0);
+  });
+
+  it('says that there are no credentials', async () => {
+    const missing = Object.assign(new Error('Could not load credentials'), { name: 'CredentialsProviderError' });
+    const { error, retries } = await failure({
+      endpoint: 'http://127.0.0.1:9',
+      credentials: () => Promise.reject(missing),
+    });
+    expect(error).toMatchObject({ code: 'misconfigured', cause: missing });
+    expect(error.message).toContain('no AWS credentials were found');
+    expect(retries).toBe(0);
+  });
+
+  it.each(['AccessDeniedException', 'UnrecognizedClientException'])(
+    'says that %s is a matter of rights',
+    async (type) => {
+      const { error, retries } = await failure({ endpoint: await refusing(type) });
+      expect(error).toMatchObject({ code: 'misconfigured', cause: { name: type } });
+      expect(retries).toBe(0);
+    },
+  );
+
+  it('keeps the cause of a store that is out of reach', async () => {
+    const { error } = await failure({ endpoint: 'http://127.0.0.1:9', deadlineMs: 3_000 });
+    expect(error).toMatchObject({ code: 'unavailable' });
+    expect(error.cause).toBeInstanceOf(Error);
+  });
+});
