@@ -2,7 +2,7 @@ import type { TestProject } from 'vitest/node';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import type { EngineChoice } from '../../src/local/options.ts';
 import { HarshDynamoDB } from './harsh/dynamodb.ts';
-import { harshRates } from './harsh/faults.ts';
+import { harshRates, transparentRates } from './harsh/faults.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -14,7 +14,7 @@ declare module 'vitest' {
 const region = 'us-east-1';
 
 interface Shared {
-  engine: Promise<{ name: Engine['name']; endpoint: string; stop(): Promise<void> }>;
+  engine: Promise<Engine>;
   users: number;
 }
 
@@ -26,34 +26,35 @@ const shelf = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
 const harshSeed = process.env.HOLDFAST_TEST_HARSH;
 
 /** One engine in memory for the whole run: HOLDFAST_TEST_ENGINE names it, or else it is the one that `npm start` would take. */
-async function start(): Promise<{ name: Engine['name']; endpoint: string; stop(): Promise<void> }> {
-  const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
-  const engine = await startEngine({ engine: choice, memory: true, region });
-  if (harshSeed === undefined) return engine;
-  const harsh = await HarshDynamoDB.start(engine.endpoint, {
-    seed: Number(harshSeed),
-    rates: harshRates,
-    capacity: true,
-  });
-  const stop = async () => {
-    await harsh.stop();
-    await engine.stop();
-    const met = [...harsh.counts].sort().map(([fault, count]) => `${fault} ${count}`);
-    process.stdout.write(`Harsh by seed ${harshSeed}: ${met.join(', ')}\n`);
-  };
-  return { name: engine.name, endpoint: harsh.endpoint, stop };
-}
-
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  shelf.holdfastTestEngine ??= { engine: start(), users: 0 };
+  const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
+  shelf.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
   const shared = shelf.holdfastTestEngine;
   shared.users += 1;
   const { name, endpoint } = await shared.engine;
-  project.provide('engine', { name, endpoint, region, harsh: harshSeed !== undefined });
+  const harsh = harshSeed === undefined ? undefined : await startHarsh(endpoint, project.name);
+  project.provide('engine', {
+    name,
+    endpoint: harsh?.endpoint ?? endpoint,
+    region,
+    harsh: harsh !== undefined,
+  });
   return async () => {
+    await harsh?.stop();
     shared.users -= 1;
     if (shared.users > 0) return;
     delete shelf.holdfastTestEngine;
     await (await shared.engine).stop();
   };
+}
+
+async function startHarsh(endpoint: string, project: string): Promise<{ endpoint: string; stop(): Promise<void> }> {
+  const rates = project === 'contract' ? transparentRates : harshRates;
+  const harsh = await HarshDynamoDB.start(endpoint, { seed: Number(harshSeed), rates, capacity: true });
+  const stop = async () => {
+    await harsh.stop();
+    const met = [...harsh.counts].sort().map(([fault, count]) => `${fault} ${count}`);
+    process.stdout.write(`Harsh by seed ${harshSeed} to ${project}: ${met.join(', ')}\n`);
+  };
+  return { endpoint: harsh.endpoint, stop };
 }
