@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { scoresSection } from '../mutation/scores.ts';
 import { type Mutant, mutants } from './list.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -201,6 +202,7 @@ function reportOf(verdicts: readonly Verdict[]): string {
     '|---|---|---|---|---|',
     ...rows,
     '',
+    scoresSection(),
   ].join('\n');
 }
 

@@ -256,9 +256,9 @@ describe('the house', () => {
 
   it('has a reason for every dependency', () => {
     type Names = Record<string, string> | undefined;
-    // The benchmark's peers are a package of their own, and have their reasons on the same page.
+    // The benchmark's peers and the mutation tool are packages of their own, and have their reasons on the same page.
     const named = new Set(
-      ['package.json', 'test/bench/peers/package.json'].flatMap((manifest) => {
+      ['package.json', 'test/bench/peers/package.json', 'test/mutation/stryker/package.json'].flatMap((manifest) => {
         const { dependencies, devDependencies, optionalDependencies, peerDependencies } = JSON.parse(
           textOf(manifest),
         ) as Record<string, Names>;

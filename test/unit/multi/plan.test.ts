@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { unusedLock } from '../../../src/lock/state.ts';
-import { planAll } from '../../../src/multi/plan.ts';
+import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { canonicalOrder, planAll, waitOf } from '../../../src/multi/plan.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 
 const facts = { now: startOfTime, graceMs: lockLimits.graceMs };
@@ -29,13 +30,50 @@ describe('planAll', () => {
   });
 
   it('writes nothing where all are held already', () => {
-    expect(planAll([part('a', held), part('b', held)], facts)).toMatchObject({ kind: 'granted', swaps: [] });
+    const plan = planAll([part('a', held), part('b', held)], facts);
+    expect(plan).toEqual({ kind: 'granted', swaps: [], holders: [held.holders[0], held.holders[0]] });
   });
 
   it('writes nothing where one is refused, and names it', () => {
     const theirs = decide(unusedLock, acquireOf('lease-theirs-00000'), facts).next;
     const plan = planAll([part('a'), part('b', theirs)], facts);
-    expect(plan).toMatchObject({ kind: 'refused', refusals: [{ name: 'b', answer: { kind: 'held' } }] });
+    expect(plan).toEqual({
+      kind: 'refused',
+      refusals: [{ name: 'b', answer: expect.objectContaining({ kind: 'held' }), state: theirs }],
+    });
     expect(plan).not.toHaveProperty('swaps');
+  });
+});
+
+describe('canonicalOrder', () => {
+  it('sorts by name, whatever order was asked for, and leaves what was asked as it is', () => {
+    const asked = ['b', 'a', 'c', 'ab', 'B'].map((name) => ({ name }));
+    expect(canonicalOrder(asked).map(({ name }) => name)).toEqual(['B', 'a', 'ab', 'b', 'c']);
+    expect(asked[0]?.name).toBe('b');
+  });
+});
+
+describe('waitOf', () => {
+  const later = { ...facts, now: epochMs(startOfTime + 1_000) };
+  const theirs = decide(unusedLock, acquireOf('lease-theirs-00000'), facts).next;
+  const queuedBehind = (state: LockState, waitMs: number, at = later) => decide(state, { ...mine, waitMs }, at).next;
+
+  it('is not known where the lease neither holds nor waits', () => {
+    expect(waitOf([unusedLock, theirs], mine.leaseId)).toBeUndefined();
+  });
+
+  it('began when the lease first asked, and ends with its place in a queue', () => {
+    const waiting = queuedBehind(theirs, 5_000);
+    expect(waitOf([held, waiting], mine.leaseId)).toEqual({ since: startOfTime, deadlineAt: startOfTime + 6_000 });
+    expect(waitOf([waiting, theirs], mine.leaseId)?.since).toBe(startOfTime + 1_000);
+    const longer = queuedBehind(theirs, 9_000);
+    expect(waitOf([longer, waiting], mine.leaseId)?.deadlineAt).toBe(startOfTime + 6_000);
+  });
+
+  it('counts a holder from when it queued, and has no end where the lease stands in no queue', () => {
+    const waiting = queuedBehind(theirs, 60_000);
+    const release = { kind: 'release' as const, leaseId: 'lease-theirs-00000' };
+    const granted = decide(waiting, release, { ...facts, now: epochMs(startOfTime + 3_000) }).next;
+    expect(waitOf([granted], mine.leaseId)).toEqual({ since: startOfTime + 1_000, deadlineAt: null });
   });
 });
