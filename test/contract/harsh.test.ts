@@ -8,7 +8,7 @@ import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { after, systemClock } from '../../src/time/clock.ts';
-import { type FreshTable, freshTable } from '../support/engine.ts';
+import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { HarshDynamoDB } from '../support/harsh/dynamodb.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
 
@@ -31,7 +31,7 @@ beforeEach(() => {
 const factsNow = () => ({ now: systemClock.now(), graceMs: lockLimits.graceMs });
 const acquire = (owner = 'me') => store.attempt(key, { ...acquireOf(`lease-${randomUUID()}`), owner }, factsNow());
 
-describe('the proxy', () => {
+describe('the proxy', exactOnly, () => {
   it('shows an older version to a read that does not ask for consistency, and to no other', async () => {
     const { client, tableName: TableName } = table;
     const Key = { pk: { S: key.name }, sk: { S: 'x' } };
@@ -88,7 +88,7 @@ describe('the proxy', () => {
   });
 });
 
-describe('a lock on a harsh table', () => {
+describe('a lock on a harsh table', exactOnly, () => {
   it('is read as it is, though reads may be stale', async () => {
     await acquire();
     harsh.order('stale-read', { holds: key.name, times: 9 });
@@ -156,7 +156,7 @@ describe('a lock on a harsh table', () => {
   });
 });
 
-describe('a session on a harsh table', () => {
+describe('a session on a harsh table', exactOnly, () => {
   it('counts as alive where a batch leaves it unread at first', async () => {
     const sessions = new DynamoDBSessionStore(table.access);
     const now = systemClock.now();
@@ -177,7 +177,7 @@ describe('a session on a harsh table', () => {
   });
 });
 
-describe('history on a harsh table', () => {
+describe('history on a harsh table', exactOnly, () => {
   it('is written in full where a batch is taken in part', async () => {
     const history = new DynamoDBHistory(table.access);
     const at = Date.now();

@@ -4,7 +4,7 @@ import { serviceOn } from '../../src/process/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
-import { freshTable } from '../support/engine.ts';
+import { exactOnly, freshTable } from '../support/engine.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
 let context: LockContext;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 const newKey = () => ({ namespace: 'count', name: randomUUID() });
 const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
 
-describe('requests to the store', () => {
+describe('requests to the store', exactOnly, () => {
   it('are two writes and no read for an uncontended cycle of a mutex', async () => {
     const key = newKey();
     for (let cycle = 0; cycle < 3; cycle++) {

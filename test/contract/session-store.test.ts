@@ -12,7 +12,7 @@ import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts'
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
-import { freshTable } from '../support/engine.ts';
+import { exactOnly, freshTable } from '../support/engine.ts';
 import { startOfTime } from '../support/lock-worlds.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
@@ -113,7 +113,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
   });
 });
 
-describe('requests to the store', () => {
+describe('requests to the store', exactOnly, () => {
   let context: LockContext;
   let sent: RequestCount;
   beforeAll(async () => {

@@ -182,7 +182,8 @@ inline dropHead() { d_step { i = 0; do :: i + 1 < flen -> front[i] = front[i + 1
 /* The holder is gone: the first in the front that is there takes over in the same write. n = 1 where a page has to move up first. */
 inline serveNext() {
   do
-  :: flen > 0 && isAbsent(front[0]) -> dropHead()
+  /* Its place is gone: a late copy of its request would queue anew. */
+  :: flen > 0 && isAbsent(front[0]) -> order[front[0]] = 0; dropHead()
   :: flen > 0 && !isAbsent(front[0]) -> ended[holder] = true; next = front[0]; assert(!absent[next]); dropHead(); grant(next); next = 0; n = 0; break
   :: flen == 0 && !pagesStandInTheWay -> ended[holder] = true; holder = 0; expired = false; n = 0; break
   :: flen == 0 && pagesStandInTheWay -> n = 1; break

@@ -13,6 +13,7 @@ import {
 } from '../../../src/client/index.ts';
 import { localCredentials } from '../../../src/local/engine/endpoint.ts';
 import { createDirect } from '../../../src/server/index.ts';
+import { exactOnly } from '../../support/engine.ts';
 import { startService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
@@ -106,7 +107,7 @@ describe.each([
     while ((await one.inspect(name)).queueDepth > 0);
   });
 
-  it('tells a holder that was revoked', async () => {
+  it('tells a holder that was revoked', exactOnly, async () => {
     const name = newName();
     const lock = await one.acquire(name, { leaseMs: 1_000 });
     const lost = new Promise((resolve) => lock.onLost(resolve));
@@ -219,7 +220,7 @@ describe.each([
     expect(log).toEqual(['one', 'other']);
   });
 
-  it('lists locks over pages', async () => {
+  it('lists locks over pages', exactOnly, async () => {
     const prefix = newName();
     for (const part of ['a', 'b', 'c']) await one.withLock(`${prefix}:${part}`, () => undefined);
     const names: string[] = [];

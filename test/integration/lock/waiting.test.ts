@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { exactOnly } from '../../support/engine.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
 const pollMs = 300;
@@ -57,7 +58,7 @@ describe('a long poll', () => {
     expect([200, 202]).toContain((await behind).status);
   });
 
-  it('answers wait-timeout at the deadline, and the waiter has left the queue', async () => {
+  it('answers wait-timeout at the deadline, and the waiter has left the queue', exactOnly, async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
     const timedOut = await lock.acquire({ waitMs: 150, owner: 'impatient' });
@@ -88,7 +89,7 @@ describe('a long poll', () => {
 });
 
 describe('a waiter', () => {
-  it('that cancels gives up its place; its late duplicate does not queue again', async () => {
+  it('that cancels gives up its place; its late duplicate does not queue again', exactOnly, async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
     const leaseId = newLeaseId();

@@ -6,6 +6,7 @@ import { type LockState, unusedLock } from '../../../src/lock/state.ts';
 import { createDynamoDBClient, documentClient } from '../../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { systemClock } from '../../../src/time/clock.ts';
+import { exactOnly } from '../../support/engine.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 import { type EventSink, startSink, startTasks, watch } from './sink.ts';
@@ -62,7 +63,7 @@ async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<stri
 const refsOf = (name: string) => sink.toldRefs().filter((ref) => ref.startsWith(name));
 
 describe('parked waiters', () => {
-  it('are served in order with one notification each, though none of them runs', async () => {
+  it('are served in order with one notification each, though none of them runs', exactOnly, async () => {
     const lock = freshLock();
     const first = await lock.acquire({ leaseMs: 60_000 });
     const leases = await park(lock, 50);
@@ -107,7 +108,7 @@ describe('parked waiters', () => {
     expect((await lock.inspect()).body).toMatchObject({ queueDepth: 198, fence: fence + 2 });
   });
 
-  it('are told soon after a holder that died could be taken over', async () => {
+  it('are told soon after a holder that died could be taken over', exactOnly, async () => {
     const lock = freshLock();
     const dead = await lock.acquire({ leaseMs: 1_000 });
     await park(lock, 1);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exactOnly } from '../../support/engine.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
@@ -66,7 +67,7 @@ describe('a try of several locks', () => {
     expect(mismatch.body).toMatchObject({ code: 'limit-mismatch', limit: 3, blockedBy: [b] });
   });
 
-  it('under concurrent plain writes is all or nothing all the same', async () => {
+  it('under concurrent plain writes is all or nothing all the same', exactOnly, async () => {
     const locks = names(3);
     let stop = false;
     const traffic = locks.map(async (name) => {

@@ -38,7 +38,8 @@ export const harshRates: Rates = {
   'index-lag': 0.3,
   unprocessed: 0.3,
   'split-answer': 0.3,
-  throttle: 0.01,
+  // The SDK waits for up to a second before it repeats a throttled request: more of them would only make the suites slow.
+  throttle: 0.003,
   conflict: 0.02,
   'error-before': 0.01,
   'error-after': 0.02,

@@ -61,6 +61,26 @@ describe('exitCodeOf', () => {
     }
   });
 
+  it.each([
+    ['lock-held', 75],
+    ['wait-timeout', 75],
+    ['queue-full', 75],
+    ['throttled', 75],
+    ['deadlock', 75],
+    ['lease-lost', 76],
+    ['session-lost', 76],
+    ['stale-fence', 65],
+    ['version-mismatch', 65],
+    ['limit-mismatch', 65],
+    ['not-found', 1],
+    ['unauthorized', 77],
+    ['forbidden', 77],
+    ['invalid-request', 64],
+    ['unavailable', 69],
+  ] as const)('tells a script what %s means: %i', (code, exitCode) => {
+    expect(exitCodeOf(code)).toBe(exitCode);
+  });
+
   it('takes a code that it does not know for an internal one', () => {
     expect(exitCodeOf('from-the-future' as never)).toBe(exitCodes.internal);
   });

@@ -99,6 +99,13 @@ describe('validate', () => {
     expect(errorsOf({})).toEqual([{ field: 'count', message: 'is required: it must be an integer' }]);
   });
 
+  it.each(['leaseId', 'sessionId', 'id', 'token', 'connectionId'])('never shows what was sent as %s', (field) => {
+    const schema = z.object({ [field]: z.string().min(40, 'must be longer') });
+    const problem = problemOf(() => validate(schema, { [field]: 'a-right-to-something' }, 'body'));
+    expect(JSON.stringify(problem)).toContain(field);
+    expect(JSON.stringify(problem)).not.toContain('a-right-to-something');
+  });
+
   it('shows no more of a secret than its length, however deep it lies', () => {
     expect(errorsOf({ count: 1, leaseId: 'secret', nested: { token: 'secret' } })).toEqual([
       { field: 'leaseId', message: 'must be longer, got a string of 6 characters' },
