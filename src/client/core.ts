@@ -19,7 +19,7 @@ export interface Patience {
 }
 
 /**
- * A try that takes much more than a second is of no use to a caller who did not want to wait: a cold start of the service fits in.
+ * A caller that does not want to wait does not want to try for much more than a second. A cold start of the service takes less.
  * Five seconds outlast a service that restarts, and a person still waits for them.
  */
 export const patienceDefault: Patience = { requestMs: 10_000, retryMs: 5_000, tryMs: 1_000, releaseMs: 5_000 };

@@ -6,7 +6,7 @@ import { holdsOf, waitsOf } from './timeline.ts';
 export interface Measures {
   readonly grants: number;
   readonly meanHoldMs: number | null;
-  /** Of everybody who was granted, left, or waits now; 0 for whoever found the lock free. */
+  /** Of every caller that was granted, left, or waits now; 0 for a caller that found the lock free. */
   readonly meanWaitMs: number | null;
   readonly longestWaitMs: number;
   /** The part of the time in which somebody held it, from 0 to 1. */

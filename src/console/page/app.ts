@@ -186,7 +186,7 @@ export class App {
       if (missed || this.staleSince !== null || !this.isListed) void this.list(true);
       this.staleSince = null;
     } else this.staleSince ??= this.now();
-    // The console may have been started anew, with another token: asking tells.
+    // The console may have been restarted with another token. A request shows it.
     if (state === 'lost')
       server.about().then(
         () => undefined,

@@ -26,7 +26,7 @@ let assets: Promise<Assets> | undefined;
 /** The published package brings them along. The sources are bundled when somebody first opens the console, in a blink. */
 export function loadAssets(): Promise<Assets> {
   assets ??= existsSync(built) ? readBuilt() : bundleSources();
-  // A failure must not be remembered: whoever mends a source file reloads the page.
+  // A failure must not be remembered: a developer who mends a source file reloads the page.
   assets.catch(() => {
     assets = undefined;
   });

@@ -9,7 +9,7 @@ export type LinkState = 'live' | 'reconnecting' | 'unwatched';
 /** What a page is sent. */
 export type Message =
   | { readonly kind: 'events'; readonly id: string; readonly body: readonly SeenEvent[] }
-  /** `missed`: events were lost to this page, so it should look anew and read the history. */
+  /** `missed`: events were lost to this page, so it should read the state and the history again. */
   | { readonly kind: 'link'; readonly body: { readonly state: LinkState; readonly missed: boolean } };
 
 export type Listener = (message: Message) => void;

@@ -10,7 +10,7 @@ const holdHeight = 7;
 const waitHeight = height - holdHeight - 4;
 
 export function lastMinutes(lock: LockPicture, now: number): TemplateResult {
-  // To the second: a picture that moves by less than a pixel need not be drawn anew.
+  // To the second: a picture that moves by less than a pixel need not be drawn again.
   const line = timelineOf(lock, lastMs, Math.ceil(now / 1_000) * 1_000);
   const x = (at: number) => Math.max(0, Math.min(width, ((at - line.from) / lastMs) * width));
   const holds = line.holds

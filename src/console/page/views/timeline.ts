@@ -232,7 +232,7 @@ function depthArea({ depths }: Timeline, zones: Zones, x: Scale): SVGTemplateRes
   </g>`;
 }
 
-/** One step for each grant. Fences rise by one; after a long rest a lock begins anew at a far higher one, which is one step too. */
+/** One step for each grant. Fences rise by one; after a long rest a lock starts again at a far higher one, which is one step too. */
 function fenceSteps({ fences }: Timeline, lock: LockPicture, zones: Zones, x: Scale): SVGTemplateResult {
   const base = zones.fence + fenceHeight;
   const y = (index: number) => base - 3 - (index / Math.max(1, fences.length)) * (fenceHeight - 6);
