@@ -32,7 +32,7 @@ import {
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken } from './validity.ts';
 import { positionOf, waitedMs } from './waiting.ts';
-import { hasPlace } from './weight.ts';
+import { hasPlace, holdersWeight, holderWeight } from './weight.ts';
 
 /** Without a change of its own, a next state that differs replaces the one before. */
 type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
@@ -97,7 +97,7 @@ function acquireAfresh(before: LockState, settled: LockState, command: Acquire, 
   // A new caller does not overtake the queue, even if its permits would still fit.
   if (settled.queue.length === 0) {
     const open = settled.limit === command.limit ? settled : { ...takeExpired(settled, facts), limit: command.limit };
-    const roomy = makeRoom(open, command.permits, facts);
+    const roomy = makeRoom(open, command, facts);
     if (roomy !== undefined) {
       const next = grant(roomy, command, facts);
       return [next, { kind: 'granted', holder: next.holders.at(-1) as Holder }];
@@ -237,13 +237,12 @@ function settle(state: LockState, facts: Facts): LockState {
 function serve(state: LockState, facts: Facts): LockState {
   let served = state;
   for (let head = served.queue[0]; head !== undefined; head = served.queue[0]) {
-    const roomy = makeRoom(served, 1, facts);
-    if (roomy === undefined) return served;
+    if (makeRoom(served, { ...head, permits: 1 }, facts) === undefined) return served;
     if (!isPresent(head, facts)) {
       served = { ...served, queue: served.queue.slice(1) };
       continue;
     }
-    const room = makeRoom(served, head.permits, facts);
+    const room = makeRoom(served, head, facts);
     if (room === undefined) return served;
     served = grant({ ...room, queue: room.queue.slice(1) }, head, facts, head.queuedAt);
   }
@@ -266,12 +265,19 @@ function grant(state: LockState, claim: Claim, facts: Facts, queuedAt?: EpochMs)
 }
 
 /** The state in which the permits fit, taking over expired leases only if they are needed; undefined if they don't fit. */
-function makeRoom(state: LockState, permits: number, facts: Facts): LockState | undefined {
-  const fits = (candidate: LockState) => permitsHeld(candidate) + permits <= candidate.limit;
+function makeRoom(state: LockState, claim: Claim, facts: Facts): LockState | undefined {
+  const fits = (candidate: LockState) =>
+    permitsHeld(candidate) + claim.permits <= candidate.limit && bytesFit(candidate, claim);
   if (fits(state)) return state;
   const taken = takeExpired(state, facts);
   return fits(taken) ? taken : undefined;
 }
+
+/** Serving must always fit into the item: of many large claims, fewer hold at the same time. One alone always fits. */
+const bytesFit = (state: LockState, claim: Claim): boolean =>
+  claim.permits === state.limit ||
+  state.holders.length === 0 ||
+  holdersWeight(state) + holderWeight(claim) <= lockLimits.holdersBytesMax;
 
 function takeExpired(state: LockState, facts: Facts): LockState {
   return state.holders

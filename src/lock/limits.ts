@@ -26,6 +26,11 @@ export const lockLimits = {
   queueLengthMax: 1_000,
   /** DynamoDB takes items up to 400 KiB. What queues stays well under it, so that a release always fits. */
   queueBytesMax: 250 * 1024,
+  /**
+   * Holders of parts: some 500 ordinary ones at their full weight. If claims are large, fewer hold at the same time. With the queue beside them the
+   * item stays below 400 KiB, so that a release, a revocation or a sweep always fits.
+   */
+  holdersBytesMax: 100 * 1024,
   /** Endings that a lock remembers, to answer repeats: one retry's worth on a busy lock, and the item stays under 1 KiB. */
   endedRemembered: 8,
 

@@ -1,5 +1,5 @@
 import { lockLimits } from './limits.ts';
-import type { Waiter } from './state.ts';
+import type { Claim, LockState, Waiter } from './state.ts';
 
 const utf8 = new TextEncoder();
 
@@ -15,3 +15,25 @@ export const queueWeight = (queue: readonly Waiter[]): number =>
 /** A queue is bounded in number, and in bytes, since entries differ a lot. */
 export const hasPlace = (queue: readonly Waiter[], waiter: Waiter): boolean =>
   queue.length < lockLimits.queueLengthMax && queueWeight(queue) + weightOf(waiter) <= lockLimits.queueBytesMax;
+
+/** Numbers, and the names of what a holder is made of. */
+const holderBytes = 64;
+
+const weighed = new WeakMap<Claim, number>();
+
+/** About what the holder of a part adds to the item. It counts nothing that a renewal changes. */
+export function holderWeight(claim: Claim): number {
+  // A release that serves hundreds of readers weighs the same ones over and over.
+  const known = weighed.get(claim);
+  if (known !== undefined) return known;
+  const { leaseId, owner, sessionId = '', metadata, notify } = claim;
+  const texts = [owner, sessionId, ...[metadata, notify].map((part) => JSON.stringify(part ?? ''))];
+  // The lease names four attributes of the item, and stands in the claim itself.
+  const weight = holderBytes + texts.reduce((sum, text) => sum + utf8.encode(text).length, 5 * leaseId.length);
+  weighed.set(claim, weight);
+  return weight;
+}
+
+/** What all holders of parts weigh. A holder of the whole lock is alone, and always fits. */
+export const holdersWeight = ({ holders, limit }: Pick<LockState, 'holders' | 'limit'>): number =>
+  holders.reduce((sum, holder) => sum + (holder.permits < limit ? holderWeight(holder) : 0), 0);

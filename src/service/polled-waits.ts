@@ -10,6 +10,8 @@ import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 const nextPaceMs = 50;
 /** Further back this much is guessed for each turn ahead, until the fence has shown how long turns take. */
 const turnGuessMs = 100;
+/** A turn counts for this much at most, however slow turns have been of late. */
+const slowestTurnMs = 200;
 /** Nobody looks less often: a queue may empty at once when many give up together. */
 const slowestPaceMs = 2_000;
 
@@ -27,7 +29,8 @@ export function paceMs(state: LockState, position: number, first: DrainSample, f
   const grants = state.fence - first.fence;
   const perTurnMs = grants > 0 ? (facts.now - first.at) / grants : turnGuessMs;
   // Looking twice per expected turn finds it, on average, a quarter of a turn late.
-  const guessMs = Math.max(nextPaceMs, ((position - 1) * perTurnMs) / 2);
+  // Bounded per turn: a slow phase makes looks rarer, and rare looks make turns slow. Without a bound it would sustain itself.
+  const guessMs = Math.max(nextPaceMs, ((position - 1) * Math.min(perTurnMs, slowestTurnMs)) / 2);
   const pace = Math.min(guessMs, slowestPaceMs);
   const dueAt = position === 1 ? nextDueAt(state, facts) : null;
   return dueAt === null ? pace : Math.max(1, Math.min(pace, dueAt - facts.now));

@@ -128,8 +128,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'one permit too many is given',
     file: decide,
-    text: 'permitsHeld(candidate) + permits <= candidate.limit',
-    instead: 'permitsHeld(candidate) + permits <= candidate.limit + 1',
+    text: 'permitsHeld(candidate) + claim.permits <= candidate.limit &&',
+    instead: 'permitsHeld(candidate) + claim.permits <= candidate.limit + 1 &&',
   },
   {
     name: 'a revocation ends whoever holds',

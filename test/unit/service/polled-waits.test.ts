@@ -43,8 +43,15 @@ describe('paceMs', () => {
 
   it('follows the drain rate that the fence has shown: two looks per turn ahead', () => {
     const drained = { ...lock.state, fence: lock.state.fence + 10 };
-    const later = { ...facts, now: epochMs(facts.now + 6_000) };
-    expect(paceMs(drained, 3, first, later)).toBe(600);
+    const later = { ...facts, now: epochMs(facts.now + 1_500) };
+    expect(paceMs(drained, 3, first, later)).toBe(150);
+  });
+
+  it('is bounded per turn, so that a slow phase does not sustain itself', () => {
+    const drained = { ...lock.state, fence: lock.state.fence + 10 };
+    const later = { ...facts, now: epochMs(facts.now + 60_000) };
+    expect(paceMs(drained, 3, first, later)).toBe(200);
+    expect(paceMs(drained, 10, first, later)).toBe(900);
   });
 
   it('is exact if the lease of the holder ends first, and only for the next waiter', () => {
