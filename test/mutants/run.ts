@@ -31,18 +31,36 @@ interface Suite {
   readonly paths: readonly string[];
 }
 
+/** Not the tests of the house, the docs, the benchmarks and this list: they read the sources, and would notice any text. */
+const unitParts = [
+  ...['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'],
+  ...['http', 'contract', 'local', 'cli', 'guards', 'tools', 'opentelemetry', 'linearizability.test.ts'],
+];
+
 /** In the order in which they are asked: the quickest first. */
 const suites: readonly Suite[] = [
-  {
-    name: 'unit',
-    paths: ['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'].map(
-      (part) => `test/unit/${part}`,
-    ),
-  },
+  { name: 'unit', paths: unitParts.map((part) => `test/unit/${part}`) },
   { name: 'property', paths: [] },
   { name: 'simulation', paths: [] },
   { name: 'contract', paths: [] },
+  { name: 'infra', paths: [] },
+  { name: 'integration', paths: [] },
+  { name: 'e2e', paths: ['test/e2e/cli', 'test/e2e/client-process.test.ts', 'test/e2e/faults.test.ts'] },
 ];
+
+/** If only a few suites can notice a fault, they alone are asked, in this order. */
+const suitesOfFolder: readonly (readonly [folder: string, suites: readonly string[]])[] = [
+  ['infra/', ['infra']],
+  ['src/cli/', ['unit', 'e2e']],
+  ['src/local/', ['unit', 'integration', 'e2e']],
+  ['src/guards/', ['unit', 'property', 'integration']],
+  ['src/middleware/', ['unit']],
+  ['src/http/', ['unit', 'integration']],
+  ['src/websocket/', ['unit', 'integration']],
+  // The simulation keeps its locks in memory: it can't know what is wrong with the table.
+  ['src/store/dynamodb/', ['unit', 'property', 'contract', 'integration', 'simulation']],
+];
+const suitesOfOthers = ['unit', 'property', 'simulation', 'contract', 'integration'];
 
 /** Enough for forty worlds; most mutants fall in the first ten. */
 const simulationMs = 40_000;
@@ -111,11 +129,14 @@ async function plant(folder: string, { file, text, instead }: Mutant): Promise<(
 
 const suitesAsked = suites.filter(({ name }) => values.suite === undefined || name === values.suite);
 
+const chosen = mutants.filter(({ name, file }) => values.only === undefined || `${file} ${name}`.includes(values.only));
+
 /** A suite that fails by itself would seem to notice every mutant. */
 async function checkSound(): Promise<void> {
   const folder = await copyTree();
   try {
-    for (const suite of suitesAsked) {
+    const needed = new Set(chosen.flatMap(inOrderFor));
+    for (const suite of suitesAsked.filter((each) => needed.has(each))) {
       const failure = await runSuite(folder, suite);
       if (failure !== undefined) throw new Error(`The ${suite.name} suite fails without a mutant: ${failure}`);
     }
@@ -124,11 +145,10 @@ async function checkSound(): Promise<void> {
   }
 }
 
-/** The simulation keeps its locks in memory: of what is wrong with the table it can't know. */
-const inOrderFor = ({ file }: Mutant): Suite[] =>
-  file.startsWith('src/store/dynamodb/')
-    ? suitesAsked.toSorted((one, other) => Number(one.name === 'simulation') - Number(other.name === 'simulation'))
-    : [...suitesAsked];
+function inOrderFor({ file }: Mutant): Suite[] {
+  const names = suitesOfFolder.find(([folder]) => file.startsWith(folder))?.[1] ?? suitesOfOthers;
+  return names.flatMap((name) => suitesAsked.filter((suite) => suite.name === name));
+}
 
 async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
   const uproot = await plant(folder, mutant);
@@ -148,7 +168,7 @@ async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
 /** A copy of the tree that mutants can be planted in. */
 async function copyTree(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutants-'));
-  for (const part of ['src', 'test', 'infra', 'functions', 'package.json', 'tsconfig.json'])
+  for (const part of ['src', 'test', 'infra', 'functions', 'docs', 'package.json', 'tsconfig.json', 'cdk.json'])
     await cp(join(root, part), join(folder, part), {
       recursive: true,
       filter: (path) => !path.includes('node_modules'),
@@ -192,7 +212,7 @@ function reportOf(verdicts: readonly Verdict[]): string {
     '`npm run mutants` writes this page: do not edit it. Each row is a fault of `test/mutants/list.ts`,',
     'planted alone. The suites ran in this order until one of them failed:',
     `${suites.map(({ name }) => name).join(', ')}.`,
-    "For the table's own code the simulation ran last. The seconds count from the start of the first suite.",
+    'Only the suites ran that can know of the file. The seconds count from the start of the first suite.',
     'A seed names a world of the simulation. If the fault is planted, this command shows it again:',
     '`HOLDFAST_SEED=<seed> npx vitest run --config test/vitest.config.ts --project simulation`.',
     '',
@@ -208,7 +228,6 @@ function reportOf(verdicts: readonly Verdict[]): string {
 
 const jobs = Number(values.jobs);
 if (!Number.isInteger(jobs) || jobs < 1) throw new Error(`Jobs must be a positive integer, got ${values.jobs}.`);
-const chosen = mutants.filter(({ name, file }) => values.only === undefined || `${file} ${name}`.includes(values.only));
 await checkSound();
 const verdicts = await judgeAll(chosen, jobs);
 const survivors = verdicts.filter(({ suite }) => suite === undefined);
