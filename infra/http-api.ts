@@ -72,12 +72,15 @@ export class LockHttpApi extends Construct {
   readonly stage: HttpStage;
   readonly accessLogs: LogGroup;
   readonly domainName: DomainName | undefined;
+  /** Tokens instead of IAM. */
+  readonly takesTokens: boolean;
   /** Without a slash at the end. */
   readonly url: string;
 
   constructor(scope: Construct, id: string, props: LockHttpApiProps) {
     super(scope, id);
     checkScopes(props.jwt);
+    this.takesTokens = props.jwt !== undefined;
     const authorizer: IHttpRouteAuthorizer =
       props.jwt === undefined
         ? new HttpIamAuthorizer()

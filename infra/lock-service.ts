@@ -2,10 +2,12 @@ import { ArnFormat, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-
 import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
+import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { lockLimits } from '../src/lock/limits.ts';
 import { namespaceOf, patternsOf, type Right } from './access.ts';
+import { allowCallbacks } from './callbacks.ts';
 import { Expiry } from './expiry.ts';
 import { type FunctionName, functionCode } from './function-code.ts';
 import { LockHttpApi } from './http-api.ts';
@@ -17,6 +19,7 @@ import { createLockTable } from './table.ts';
 import { allowTableAccess, directAccess, tableAccess } from './table-access.ts';
 import { WatchApi } from './watch-api.ts';
 
+export { LockedSection, type LockedSectionProps, type RenewState } from './locked-section.ts';
 export type { DomainProps, JwtProps, LockServiceProps, ThrottleProps } from './props.ts';
 
 /** What a grant reaches. */
@@ -147,6 +150,11 @@ export class LockService extends Construct {
     allowTableAccess(this.table, grantee, directAccess(namespaceOf(namespace)));
   }
 
+  /** Lets parked waiters of this durable function be notified: the service may complete its callbacks. */
+  grantCallbacks(durableFunction: IFunction): void {
+    allowCallbacks(this.notifications.notifier, durableFunction);
+  }
+
   #grant(right: Right, grantee: IGrantable, { namespace }: GrantScope): Grant {
     if (this.#props.jwt !== undefined) {
       throw new Error(`This service takes tokens, so IAM can't grant ${right}: give the token a scope instead.`);
@@ -223,6 +231,7 @@ export class LockService extends Construct {
     watchApi.tellFrom(notifier);
     watchApi.tellFrom(publisher);
     this.#allowTaskTokens(notifier);
+    for (const durable of props.durableFunctions ?? []) allowCallbacks(notifier, durable);
 
     const parts = { httpApi, acquire, http, watchApi, websocket, notifications, expiry };
     const monitoring =

@@ -2,6 +2,7 @@ import type { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
+import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { IHostedZone } from 'aws-cdk-lib/aws-route53';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
@@ -105,6 +106,12 @@ export interface LockServiceProps {
    * @default every one in this account and Region: a task token can't be guessed, so a caller that sends one was given it
    */
   readonly stateMachines?: readonly IStateMachine[];
+
+  /**
+   * Lambda durable functions whose callbacks may be completed when a parked waiter is granted the lock. `grantCallbacks` adds others.
+   * @default none: the callback of a function that is not named can't be completed, and its waiter's grant goes to the next
+   */
+  readonly durableFunctions?: readonly IFunction[];
 
   /** Where alarms are sent. @default nowhere: an alarm only changes its state */
   readonly alarmTopic?: ITopic;

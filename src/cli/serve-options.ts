@@ -90,6 +90,7 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
   const token = readToken(env.HOLDFAST_TOKEN);
   const eventsUrl = readUrl('HOLDFAST_EVENTS_URL', env.HOLDFAST_EVENTS_URL);
   const tasksUrl = readUrl('HOLDFAST_TASKS_URL', env.HOLDFAST_TASKS_URL);
+  const callbacksUrl = readUrl('HOLDFAST_CALLBACKS_URL', env.HOLDFAST_CALLBACKS_URL);
   const [port, pollMs] = [setting('port'), setting('poll-ms')];
   return {
     port: readInteger(port.by, port.text, 0, 65_535),
@@ -105,6 +106,7 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     ...(token !== undefined && { token }),
     ...(eventsUrl !== undefined && { eventsUrl }),
     ...(tasksUrl !== undefined && { tasksUrl }),
+    ...(callbacksUrl !== undefined && { callbacksUrl }),
   };
 }
 

@@ -6,6 +6,7 @@ import type {
   LockSummary,
   LockView,
   Notify,
+  Release,
   Waiting,
 } from '../contract/views.ts';
 import type { Claim } from './acquire.ts';
@@ -26,7 +27,7 @@ import {
   policyOf,
 } from './core.ts';
 import { Election, type ElectionOptions } from './election.ts';
-import { ClosedError } from './errors.ts';
+import { ClosedError, LeaseLostError } from './errors.ts';
 import { type DetachedLease, HeldLock } from './held-lock.ts';
 import { HttpTransport, type WebSocketClass } from './http-transport.ts';
 import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lock-options.ts';
@@ -81,6 +82,8 @@ export interface ParkOptions extends Omit<TryOptions, 'signal' | 'autoRenew' | '
   readonly notify: Notify;
   /** Up to 86,400,000: a parked waiter need not run. */
   readonly waitMs: number;
+  /** 16 to 128 of A-Z, a-z, 0-9, _ and -, so that a process which repeats the call has one effect. By default a new one. */
+  readonly leaseId?: string | undefined;
 }
 
 /** What became of parking: granted at once, or in the queue. The lease id is the right to the lock: keep it like a password. */
@@ -307,7 +310,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Queues without having to run: the service tells of the grant by event, task token or WebSocket.
+   * Queues without having to run: the service tells of the grant by event, task token, callback of a durable function or WebSocket.
    *
    * @example
    * ```ts
@@ -317,8 +320,8 @@ export class Holdfast extends LockScope {
   async park(name: string, { notify, waitMs, deadlineMs, ...options }: ParkOptions): Promise<Parked> {
     const at = this.#at(name);
     const { owner, leaseMs } = resolve(this.core, options, undefined);
-    const leaseId = this.core.runtime.newId();
-    const body = { leaseId, waitMs, notify, ...given({ ...options, owner, leaseMs }) };
+    const { leaseId = this.core.runtime.newId() } = options;
+    const body = { waitMs, notify, ...given({ ...options, leaseId, owner, leaseMs }) };
     return this.#ask<Parked>(callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body }), { deadlineMs });
   }
 
@@ -355,6 +358,28 @@ export class Holdfast extends LockScope {
     const tenure = leaseTenure(core, { claim, body, from: answer.sentAt, remainingMs }, options);
     const traced = waiting.granted({ fences: [body.fence], waitedMs: 0 });
     return new HeldLock(core, claim, tenure, { ...body, name }, lease.leaseId, traced);
+  }
+
+  /**
+   * Gives back a lease that was granted elsewhere, or the place in the queue of a parked waiter. A lease that had ended is a value, not
+   * an error.
+   *
+   * @example
+   * ```ts
+   * await locks.release({ lock: 'wallet:42', leaseId });
+   * ```
+   */
+  async release(
+    lease: Pick<DetachedLease, 'lock' | 'leaseId'>,
+    options: CallOptions = {},
+  ): Promise<Release> {
+    const name = checkName('lock', lease.lock);
+    try {
+      return await this.#ask<Release>(leaseCalls(this.namespace, name, lease.leaseId).release(), options);
+    } catch (error) {
+      if (!(error instanceof LeaseLostError)) throw error;
+      return { released: false, reason: error.reason as Release['reason'] };
+    }
   }
 
   /**

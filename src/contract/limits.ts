@@ -45,5 +45,7 @@ export const notifyLimits = {
   /** A waiter's own reference, which an event carries. */
   refLengthMax: 256,
   /** Step Functions' own maximum for a task token. */
-  tokenLengthMax: 1_024,
+  tokenLengthMax: 2_048,
+  /** Lambda's own maximum for the id of a durable execution's callback. */
+  callbackIdLengthMax: 1_024,
 } as const;

@@ -30,6 +30,11 @@ const metadataGiven = z
   })
   .describe('Shown in inspect.');
 
+const always = z
+  .boolean({ error: 'must be true or false' })
+  .optional()
+  .describe('Notifies also if the lock is granted at once: for a task or a callback that waits for nothing else.');
+
 const notify = z
   .discriminatedUnion(
     'type',
@@ -41,13 +46,22 @@ const notify = z
       z.strictObject({
         type: z.literal('task-token'),
         token: text(1, notifyLimits.tokenLengthMax, 'A Step Functions task token. Secret.'),
+        always,
+      }),
+      z.strictObject({
+        type: z.literal('durable-callback'),
+        id: text(1, notifyLimits.callbackIdLengthMax, "A callback's id of a Lambda durable function. Secret.").regex(
+          /^[A-Za-z0-9+/=]+$/,
+          'must be of A-Z, a-z, 0-9, +, / and =',
+        ),
+        always,
       }),
       z.strictObject({
         type: z.literal('websocket'),
         connectionId: named(nameRules.connection, 'From the first message of a watch.'),
       }),
     ],
-    { error: 'must be an object whose type is event, task-token or websocket' },
+    { error: 'must be an object whose type is event, task-token, durable-callback or websocket' },
   )
   .describe('Parks the waiter: it need not run, and is told of its grant this way.');
 

@@ -86,7 +86,8 @@ export interface FieldError {
 /** How a parked waiter wants to be told of its grant. */
 export type Notify =
   | { readonly type: 'event'; readonly ref: string }
-  | { readonly type: 'task-token'; readonly token: string }
+  | { readonly type: 'task-token'; readonly token: string; readonly always?: boolean }
+  | { readonly type: 'durable-callback'; readonly id: string; readonly always?: boolean }
   | { readonly type: 'websocket'; readonly connectionId: string };
 
 /** The answer of the health check. */

@@ -15,8 +15,9 @@ import type { WatcherStore } from '../store/watcher-store.ts';
 import { after, systemClock } from '../time/clock.ts';
 import { systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
+import { localCallbacks, localTasks } from './completions.ts';
 import { HttpEventBus } from './events.ts';
-import { localTasks } from './tasks.ts';
+
 import { ProcessTimers } from './timers.ts';
 
 /** As deployed: each minute, for what a lost timer missed. */
@@ -32,6 +33,7 @@ export interface NotificationOptions {
   readonly region: string;
   readonly eventsUrl?: string | undefined;
   readonly tasksUrl?: string | undefined;
+  readonly callbacksUrl?: string | undefined;
   readonly log: NotifyLog;
 }
 
@@ -44,7 +46,7 @@ export interface Notifications {
 }
 
 export function createNotifications(options: NotificationOptions): Notifications {
-  const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, log } = options;
+  const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, callbacksUrl, log } = options;
   const timers = new ProcessTimers();
   const watchers = new DynamoDBWatchers({ client, tableName });
   // A line for each delivery belongs into CloudWatch, not onto a developer's screen.
@@ -57,6 +59,7 @@ export function createNotifications(options: NotificationOptions): Notifications
     ...shared,
     locks,
     tasks: localTasks({ url: tasksUrl, region, log }),
+    callbacks: localCallbacks({ url: callbacksUrl, region, log }),
     timers,
     deliveries: new DynamoDBDeliveries({ client, tableName }),
   });

@@ -25,6 +25,8 @@ export interface LocalOptions {
   eventsUrl?: string;
   /** Where task tokens are answered: an endpoint that speaks Step Functions' API, such as Step Functions Local. */
   tasksUrl?: string;
+  /** Where callbacks of durable functions are completed: an endpoint that speaks Lambda's API. */
+  callbacksUrl?: string;
 }
 
 export const defaultOptions: LocalOptions = {

@@ -4,8 +4,13 @@ import { everyPermit, type LockMode } from './permits.ts';
 /** How a parked waiter wants to be notified of its grant. */
 export type Notify =
   | { readonly type: 'event'; readonly ref: string }
-  | { readonly type: 'task-token'; readonly token: string }
+  | { readonly type: 'task-token'; readonly token: string; readonly always?: boolean | undefined }
+  | { readonly type: 'durable-callback'; readonly id: string; readonly always?: boolean | undefined }
   | { readonly type: 'websocket'; readonly connectionId: string };
+
+/** Whether a grant at once is delivered too: a task or a callback waits for nothing but its delivery. */
+export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): boolean =>
+  notify !== undefined && 'always' in notify && notify.always === true;
 
 /** What somebody asks for while waiting and has while holding. */
 export interface Claim {

@@ -3,7 +3,7 @@
  * the stream shows twice means the same both times.
  */
 import { eventsBetween, type LockEvent } from '../lock/events.ts';
-import type { Holder, LockState, Notify, Waiter } from '../lock/state.ts';
+import { type Holder, isAlwaysNotified, type LockState, type Notify, type Waiter } from '../lock/state.ts';
 import type { HistoryEntry, HistoryEvent, HistoryType } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { epochMs, toIso } from '../time/clock.ts';
@@ -23,7 +23,7 @@ export interface ChangeEvents {
   readonly change: LockChange;
   /** For the history, the bus and watchers. */
   readonly entries: readonly HistoryEntry[];
-  /** Parked waiters that were granted the lock. */
+  /** Those that asked to be notified and were granted the lock. */
   readonly grants: readonly Parked<Holder>[];
   readonly endedWaits: readonly EndedWait[];
 }
@@ -33,7 +33,7 @@ export function eventsOfChange(change: LockChange): ChangeEvents {
   const entries = eventsBetween(before, after)
     .filter(isShown)
     .map((event, index) => ({ key, place: placeOf(after, index), event: shown(event) }));
-  return { change, entries, grants: grantsFromQueue(before, after), endedWaits: endedWaits(before, after) };
+  return { change, entries, grants: grantsToDeliver(before, after), endedWaits: endedWaits(before, after) };
 }
 
 type ShownEvent = LockEvent & { readonly type: HistoryType };
@@ -60,10 +60,13 @@ function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: ShownEvent)
 
 const isParked = <T extends Holder | Waiter>(claim: T): claim is Parked<T> => claim.notify !== undefined;
 
-function grantsFromQueue(before: LockState, after: LockState): Parked<Holder>[] {
+function grantsToDeliver(before: LockState, after: LockState): Parked<Holder>[] {
   const fences = new Set(before.holders.map(({ fence }) => fence));
-  // A holder that got the lock at once was answered directly. Only those from the queue are notified.
-  return after.holders.filter(isParked).filter(({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence));
+  // A holder that got the lock at once was answered directly. It is notified only if it asked for that.
+  return after.holders
+    .filter(isParked)
+    .filter((holder) => holder.queuedAt !== undefined || isAlwaysNotified(holder))
+    .filter(({ fence }) => !fences.has(fence));
 }
 
 function endedWaits(before: LockState, after: LockState): EndedWait[] {

@@ -1,7 +1,7 @@
 /** Deliveries to parked waiters: their grant, or the end of their wait. */
 import type { Facts } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import type { Holder } from '../lock/state.ts';
+import type { Holder, Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { endsAt, remainingMs } from '../lock/view.ts';
 import { factsAbout } from '../service/context.ts';
@@ -13,7 +13,7 @@ import type { Delivered, NotifierPorts } from './ports.ts';
 
 export const grantedToWaiter = 'granted-to-waiter';
 
-/** The names by which a state machine catches what a task token was failed with. */
+/** The names by which a state machine, or a durable function, catches what it was failed with. */
 export const taskErrors = {
   cancelled: 'Holdfast.WaitCancelled',
   timeout: 'Holdfast.WaitTimeout',
@@ -95,6 +95,8 @@ async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder
     }
     case 'task-token':
       return ports.tasks.succeed(notify.token, grantOutput(key, holder, facts));
+    case 'durable-callback':
+      return ports.callbacks.succeed(notify.id, grantOutput(key, holder, facts));
     case 'websocket': {
       const message = { type: 'granted', lock: key.name, leaseId, fence, remainingMs: left };
       return ports.connections.post(notify.connectionId, JSON.stringify(message));
@@ -116,16 +118,33 @@ function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string,
   };
 }
 
-/** The grant ended before it could be delivered. A task would wait for ever, so it is failed. Nobody waits on the other ways. */
-async function deliverLoss({ tasks }: NotifierPorts, { notify }: Parked<Holder>): Promise<void> {
-  if (notify.type !== 'task-token') return;
-  await tasks.fail(notify.token, taskErrors.lost, 'The lock was granted, but the lease ended before the delivery.');
+/** The grant ended before it could be delivered. */
+function deliverLoss(ports: NotifierPorts, { notify }: Parked<Holder>): Promise<void> {
+  return deliverFailure(ports, notify, 'lost', 'The lock was granted, but the lease ended before the delivery.');
 }
 
-/** A task that waits for a token has to be ended. If the task is gone already, nothing is left to do. */
-export async function deliverEndedWait({ tasks, locks }: NotifierPorts, { waiter, how }: EndedWait): Promise<void> {
-  if (waiter.notify.type !== 'task-token') return;
+/** The wait ended without a grant. */
+export function deliverEndedWait(ports: NotifierPorts, { waiter, how }: EndedWait): Promise<void> {
   const cause =
     how === 'cancelled' ? 'The place in the queue was given up.' : 'The lock was not granted within waitMs.';
-  await requireWithin(tasks.fail(waiter.notify.token, taskErrors[how], cause), deliveryMsMax, locks.timers);
+  return deliverFailure(ports, waiter.notify, how, cause);
+}
+
+/**
+ * A task or a callback would wait for ever, so it is failed; if it is gone already, nothing is left to do. Nobody waits on the other
+ * ways.
+ */
+async function deliverFailure(
+  { tasks, callbacks, locks }: NotifierPorts,
+  notify: Notify,
+  how: keyof typeof taskErrors,
+  cause: string,
+): Promise<void> {
+  const failing =
+    notify.type === 'task-token'
+      ? tasks.fail(notify.token, taskErrors[how], cause)
+      : notify.type === 'durable-callback'
+        ? callbacks.fail(notify.id, taskErrors[how], cause)
+        : undefined;
+  if (failing !== undefined) await requireWithin(failing, deliveryMsMax, locks.timers);
 }

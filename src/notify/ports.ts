@@ -32,10 +32,10 @@ export interface EventBus {
  */
 export type Delivered = 'sent' | 'gone';
 
-/** Step Functions tasks that wait for a token. */
-export interface TaskTokens {
-  succeed(token: string, output: Readonly<Record<string, unknown>>): Promise<Delivered>;
-  fail(token: string, error: string, cause: string): Promise<Delivered>;
+/** Work elsewhere that waits for its completion: Step Functions tasks by their token, callbacks of durable functions by their id. */
+export interface Completions {
+  succeed(address: string, output: Readonly<Record<string, unknown>>): Promise<Delivered>;
+  fail(address: string, error: string, cause: string): Promise<Delivered>;
 }
 
 /** WebSocket connections. */
@@ -70,7 +70,8 @@ export interface NotifyLog {
 export interface NotifierPorts {
   readonly locks: LockContext;
   readonly bus: EventBus;
-  readonly tasks: TaskTokens;
+  readonly tasks: Completions;
+  readonly callbacks: Completions;
   readonly connections: Connections;
   readonly timers: LockTimers;
   readonly deliveries: DeliveryStore;

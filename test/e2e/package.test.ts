@@ -19,6 +19,7 @@ const peers = [
   '@aws-sdk/util-dynamodb',
   'aws-cdk-lib',
   'constructs',
+  '@aws/durable-execution-sdk-js',
   '@opentelemetry/api',
   '@types/node',
 ];
@@ -53,6 +54,7 @@ describe('the packed tarball in an empty folder', () => {
     ['holdfast/testing', 'Twin'],
     ['holdfast/guards', 'fenceDynamoDB'],
     ['holdfast/middleware', 'holdfastLock'],
+    ['holdfast/durable', 'lockedStep'],
     ['holdfast/opentelemetry', 'openTelemetry'],
   ])('gives %s, with %s in it', async (subpath, name) => {
     expect(await exportsOf(subpath)).toContain(name);

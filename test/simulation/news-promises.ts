@@ -62,11 +62,24 @@ interface NewsParts {
   readonly isTaskOpen: (token: string) => boolean;
 }
 
-export const addressOf = (notify: Notify): string =>
-  notify.type === 'event' ? notify.ref : notify.type === 'websocket' ? notify.connectionId : notify.token;
+/** Lambda's ids of callbacks have no dash. */
+export const addressOfCallback = (id: string): string => id.replaceAll('/', '-');
+
+export function addressOf(notify: Notify): string {
+  switch (notify.type) {
+    case 'event':
+      return notify.ref;
+    case 'websocket':
+      return notify.connectionId;
+    case 'task-token':
+      return notify.token;
+    case 'durable-callback':
+      return addressOfCallback(notify.id);
+  }
+}
 
 /** Leases, sessions, task tokens and connections: all that only its owner may see. */
-const secrets = /\b[LSTC]-[a-z]+\d+-\d+\b/;
+const secrets = /\b[LSTC][-/][a-z]+\d+[-/]\d+\b/;
 
 export class NewsPromises {
   readonly #parts: NewsParts;
@@ -98,7 +111,7 @@ export class NewsPromises {
     const staying = new Set([...after.queue, ...after.holders].map(({ leaseId }) => leaseId));
     const left = before.queue.filter(({ leaseId }) => !staying.has(leaseId));
     const tokens = [...left, ...dues.map(({ holder }) => holder)].flatMap(({ notify }) =>
-      notify?.type === 'task-token' ? [notify.token] : [],
+      notify?.type === 'task-token' || notify?.type === 'durable-callback' ? [addressOf(notify)] : [],
     );
     return { name, events, dues, tokens };
   }

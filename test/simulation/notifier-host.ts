@@ -1,6 +1,7 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQSEvent } from 'aws-lambda';
 import { ProcessTimers } from '../../src/local/timers.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
+import { LambdaCallbacks } from '../../src/notify/aws/durable-callbacks.ts';
 import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
@@ -72,10 +73,11 @@ export class NotifierHost {
       log: silent,
     };
     const tasks = new StepFunctionsTasks({ client });
+    const callbacks = new LambdaCallbacks({ client });
     const { deliveries, history, watchers } = stores;
     this.#notifier = createStreamHandler(
       [
-        ...notifierEffects({ ...shared, locks, tasks, timers: lockTimers, deliveries }),
+        ...notifierEffects({ ...shared, locks, tasks, callbacks, timers: lockTimers, deliveries }),
         ...publisherEffects({ ...shared, clock, pauses: timers, history, watchers, meter: noMeter }),
       ],
       silent,

@@ -4,6 +4,10 @@
  */
 import { PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
 import { PutEventsCommand } from '@aws-sdk/client-eventbridge';
+import {
+  SendDurableExecutionCallbackFailureCommand,
+  SendDurableExecutionCallbackSuccessCommand,
+} from '@aws-sdk/client-lambda';
 import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import type { Notify } from '../../src/lock/state.ts';
@@ -12,7 +16,7 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
-import type { Delivery, NewsPromises } from './news-promises.ts';
+import { addressOfCallback, type Delivery, type NewsPromises } from './news-promises.ts';
 import type { Process } from './process.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { TimerQueue } from './timer-queue.ts';
@@ -57,6 +61,9 @@ const failure = (name: string, attempts = 1): Error =>
     $metadata: { attempts, ...(name === 'TimeoutError' ? {} : { httpStatusCode: 400 }) },
   });
 
+/** Lambda's ids of callbacks have no dash. */
+const idOfCallback = (address: string): string => address.replaceAll('-', '/');
+
 export class Outside {
   readonly #parts: OutsideParts;
   readonly #addresses = new Map<string, Address>();
@@ -69,7 +76,7 @@ export class Outside {
   /** A client that parks says how it wants to be told, and hears of it here. */
   listen(owner: Process, type: Notify['type'], hear: (message: unknown) => void): Listener {
     this.#opened += 1;
-    const letter = { event: 'R', 'task-token': 'T', websocket: 'C' }[type];
+    const letter = { event: 'R', 'task-token': 'T', 'durable-callback': 'T', websocket: 'C' }[type];
     const id = `${letter}-${owner.name}-${this.#opened}`;
     const address: Address = { owner, hear, inOrder: type === 'websocket', arrivesAt: 0, isOpen: true };
     this.#addresses.set(id, address);
@@ -79,7 +86,8 @@ export class Outside {
     // A connection dies with its process. A task lives on in its state machine, and a bus has other readers.
     if (type === 'websocket') owner.onDeath(close);
     if (type === 'event') return { notify: { type, ref: id }, close };
-    return { notify: type === 'websocket' ? { type, connectionId: id } : { type, token: id }, close };
+    if (type === 'websocket') return { notify: { type, connectionId: id }, close };
+    return { notify: type === 'task-token' ? { type, token: id } : { type, id: idOfCallback(id) }, close };
   }
 
   isTaskOpen(token: string): boolean {
@@ -142,6 +150,14 @@ export class Outside {
     } else if (command instanceof SendTaskFailureCommand) {
       this.#reach(command.input.taskToken ?? '', 'TaskTimedOut').isOpen = false;
       this.#parts.verdicts.count(`tasks failed: ${command.input.error}`);
+    } else if (command instanceof SendDurableExecutionCallbackSuccessCommand) {
+      const id = addressOfCallback(command.input.CallbackId ?? '');
+      const callback = this.#reach(id, 'CallbackTimeoutException');
+      this.#tell(cause, id, JSON.parse(new TextDecoder().decode(command.input.Result as Uint8Array)) as Delivery);
+      callback.isOpen = false;
+    } else if (command instanceof SendDurableExecutionCallbackFailureCommand) {
+      this.#reach(addressOfCallback(command.input.CallbackId ?? ''), 'CallbackTimeoutException').isOpen = false;
+      this.#parts.verdicts.count(`callbacks failed: ${command.input.Error?.ErrorType}`);
     } else if (command instanceof PostToConnectionCommand) {
       const { ConnectionId: id = '', Data } = command.input;
       const connection = this.#reach(id, 'GoneException');

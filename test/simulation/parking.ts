@@ -1,5 +1,6 @@
 import type { HeldLock } from '../../src/client/held-lock.ts';
 import type { Answer } from '../../src/client/transport.ts';
+import type { Notify } from '../../src/contract/views.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
 import type { Delivery } from './news-promises.ts';
@@ -19,12 +20,12 @@ export async function park(
   { outside, chance, verdicts }: { outside: Outside; chance: Chance; verdicts: Verdicts },
 ): Promise<HeldLock | undefined> {
   const told = Promise.withResolvers<Delivery | undefined>();
-  const way = chance.pick(['event', 'task-token', 'websocket'] as const);
+  const way = chance.pick(['event', 'task-token', 'durable-callback', 'websocket'] as const);
   const listener = outside.listen(client.process, way, (message) => told.resolve(message as Delivery));
   try {
     const waitMs = chance.pick([2_000, 10_000, 45_000]);
     const leaseMs = chance.pick([3_000, 10_000, 30_000]);
-    const parked = await client.locks.park(name, { waitMs, leaseMs, notify: listener.notify });
+    const parked = await client.locks.park(name, { waitMs, leaseMs, notify: listener.notify as Notify });
     if (parked.status === 'granted') return await client.locks.adopt(parked);
     // Some have other things to do: they give up their place, or simply can't be told any more.
     client.after(chance.happens(0.15) ? waitMs / 4 : waitMs + listensMs, () => told.resolve(undefined));

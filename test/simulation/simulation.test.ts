@@ -41,6 +41,7 @@ const mustHappen = [
   'parked waiters granted',
   'heard by event',
   'heard by task-token',
+  'heard by durable-callback',
   'heard by websocket',
   'nobody found to be told',
   'deliveries',

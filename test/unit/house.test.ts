@@ -59,6 +59,7 @@ const rooms: Record<string, Room> = {
     packages: [
       ...storeSdk,
       '@aws-sdk/client-sqs',
+      '@aws-sdk/client-lambda',
       '@aws-sdk/client-sfn',
       '@aws-sdk/client-eventbridge',
       '@aws-sdk/client-apigatewaymanagementapi',
@@ -88,6 +89,7 @@ const rooms: Record<string, Room> = {
   // One StaleFenceError, whether a record or a guard refuses.
   'src/guards': { may: ['src/tools', 'src/client/errors.ts'] },
   'src/opentelemetry': { may: ['src/client'], packages: ['@opentelemetry/api'] },
+  'src/durable': { may: ['src/client'], types: ['@aws/durable-execution-sdk-js'] },
   'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
     may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/store/dynamodb', 'src/tools'],
@@ -123,7 +125,14 @@ const rooms: Record<string, Room> = {
       'src/websocket',
       'src/process',
     ],
-    packages: [...storeSdk, '@aws-sdk/client-dynamodb-streams', '@aws-sdk/client-sfn', 'ws', 'zod'],
+    packages: [
+      ...storeSdk,
+      '@aws-sdk/client-dynamodb-streams',
+      '@aws-sdk/client-lambda',
+      '@aws-sdk/client-sfn',
+      'ws',
+      'zod',
+    ],
     types: ['aws-lambda'],
   },
   // The console's server part speaks to the service as any other client does. What the page knows is pure, and shared with tests;

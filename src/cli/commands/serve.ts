@@ -19,6 +19,8 @@ export const serve: Command = {
   HOLDFAST_TOKEN       Secret that requests must carry as 'Authorization: Bearer …'.
   HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
   HOLDFAST_TASKS_URL   Endpoint of Step Functions Local, which answers task tokens.
+  HOLDFAST_CALLBACKS_URL
+                       Endpoint with Lambda's API, which completes callbacks of durable functions.
 
 The engine 'auto' is DynamoDB Local if Java 17 or newer is found, else one that needs Node alone and keeps nothing. For DynamoDB
 itself give its https URL; credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,

@@ -1,6 +1,7 @@
 /** The ports of the notifier and the reaper on AWS, from the environment that the stack gives their functions. */
 import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
@@ -15,6 +16,7 @@ import { systemTimers } from '../../time/timers.ts';
 import type { NotifierPorts, NotifyLog, PublisherPorts } from '../ports.ts';
 import type { ReaperPorts } from '../reaper.ts';
 import { ApiGatewayConnections } from './connections.ts';
+import { LambdaCallbacks } from './durable-callbacks.ts';
 import { EventBridgeBus } from './event-bus.ts';
 import { EmbeddedMeter } from './meter.ts';
 import { boundedRequests } from './request-handler.ts';
@@ -62,6 +64,7 @@ export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
     locks,
     bus: busOf(busName, log),
     tasks: new StepFunctionsTasks({ client: new SFNClient(boundedRequests) }),
+    callbacks: new LambdaCallbacks({ client: new LambdaClient(boundedRequests) }),
     connections: connectionsAt(websocketEndpoint),
     timers: timersOf(setting),
     deliveries: new DynamoDBDeliveries({ client, tableName }),

@@ -1,8 +1,8 @@
 import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '@aws-sdk/client-sfn';
-import type { Delivered, TaskTokens } from '../ports.ts';
+import type { Completions, Delivered } from '../ports.ts';
 import { outcomeOf } from './outcome.ts';
 
-export class StepFunctionsTasks implements TaskTokens {
+export class StepFunctionsTasks implements Completions {
   readonly #client: SFNClient;
 
   constructor({ client }: { client: SFNClient }) {

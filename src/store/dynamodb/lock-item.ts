@@ -7,7 +7,15 @@
  * Slots are attributes of the item, not of a map inside it, because a path into a map that isn't there yet is an error.
  */
 import { brokenInvariant } from '../../lock/invariants.ts';
-import { type Ended, endedHows, type Holder, type LockState, permitsHeld, unusedLock } from '../../lock/state.ts';
+import {
+  type Ended,
+  endedHows,
+  type Holder,
+  isAlwaysNotified,
+  type LockState,
+  permitsHeld,
+  unusedLock,
+} from '../../lock/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import { fromClaimItem, toClaimItem } from './claim-item.ts';
@@ -118,10 +126,12 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
   };
   for (const holder of state.holders) addHolder(item, holder, state.limit);
   const [head] = state.queue;
-  if (head !== undefined) {
-    item[words.queuedLeases] = new Set(state.queue.map(({ leaseId }) => leaseId));
+  if (head !== undefined) item[words.queuedLeases] = new Set(state.queue.map(({ leaseId }) => leaseId));
+  // The notifier sees awaited locks alone, so a grant at once that it has to deliver makes the lock one of them.
+  const awaitedSince = head?.queuedAt ?? state.holders.find(isAlwaysNotified)?.acquiredAt;
+  if (awaitedSince !== undefined) {
     item[words.awaitedPartition] = awaitedPartitionOf(key);
-    item[words.awaitedSince] = head.queuedAt;
+    item[words.awaitedSince] = awaitedSince;
   }
   // A session may outlive any retention without touching the lock's item, so what it holds is never collected.
   const heldBySession = state.holders.some((holder) => holder.leaseMs === null);

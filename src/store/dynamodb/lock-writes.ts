@@ -3,11 +3,12 @@
  * runs both over random states. Operands are read from the item as it was before the update.
  */
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
+import { isAlwaysNotified } from '../../lock/state.ts';
 import { after } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import { toClaimItem } from './claim-item.ts';
 import type { Update } from './expressions.ts';
-import { listingKeyOf, sessionDigest } from './keys.ts';
+import { awaitedPartitionOf, listingKeyOf, sessionDigest } from './keys.ts';
 import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
 import {
   changed,
@@ -36,6 +37,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
   const { leaseId, permits, limit, leaseMs, sessionId } = command;
   const isExclusive = permits === limit;
   const bySession = leaseMs === null;
+  const isDelivered = isAlwaysNotified(command);
   const neverUsed = 'attribute_not_exists(key)';
   const idle = 'permitsUsed = :zero';
   const fits = `limit = :limit AND permitsUsed <= :room${bySession ? '' : ` AND ${noSessionHolds}`}`;
@@ -58,6 +60,8 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         'listingName = :listingName',
         ...(bySession ? [] : ['expiresAt = :end', 'collectAt = :collectAt']),
         ...(bySession && isExclusive ? ['sessionDigest = :sessionDigest'] : []),
+        // The notifier sees awaited locks alone, and has this grant to deliver.
+        ...(isDelivered ? ['awaitedPartition = :awaitedPartition', 'awaitedSince = :now'] : []),
       ],
       remove: bySession ? ['collectAt', 'expiresAt'] : [],
       when: `${neverUsed} OR (${nobodyWaits} AND ${notEnded} AND ${hasRoom})`,
@@ -74,6 +78,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
       sessionDigest: sessionId === undefined ? undefined : sessionDigest(sessionId),
       collectAt: ttlOf(now, retentionMs, bySession ? [] : [after(now, leaseMs)]),
       ...listingKeyOf(key),
+      awaitedPartition: isDelivered ? awaitedPartitionOf(key) : undefined,
     },
   );
 }

@@ -62,6 +62,23 @@ async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<stri
 
 const refsOf = (name: string) => sink.toldRefs().filter((ref) => ref.startsWith(name));
 
+describe('a lock that is granted at once', () => {
+  it('is told of by task token where it is asked to, and by nothing otherwise', async () => {
+    const [quiet, told] = [freshLock(), freshLock()];
+    const asked = (token: string) => ({ waitMs: 60_000, notify: { type: 'task-token', token } });
+    expect((await quiet.acquire({ ...asked('quiet'), leaseId: newLeaseId() })).status).toBe(200);
+    const token = `${told.name}${'t'.repeat(2_048 - told.name.length)}`;
+    const leaseId = newLeaseId();
+    const always = { waitMs: 60_000, notify: { type: 'task-token', token, always: true } };
+    const { status, body } = await told.acquire({ ...always, leaseId });
+    expect(status).toBe(200);
+    const call = await tasks.calls.until(({ taskToken }) => taskToken === token);
+    expect(call).toMatchObject({ action: 'SendTaskSuccess' });
+    expect(JSON.parse(String(call.output))).toMatchObject({ leaseId, fence: body.fence, waitedMs: 0 });
+    expect(tasks.calls.all.filter(({ taskToken }) => taskToken === 'quiet')).toEqual([]);
+  });
+});
+
 describe('parked waiters', () => {
   it('are served in order with one notification each, though none of them runs', exactOnly, async () => {
     const lock = freshLock();

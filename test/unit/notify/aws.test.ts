@@ -3,9 +3,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiGatewayConnections } from '../../../src/notify/aws/connections.ts';
+import { LambdaCallbacks } from '../../../src/notify/aws/durable-callbacks.ts';
 import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
 import { StepFunctionsTasks } from '../../../src/notify/aws/task-tokens.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
@@ -138,6 +140,47 @@ describe('the event bus on EventBridge', () => {
     const parallel = new EventBridgeBus({ client: client as never, busName: 'my-bus', log: quiet });
     expect(await parallel.publish(Array.from({ length: 100 }, (_, index) => event(index)))).toEqual([]);
     expect(most).toBe(5);
+  });
+});
+
+describe('callbacks on Lambda', () => {
+  const callbacks = () => new LambdaCallbacks({ client: new LambdaClient(setting()) });
+
+  it('sends success with its output, and failure with its name', async () => {
+    expect(await callbacks().succeed('Ab/1+2=', { leaseId: 'lease', fence: 7 })).toBe('sent');
+    expect(await callbacks().fail('Ab/2', 'Holdfast.WaitTimeout', 'because')).toBe('sent');
+    expect(heard.map(({ path, body }) => [path, body])).toEqual([
+      ['/2025-12-01/durable-execution-callbacks/Ab/1+2=/succeed', { leaseId: 'lease', fence: 7 }],
+      [
+        '/2025-12-01/durable-execution-callbacks/Ab/2/fail',
+        { ErrorType: 'Holdfast.WaitTimeout', ErrorMessage: 'because' },
+      ],
+    ]);
+  });
+
+  it.each([
+    [400, 'CallbackTimeoutException'],
+    [404, 'ResourceNotFoundException'],
+  ])('takes %i %s for a callback that is gone', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
+    expect(await callbacks().succeed('id', {})).toBe('gone');
+    expect(await callbacks().fail('id', 'Holdfast.WaitTimeout', 'because')).toBe('gone');
+  });
+
+  it('does not call a callback gone that its own second try found over', async () => {
+    const client = new LambdaClient({ ...setting(), maxAttempts: 2 });
+    answer = () =>
+      heard.length === 1 ? { status: 503, body: {} } : { status: 400, body: { __type: 'CallbackTimeoutException' } };
+    await expect(new LambdaCallbacks({ client }).succeed('id', {})).rejects.toThrow();
+    expect(heard).toHaveLength(2);
+  });
+
+  it.each([
+    [429, 'TooManyRequestsException'],
+    [500, 'ServiceException'],
+  ])('throws %i %s, so that it is tried again', async (status, type) => {
+    answer = () => ({ status, body: { __type: type } });
+    await expect(callbacks().succeed('id', {})).rejects.toThrow();
   });
 });
 

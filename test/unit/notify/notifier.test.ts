@@ -9,6 +9,7 @@ const waiter = 'lease-waiter-00001';
 const nextWaiter = 'lease-waiter-00002';
 const event = (ref: string) => ({ type: 'event', ref }) as const;
 const token = (value: string) => ({ type: 'task-token', token: value }) as const;
+const callback = (id: string) => ({ type: 'durable-callback', id }) as const;
 const socket = (connectionId: string) => ({ type: 'websocket', connectionId }) as const;
 
 /** A lock that is held, with these waiters parked behind its holder. */
@@ -47,6 +48,45 @@ describe('delivery a parked waiter', () => {
     const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
     const grant = { status: 'granted', namespace: 'test', lock: 'wallet', leaseId: waiter, fence, remainingMs: 10_000 };
     expect(world.tasks).toEqual([{ token: 'token-1', output: expect.objectContaining({ ...grant, waitedMs: 1_000 }) }]);
+  });
+
+  it('completes the callback of a durable function with the grant and its lease', async () => {
+    const world = await heldWorld(callback('callback/1'));
+    await world.release(holder);
+    await world.drain();
+    const output = expect.objectContaining({ status: 'granted', lock: 'wallet', leaseId: waiter });
+    expect(world.tasks).toEqual([{ token: 'callback/1', output }]);
+  });
+
+  it.each([
+    ['its place was given up', 'Holdfast.WaitCancelled', (world: World) => world.release(waiter)],
+    ['its wait is over', 'Holdfast.WaitTimeout', (world: World) => world.do({ kind: 'give-up', leaseId: waiter })],
+  ])('fails the callback of a durable function where %s', async (_, error, end) => {
+    const world = await heldWorld(callback('callback/1'));
+    await end(world);
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'callback/1', error }]);
+  });
+
+  it('gives up the grant of a callback that is gone', async () => {
+    const world = await heldWorld(callback('callback/1'), callback('callback/2'));
+    world.ways.task = async (id) => (id === 'callback/1' ? 'gone' : 'sent');
+    await world.release(holder);
+    await world.drain();
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'callback/2', output: expect.objectContaining({ leaseId: nextWaiter }) }]);
+  });
+
+  it.each([
+    { ...token('token-1'), always: true },
+    { ...callback('callback/1'), always: true },
+  ])('tells of a grant at once where it is asked to, and once: $type', async (notify) => {
+    const world = createWorld();
+    await world.park(waiter, notify);
+    await world.drain();
+    await world.deliver(world.records());
+    const output = expect.objectContaining({ leaseId: waiter, waitedMs: 0 });
+    expect(world.tasks).toEqual([{ token: 'token' in notify ? notify.token : notify.id, output }]);
   });
 
   it('posts the grant to the one connection that waits', async () => {

@@ -6,7 +6,7 @@ import type { LockCommand } from '../../../src/lock/commands.ts';
 import type { LockState, Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { notifierEffects } from '../../../src/notify/notifier.ts';
-import type { BusEvent, Delivered, NotifierPorts, PublisherPorts } from '../../../src/notify/ports.ts';
+import type { BusEvent, Completions, Delivered, NotifierPorts, PublisherPorts } from '../../../src/notify/ports.ts';
 import { publisherEffects } from '../../../src/notify/publisher.ts';
 import { createReaper } from '../../../src/notify/reaper.ts';
 import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
@@ -88,6 +88,18 @@ export function createWorld() {
   const timers = new ProcessTimers({ clock, timers: clock });
   const watchers = new MemoryWatchers();
   /** What each way of delivery does next; a test sets them. */
+  const completions: Completions = {
+    succeed: async (token, output) => {
+      const delivered = await ways.task(token);
+      if (delivered === 'sent') tasks.push({ token, output });
+      return delivered;
+    },
+    fail: async (token, error) => {
+      const delivered = await ways.task(token);
+      if (delivered === 'sent') tasks.push({ token, error });
+      return delivered;
+    },
+  };
   const ways = {
     publish: (_event: BusEvent): boolean | 'never' => true,
     task: async (_token: string): Promise<Delivered> => 'sent',
@@ -104,18 +116,8 @@ export function createWorld() {
         return taken.filter(({ is }) => is !== true).map(({ event, is }) => ({ event, isFinal: is === 'never' }));
       },
     },
-    tasks: {
-      succeed: async (token, output) => {
-        const delivered = await ways.task(token);
-        if (delivered === 'sent') tasks.push({ token, output });
-        return delivered;
-      },
-      fail: async (token, error) => {
-        const delivered = await ways.task(token);
-        if (delivered === 'sent') tasks.push({ token, error });
-        return delivered;
-      },
-    },
+    tasks: completions,
+    callbacks: completions,
     connections: {
       post: async (connectionId, text) => {
         const delivered = await ways.post(connectionId, text);

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
+import { LocalDurableTestRunner } from '@aws/durable-execution-sdk-js-testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../../src/client/index.ts';
+import { type LockedStepOptions, lockedStep, type StepLock } from '../../../src/durable/index.ts';
+import { startCallbacks } from '../../support/lambda-callbacks.ts';
+import { startService, type TestService } from '../../support/service.ts';
+
+/** The runners under way, so that a callback finds the execution that waits for it. */
+const runners = new Map<string, LocalDurableTestRunner>();
+let callbacks: Awaited<ReturnType<typeof startCallbacks>>;
+let service: TestService;
+let locks: Holdfast;
+
+beforeAll(async () => {
+  await LocalDurableTestRunner.setupTestEnvironment({ skipTime: false });
+  callbacks = await startCallbacks(async ({ id, outcome, body }) => {
+    for (const [lock, runner] of runners) {
+      const operation = runner.getOperation(`${lock}: grant`);
+      if (operation.getCallbackDetails()?.callbackId !== id) continue;
+      if (outcome === 'succeed') await operation.sendCallbackSuccess(body);
+      else await operation.sendCallbackFailure(JSON.parse(body));
+      return;
+    }
+    throw new Error('Nobody waits for this callback.');
+  });
+  service = await startService({ callbacksUrl: callbacks.url });
+  locks = new Holdfast({ url: service.url, namespace: 'test', owner: 'function' });
+}, 60_000);
+
+afterAll(async () => {
+  await locks.close();
+  await service.stop();
+  await callbacks[Symbol.asyncDispose]();
+  await LocalDurableTestRunner.teardownTestEnvironment();
+});
+
+type Work = (lock: StepLock, ctx: DurableContext) => Promise<unknown>;
+
+/** Starts a durable function that works under a lock, and counts how often its code is run. */
+function start(lock: string, work: Work, more: Partial<LockedStepOptions> = {}) {
+  const count = { invocations: 0 };
+  const handler = withDurableExecution(async (_event: unknown, ctx: DurableContext) => {
+    count.invocations += 1;
+    return lockedStep(ctx, locks, lock, { leaseMs: 60_000, ...more }, (held) => work(held, ctx));
+  });
+  const runner = new LocalDurableTestRunner({ handlerFunction: handler });
+  runners.set(lock, runner);
+  return { ended: runner.run({ payload: {} }), count, runner };
+}
+
+const waitersOf = async (lock: string) => (await locks.inspect(lock)).queueDepth;
+const untilWaiting = async (lock: string) => {
+  while ((await waitersOf(lock)) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+const stateOf = async (lock: string) => (await locks.inspect(lock)).state;
+
+describe('a durable function under a lock', () => {
+  it('runs at once where the lock is free, and releases it', async () => {
+    const lock = randomUUID();
+    const states: string[] = [];
+    const { ended } = start(lock, async ({ fence }, ctx) => {
+      const state = await ctx.step('work', () => stateOf(lock));
+      states.push(state);
+      return { fence };
+    });
+    const result = await ended;
+    expect(result.getStatus()).toBe('SUCCEEDED');
+    expect(result.getResult()).toEqual({ fence: expect.any(Number) });
+    expect(states).toContain('held');
+    expect(await stateOf(lock)).toBe('free');
+  });
+
+  it('is suspended while the lock is held, and goes on by the callback with the same lease in every replay', async () => {
+    const lock = randomUUID();
+    const held = await locks.acquire(lock);
+    const leases = new Set<string>();
+    const effects: string[] = [];
+    const { ended, count } = start(lock, async ({ fence, leaseId, renew }, ctx) => {
+      leases.add(leaseId);
+      await ctx.step('first', async () => effects.push('first'));
+      await ctx.wait({ seconds: 1 });
+      await renew('renew', 120_000);
+      await ctx.step('second', async () => effects.push('second'));
+      return fence;
+    });
+    await untilWaiting(lock);
+    const before = count.invocations;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(count.invocations, 'it does not run while it waits').toBe(before);
+    await held.release();
+    const result = await ended;
+    expect(result.getStatus()).toBe('SUCCEEDED');
+    expect(result.getResult()).toBeGreaterThan(held.fence);
+    expect(leases.size).toBe(1);
+    expect(effects).toEqual(['first', 'second']);
+    expect(count.invocations).toBeGreaterThan(2);
+    expect(callbacks.completed.filter(({ body }) => body.includes(lock))).toHaveLength(1);
+    expect(await stateOf(lock)).toBe('free');
+  });
+
+  it('fails where the wait is over, and leaves no place in the queue', async () => {
+    const lock = randomUUID();
+    await using _held = await locks.acquire(lock);
+    const { ended } = start(lock, () => Promise.resolve('never'), { waitMs: 1_000 });
+    const result = await ended;
+    expect(result.getStatus()).toBe('FAILED');
+    expect(result.getError()).toMatchObject({
+      errorMessage: expect.stringContaining('was not granted within 1000 ms'),
+    });
+    expect(await waitersOf(lock)).toBe(0);
+  });
+
+  it('fails where its place in the queue is given up', async () => {
+    const lock = randomUUID();
+    await using _held = await locks.acquire(lock);
+    const { ended, runner } = start(lock, () => Promise.resolve('never'));
+    await untilWaiting(lock);
+    const leaseId = runner.getOperation(`${lock}: lease`).getStepDetails()?.result as string;
+    expect(await locks.release({ lock, leaseId })).toEqual({ released: true, reason: 'cancelled' });
+    const result = await ended;
+    expect(result.getStatus()).toBe('FAILED');
+    expect(result.getError()).toMatchObject({ errorMessage: expect.stringContaining('was given up') });
+  });
+
+  it('releases where the work fails, and fails with its error', async () => {
+    const lock = randomUUID();
+    const fail = () => Promise.reject(new Error('card declined'));
+    const { ended } = start(lock, (_, ctx) =>
+      ctx.step('work', fail, { retryStrategy: () => ({ shouldRetry: false }) }),
+    );
+    const result = await ended;
+    expect(result.getStatus()).toBe('FAILED');
+    expect(result.getError()).toMatchObject({ errorMessage: expect.stringContaining('card declined') });
+    expect(await stateOf(lock)).toBe('free');
+  });
+
+  it('fails where the lease ended before the work, since it may have run beside another', async () => {
+    const lock = randomUUID();
+    const { ended } = start(lock, async ({ fence }, ctx) => {
+      await ctx.step('work', () => locks.revoke(lock, { fence, reason: 'stuck' }));
+      return 'done';
+    });
+    const result = await ended;
+    expect(result.getStatus()).toBe('FAILED');
+    expect(result.getError()).toMatchObject({ errorMessage: expect.stringContaining('had ended before the work') });
+  });
+});
