@@ -13,6 +13,7 @@ import {
   StateMachineFragment,
   type TaskMetricsConfig,
   TaskStateBase,
+  Timeout,
 } from 'aws-cdk-lib/aws-stepfunctions';
 import type { Construct } from 'constructs';
 import { nameRules } from '../src/contract/limits.ts';
@@ -185,7 +186,7 @@ class LockCall extends TaskStateBase {
 
   constructor(scope: Construct, id: string, call: LockCallProps) {
     const { timeout, resultPath } = call;
-    super(scope, id, { resultPath, ...(timeout === undefined ? {} : { timeout }) });
+    super(scope, id, { resultPath, ...(timeout === undefined ? {} : { taskTimeout: Timeout.duration(timeout) }) });
     this.#call = call;
     const { api, stage } = call.locks.httpApi;
     const resourceName = `${stage.stageName}/POST/v1/${namespaceOf(call.namespace)}/locks/?*/${call.action}`;

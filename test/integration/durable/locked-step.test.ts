@@ -4,6 +4,7 @@ import { LocalDurableTestRunner } from '@aws/durable-execution-sdk-js-testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../../src/client/index.ts';
 import { type LockedStepOptions, lockedStep, type StepLock } from '../../../src/durable/index.ts';
+import { loadExample } from '../../support/doc-examples.ts';
 import { startCallbacks } from '../../support/lambda-callbacks.ts';
 import { startService, type TestService } from '../../support/service.ts';
 
@@ -55,6 +56,25 @@ const untilWaiting = async (lock: string) => {
   while ((await waitersOf(lock)) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 const stateOf = async (lock: string) => (await locks.inspect(lock)).state;
+
+describe('docs/jobs.md', () => {
+  it('runs a durable function under the lock of its wallet', async () => {
+    type Debit = (wallet: string, fence: number) => Promise<string>;
+    type Example = { debitor(locks: Holdfast, debit: Debit): Parameters<typeof run>[0] };
+    const run = (handlerFunction: ConstructorParameters<typeof LocalDurableTestRunner>[0]['handlerFunction']) =>
+      new LocalDurableTestRunner({ handlerFunction });
+    const { debitor } = await loadExample<Example>('jobs.md', 'A durable function');
+    const wallet = randomUUID();
+    const held = await locks.acquire(`wallet:${wallet}`);
+    const runner = run(debitor(locks, async (name, fence) => `${name} ${fence > held.fence}`));
+    runners.set(`wallet:${wallet}`, runner);
+    const ended = runner.run({ payload: { wallet } });
+    await untilWaiting(`wallet:${wallet}`);
+    await held.release();
+    expect((await ended).getResult()).toEqual({ receipt: `${wallet} true` });
+    expect(await stateOf(`wallet:${wallet}`)).toBe('free');
+  });
+});
 
 describe('a durable function under a lock', () => {
   it('runs at once where the lock is free, and releases it', async () => {
