@@ -369,10 +369,7 @@ export class Holdfast extends LockScope {
    * await locks.release({ lock: 'wallet:42', leaseId });
    * ```
    */
-  async release(
-    lease: Pick<DetachedLease, 'lock' | 'leaseId'>,
-    options: CallOptions = {},
-  ): Promise<Release> {
+  async release(lease: Pick<DetachedLease, 'lock' | 'leaseId'>, options: CallOptions = {}): Promise<Release> {
     const name = checkName('lock', lease.lock);
     try {
       return await this.#ask<Release>(leaseCalls(this.namespace, name, lease.leaseId).release(), options);

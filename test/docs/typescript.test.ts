@@ -18,6 +18,7 @@ const sources: Record<string, string> = {
   'holdfast/testing': 'src/testing/index.ts',
   'holdfast/guards': 'src/guards/index.ts',
   'holdfast/middleware': 'src/middleware/index.ts',
+  'holdfast/durable': 'src/durable/index.ts',
   'holdfast/opentelemetry': 'src/opentelemetry/index.ts',
 };
 
@@ -74,7 +75,9 @@ const explainedElsewhere = ['TransportOptions', 'NamedTryOptions', 'NamedAcquire
 
 describe('docs/options.md', () => {
   it('has a section for every type of options that the package exports', () => {
-    const entries = ['client', 'server', 'middleware', 'opentelemetry'].map((room) => `src/${room}/index.ts`);
+    const entries = ['client', 'server', 'middleware', 'durable', 'opentelemetry'].map(
+      (room) => `src/${room}/index.ts`,
+    );
     const exported = entries.flatMap((file) => [
       ...readFileSync(join(root, file), 'utf8').matchAll(/\b[A-Z]\w+Options\b/g),
     ]);
