@@ -8,6 +8,7 @@ import { formatMs } from './duration.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
+import { exitLine } from './shell.ts';
 import { exitCodeOfSignal, Interrupted } from './signals.ts';
 import { didYouMean } from './suggestion.ts';
 import { harmless } from './table.ts';
@@ -30,7 +31,10 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
   try {
     return await dispatch(args, env, terminal, connected);
   } catch (error) {
-    return report(error, terminal, connection);
+    const exitCode = report(error, terminal, connection);
+    // What `eval` gets in place of the exports: without it, the script would go on as if it held the lock.
+    if (own.includes('--export')) terminal.print(exitLine(exitCode));
+    return exitCode;
   } finally {
     // Gives up a place in a queue, where a wait was broken off. What was taken to be kept stays.
     await connection?.service.close();
@@ -57,11 +61,17 @@ async function dispatch(
     return exitCodes.ok;
   }
   if (words.length === 0 || words[0] === 'help') {
+    if (terminal.json && words.length === 0 && !leading.some((flag) => flag === '--help' || flag === '-h')) {
+      throw new UsageError("The command is missing. 'holdfast --help' lists all.");
+    }
     process.stdout.write(helpFor(words.slice(1)));
     return args.length === 0 ? exitCodes.usage : exitCodes.ok;
   }
   const command = findCommand(words);
   if (command === undefined) {
+    if (terminal.json && !words.some((word) => word === '--help' || word === '-h')) {
+      throw new UsageError(`'${words[0]}' needs one of its commands. 'holdfast ${words[0]} --help' lists them.`);
+    }
     process.stdout.write(helpOfGroup(words[0] ?? ''));
     return words.slice(1).some((word) => word === '--help' || word === '-h') ? exitCodes.ok : exitCodes.usage;
   }

@@ -65,11 +65,13 @@ export class Terminal {
 
   /** A message for the person at the terminal. It is not part of the result. */
   note(text: string): void {
-    this.#streams.stderr.write(`${this.styled('dim', 'holdfast:', 'stderr')} ${text}\n`);
+    if (this.json) this.errorJson({ note: text });
+    else this.#streams.stderr.write(`${this.styled('dim', 'holdfast:', 'stderr')} ${text}\n`);
   }
 
   error(text: string): void {
-    this.#streams.stderr.write(`${this.styled(['red', 'bold'], 'holdfast:', 'stderr')} ${text}\n`);
+    if (this.json) this.errorJson({ error: { message: text } });
+    else this.#streams.stderr.write(`${this.styled(['red', 'bold'], 'holdfast:', 'stderr')} ${text}\n`);
   }
 
   errorJson(value: unknown): void {

@@ -11,7 +11,7 @@ import {
   freePort,
   localCredentials,
 } from './engine/endpoint.ts';
-import { claimFolder } from './engine/folder.ts';
+import { claimFolder, engineOf } from './engine/folder.ts';
 import { type EngineExit, type GuardedEngine, spawnGuarded } from './engine/guarded.ts';
 import { findJava, javaMajorMin } from './engine/java.ts';
 import { type EndpointUrl, type EngineChoice, isLoopback } from './options.ts';
@@ -86,18 +86,30 @@ function installedDynoxide(): Installed | string {
   return { name: 'dynoxide', description: 'dynoxide', command: (storage) => dynoxideCommand(binary, storage) };
 }
 
-/** Undefined where none is installed that could run here: then the built-in engine serves. */
-async function choose(choice: Exclude<EngineChoice, EndpointUrl | 'memory'>): Promise<Installed | undefined> {
-  if (choice === 'dynoxide') {
-    const found = installedDynoxide();
-    if (typeof found === 'string') throw new StartError(`${found}; or use --engine dynamodb-local.`);
-    return found;
+/** The engine that was named, or a `StartError` that says why it can't run. */
+async function choose(choice: 'dynamodb-local' | 'dynoxide'): Promise<Installed> {
+  const found = choice === 'dynoxide' ? installedDynoxide() : await installedDynamoDbLocal();
+  if (typeof found !== 'string') return found;
+  throw new StartError(`${found}; or use --engine ${choice === 'dynoxide' ? 'dynamodb-local' : 'memory'}.`);
+}
+
+/**
+ * The engine to take by itself. A folder stays with the engine that wrote it: another one would not see what is in it, and every lock
+ * would look free. Otherwise it is DynamoDB Local, else undefined, which is the built-in engine. dynoxide is taken only by name or for
+ * its own folder: it slows down with its age (`npm run bench:age`).
+ */
+async function chooseByItself(request: EngineRequest): Promise<Installed | undefined> {
+  const written = request.memory ? undefined : engineOf(request.dataFolder);
+  if (written === 'dynoxide' || written === 'dynamodb-local') {
+    return choose(written).catch((error: unknown) => {
+      throw new StartError(
+        `The data folder was written by ${written}, which can't run now: ${reasonOf(error)} ` +
+          'To start empty, name another folder with --data, or an engine with --engine.',
+      );
+    });
   }
   const found = await installedDynamoDbLocal();
-  if (typeof found !== 'string') return found;
-  if (choice === 'dynamodb-local') throw new StartError(`${found}, or use --engine dynoxide.`);
-  const second = installedDynoxide();
-  return typeof second === 'string' ? undefined : second;
+  return typeof found === 'string' ? undefined : found;
 }
 
 /** In this very process, on every platform, in milliseconds. It keeps nothing, whatever was asked for. */
@@ -115,8 +127,8 @@ async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
 }
 
 const noneInstalled =
-  `Neither Java ${javaMajorMin} or newer nor dynoxide was found, so the built-in engine serves. ` +
-  'It keeps nothing when the service stops.';
+  `DynamoDB Local can't run here: it needs Java ${javaMajorMin} or newer. So the built-in engine serves. ` +
+  'It keeps nothing when the service stops. --engine dynoxide, where it is installed, keeps a folder.';
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
   const claim = request.memory ? undefined : await claimFolder(request.dataFolder, installed.name);
@@ -191,13 +203,28 @@ async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
   };
 }
 
+/** The user named an engine, so it is taken; but nobody should wonder where their locks are. */
+function warnOfOtherEngine(name: string, request: EngineRequest): void {
+  const written = request.memory ? undefined : engineOf(request.dataFolder);
+  if (written === undefined || written === name) return;
+  request.logger?.warn(
+    `The data folder also holds what ${written} wrote. ${name} does not see that, and keeps its own.`,
+  );
+}
+
 /** Brings up the engine that was asked for and answers once it serves, or throws a `StartError` that says what to do. */
 export async function startEngine(request: EngineRequest): Promise<Engine> {
   const { engine } = request;
-  if (engine === 'memory') return startBuiltIn(request);
+  if (engine === 'memory') {
+    warnOfOtherEngine(engine, request);
+    return startBuiltIn(request);
+  }
   if (engine !== 'auto' && engine !== 'dynamodb-local' && engine !== 'dynoxide') return connect(engine, request.region);
-  const installed = await choose(engine);
-  if (installed !== undefined) return startInstalled(installed, request);
+  const installed = engine === 'auto' ? await chooseByItself(request) : await choose(engine);
+  if (installed !== undefined) {
+    warnOfOtherEngine(installed.name, request);
+    return startInstalled(installed, request);
+  }
   request.logger?.warn(noneInstalled);
   return startBuiltIn(request);
 }

@@ -247,14 +247,31 @@ describe('startEngine', () => {
       const line = await own(['--engine', 'dynamodb-local', '--memory'], env);
       expect(line).toMatchObject({
         name: 'StartError',
-        error: expect.stringMatching(/install Java 17 .*--engine dynoxide/),
+        error: expect.stringMatching(/install Java 17 .*--engine memory/),
       });
     }
   });
 
-  it.runIf(engines.includes('dynoxide'))('falls back to dynoxide where there is no Java', async () => {
+  it('takes the built-in engine by itself where there is no Java', async () => {
     const line = await own(['--memory'], { PATH: join(folder, 'nowhere') });
+    expect(line).toMatchObject({ name: 'memory' });
+  });
+
+  it.runIf(engines.includes('dynoxide'))('stays with the engine that wrote the folder', async () => {
+    const first = await start({ engine: 'dynoxide', dataFolder: folder });
+    await first.stop();
+    const line = await own(['--data', folder], { PATH: join(folder, 'nowhere') });
     expect(line).toMatchObject({ name: 'dynoxide' });
+  });
+
+  it('says so and stops where the engine that wrote the folder can not run, unless another is named', async () => {
+    mkdirSync(join(folder, 'dynamodb-local'), { recursive: true });
+    const env = { PATH: join(folder, 'nowhere') };
+    expect(await own(['--data', folder], env)).toMatchObject({
+      name: 'StartError',
+      error: expect.stringMatching(/was written by dynamodb-local, which can't run now: .*Java 17.*--data/),
+    });
+    expect(await own(['--data', folder, '--engine', 'memory'], env)).toMatchObject({ name: 'memory' });
   });
 
   it('uses an endpoint that is named, and leaves it running', async () => {
@@ -275,7 +292,7 @@ describe('startEngine', () => {
     await once(silent, 'listening');
     const { port } = silent.address() as { port: number };
     const beganAt = performance.now();
-    expect(await refusal({ engine: `http://127.0.0.1:${port}` })).toContain('no answer within 5000 ms');
+    expect(await refusal({ engine: `http://127.0.0.1:${port}` })).toContain('No answer within 5000 ms');
     expect(performance.now() - beganAt).toBeLessThan(7_000);
     silent.close();
   });

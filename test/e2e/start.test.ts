@@ -305,7 +305,7 @@ describe('a start that fails', () => {
     const node = execFileSync(program, ['-p', 'process.execPath'], { env: environment(), encoding: 'utf8' }).trim();
     const env = { ...environment(), PATH: join(folder, 'nowhere'), JAVA_HOME: '' };
     expect(await refusal(['--port', '0', '--engine', 'dynamodb-local', '--memory'], { env, file: node })).toMatch(
-      /install Java 17.*--engine dynoxide/,
+      /install Java 17.*--engine memory/,
     );
   });
 

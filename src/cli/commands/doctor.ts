@@ -145,7 +145,6 @@ function versions(taken: readonly Sample[]): Finding {
 
 async function watching({ service }: Connection): Promise<Finding> {
   const check = 'watching';
-  if (!('WebSocket' in globalThis)) return { check, status: 'warn', detail: 'needs Node 22 or newer' };
   const signal = AbortSignal.timeout(connectWithinMs);
   for await (const event of service.watch({ lock: 'holdfast-doctor', signal })) {
     if (event.type === 'connected') return { check, status: 'ok', detail: 'the WebSocket connects' };

@@ -73,7 +73,6 @@ WebSocket API has a URL of its own: set HOLDFAST_WATCH_URL.`,
     if ((lock === '') === (prefix === undefined)) {
       throw new UsageError('Say what to watch: one <lock>, or all that begin with --prefix.');
     }
-    if (!('WebSocket' in globalThis)) throw new UsageError('Watching needs Node 22 or newer, which has a WebSocket.');
     let left = given.integer('count', 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
     const { service } = connection();
     // A WebSocket that is refused does not say why. A request does, and so a wrong URL or token is told at once.

@@ -2,10 +2,15 @@ import type { GrantBody } from '../../client/index.ts';
 import type { Command, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
+import { exitLine } from '../shell.ts';
 import { Signals } from '../signals.ts';
 import { UsageError } from '../usage-error.ts';
 import { leaseId, lockFlags, readLeaseId, readLeaseMs, readLockOptions, session } from './lease-flags.ts';
+
+/** No exit code: tells a grant from a held lock whose code is 0. */
+const granted = -1;
 
 export const acquire: Command = {
   name: 'acquire',
@@ -15,10 +20,14 @@ export const acquire: Command = {
     ...lockFlags,
     session,
     { name: 'export', meaning: 'Print what a shell can eval: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.' },
+    ifHeld,
   ],
   connects: true,
   details: `Nothing renews it after that: 'holdfast renew' must, before the lease ends. Where one command is to be run, 'holdfast run' does
-all of this and can't forget the release.`,
+all of this and can't forget the release.
+
+With --export, a failure prints a line that ends the script which evaluates it, with or without 'set -e'. It does not end
+a shell that somebody types into. To release whatever happens: trap 'holdfast release "$HOLDFAST_LOCK"' EXIT`,
   examples: [
     'holdfast acquire deploy --lease 10m',
     'eval "$(holdfast acquire deploy --lease 10m --export)"',
@@ -33,14 +42,21 @@ all of this and can't forget the release.`,
     if (sessionId !== undefined && given.has('lease')) {
       throw new UsageError('--session bounds the lock in place of --lease: give one of the two.');
     }
+    const heldCode = readIfHeld(given);
     const signals = new Signals();
     try {
-      const grant = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
-        connection.service.acquireLease(name, { ...options, onWaiting, signal: signals.interrupted }, sessionId),
-      );
-      if (given.has('export')) printExports(grant, invocation);
-      else terminal.result(grant, () => showGrant(grant, invocation));
-      return exitCodes.ok;
+      const exitCode = await unlessHeld(heldCode, async () => {
+        const grant = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
+          connection.service.acquireLease(name, { ...options, onWaiting, signal: signals.interrupted }, sessionId),
+        );
+        if (given.has('export')) printExports(grant, invocation);
+        else terminal.result(grant, () => showGrant(grant, invocation));
+        return granted;
+      });
+      if (exitCode === granted) return exitCodes.ok;
+      // The script must not go on as if it held the lock, also where it was told to end with success.
+      if (given.has('export')) terminal.print(exitLine(exitCode));
+      return exitCode;
     } finally {
       signals.letGo();
     }

@@ -4,6 +4,7 @@ import type { Command, Flag, Invocation } from '../command.ts';
 import type { Connection } from '../connection.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type HoldOptions, holdCommand, type Outcome } from '../hold.ts';
+import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
 import type { Lease } from '../service.ts';
 import { Signals } from '../signals.ts';
@@ -31,7 +32,7 @@ export const run: Command = {
   name: 'run',
   summary: 'Run a command while holding a lock.',
   operands: [{ name: 'lock' }],
-  flags: [...lockFlags, ...commandFlags],
+  flags: [...lockFlags, ...commandFlags, ifHeld],
   runsCommand: true,
   connects: true,
   details: `The command gets HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID. Its input, output and exit code are passed on, and
@@ -41,6 +42,7 @@ When the lock is lost, the command and all of its process group get SIGTERM and,
 service can't be reached, before the lease ends. A guardian process does the same when this one is killed with -9.`,
   examples: [
     'holdfast run nightly-report -- ./report.sh',
+    'holdfast run nightly-report --if-held skip -- ./report.sh',
     'holdfast run deploy --wait 5m --lease 1m -- make deploy',
     'holdfast run gpu --limit 4 --permits 2 --wait 10m -- python train.py',
     'holdfast run wallet:42 -- sh -c \'psql -v fence="$HOLDFAST_FENCE" -f debit.sql\'',
@@ -51,14 +53,16 @@ service can't be reached, before the lease ends. A guardian process does the sam
     const name = given.operand('lock');
     const options = readLockOptions(given);
     readGraceMs(invocation);
+    const heldCode = readIfHeld(given);
     const signals = new Signals();
     try {
-      const lease = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
-        connection.service.holdLease(name, { ...options, onWaiting, signal: signals.interrupted }),
-      );
-      const outcome = await runUnderLease(invocation, connection, lease, signals);
-      if (outcome.kind === 'exited') return outcome.exitCode;
-      return exitCodes.lost;
+      return await unlessHeld(heldCode, async () => {
+        const lease = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
+          connection.service.holdLease(name, { ...options, onWaiting, signal: signals.interrupted }),
+        );
+        const outcome = await runUnderLease(invocation, connection, lease, signals);
+        return outcome.kind === 'exited' ? outcome.exitCode : exitCodes.lost;
+      });
     } finally {
       signals.letGo();
     }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { accessSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -98,6 +98,20 @@ async function endOrphan(serving: Serving | undefined, dataFolder: string): Prom
   }
 }
 
+/** Which engine last kept its items in the folder; undefined where none has. */
+export function engineOf(folder: string): string | undefined {
+  const dataFolder = resolve(folder);
+  try {
+    return readFileSync(join(dataFolder, engineFile), 'utf8').trim();
+  } catch {
+    // Written by an earlier release, which kept no note: the engine's own folder shows it.
+    return ['dynamodb-local', 'dynoxide'].find((name) => existsSync(join(dataFolder, name)));
+  }
+}
+
+/** Names the engine whose items are in use. */
+const engineFile = 'engine';
+
 /** Makes the folder ready for one engine and keeps every other service off it. */
 export async function claimFolder(folder: string, engineName: string): Promise<FolderClaim> {
   const dataFolder = resolve(folder);
@@ -129,6 +143,7 @@ export async function claimFolder(folder: string, engineName: string): Promise<F
   };
   try {
     await endOrphan(before, dataFolder);
+    writeFileSync(join(dataFolder, engineFile), `${engineName}\n`);
     writeServing(servingFile, { servicePid: process.pid });
   } catch (error) {
     claimed.delete(held);

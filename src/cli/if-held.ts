@@ -1,0 +1,34 @@
+/** What a command does if somebody else has the lock: `--if-held`, as flock's `-E` and `-n` for cron. */
+import { isHoldfastError } from '../client/index.ts';
+import type { Given } from './arguments.ts';
+import type { Flag } from './command.ts';
+import { exitCodes } from './exit-codes.ts';
+import { UsageError } from './usage-error.ts';
+
+export const ifHeld: Flag = {
+  name: 'if-held',
+  value: 'how',
+  meaning: `If the lock is held: end quietly with 0, fail with ${exitCodes.refused} (default), or end with a code of your own.`,
+};
+
+const heldCodes: readonly string[] = ['lock-held', 'wait-timeout', 'queue-full'];
+
+/** The exit code for a lock that is held; undefined where that is a failure like any other. */
+export function readIfHeld(given: Given): number | undefined {
+  const text = given.text('if-held') ?? 'fail';
+  if (text === 'fail') return undefined;
+  if (text === 'skip') return exitCodes.ok;
+  const code = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (code >= 0 && code <= 255) return code;
+  throw new UsageError(`--if-held expects skip, fail or an exit code from 0 to 255, but got '${text}'.`);
+}
+
+/** Runs the work; a lock that is held ends it with the code that was asked for. */
+export async function unlessHeld(exitCode: number | undefined, work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (exitCode === undefined || !isHoldfastError(error) || !heldCodes.includes(error.code)) throw error;
+    return exitCode;
+  }
+}

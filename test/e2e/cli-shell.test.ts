@@ -1,0 +1,101 @@
+/** What a script gets from the command line when somebody else has the lock. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = cliOf((await startServing(['--engine', 'memory', '--port', '0'])).url);
+}, 60_000);
+afterAll(endStarted);
+
+/** The shell line as a script runs it, with `holdfast` as a function in place of the installed program. */
+const script = (shell: string, flags: string[], lines: string) => {
+  const holdfast = `holdfast() { "${process.execPath}" "${program}" "$@"; }`;
+  const running = new Started(shell, [...flags, '-c', `${holdfast}\n${lines}`], cli.env);
+  running.endInput();
+  return running.finished;
+};
+
+const take = async (lock: string) => (await cli.run('acquire', lock, '--lease', '5m', '--json')).json as object;
+
+describe.each([
+  ['sh', []],
+  ['sh', ['-e']],
+  ['bash', []],
+  ['bash', ['-e']],
+])('eval of acquire --export in %s %o', (shell, flags) => {
+  const step = 'echo "went on with fence $HOLDFAST_FENCE"';
+
+  it('goes on with the lease where it was granted, and a trap releases it', async () => {
+    const lock = `free-${shell}${flags.join('')}`;
+    const trap = `trap 'holdfast release "$HOLDFAST_LOCK"' EXIT`;
+    const lines = `eval "$(holdfast acquire ${lock} --export)"\n${trap}\n${step}`;
+    const { code, stdout } = await script(shell, flags, lines);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^went on with fence \d{13,}\n\S+ released\n$/);
+  });
+
+  it('ends the script where the lock is held', async () => {
+    const lock = `held-${shell}${flags.join('')}`;
+    await take(lock);
+    const { code, stdout, stderr } = await script(shell, flags, `eval "$(holdfast acquire ${lock} --export)"\n${step}`);
+    expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
+    expect(stderr).toContain('held by');
+  });
+
+  it('ends the script where the command line or the address is wrong', async () => {
+    const wrong = await script(shell, flags, `eval "$(holdfast acquire a --export --laese 1m)"\n${step}`);
+    expect(wrong).toMatchObject({ code: 64, stdout: '' });
+    const away = `eval "$(holdfast acquire a --export --url http://127.0.0.1:9)"\n${step}`;
+    expect(await script(shell, flags, away)).toMatchObject({ code: 69, stdout: '' });
+  });
+});
+
+describe('--if-held', () => {
+  it.each([
+    ['skip', 0],
+    ['fail', 75],
+    ['3', 3],
+  ])('%s exits with %i, and runs nothing', async (choice, code) => {
+    const lock = `busy-${choice}`;
+    await take(lock);
+    const ran = await cli.run('run', lock, '--if-held', choice, '--', 'echo', 'ran');
+    expect(ran).toMatchObject({ code, stdout: '' });
+    expect(ran.stderr === '').toBe(choice !== 'fail');
+    expect(await cli.run('acquire', lock, '--if-held', choice)).toMatchObject({ code, stdout: '' });
+  });
+
+  it('concerns a held lock alone: the command keeps its own exit code, and other failures theirs', async () => {
+    expect(await cli.run('run', 'idle', '--if-held', 'skip', '--', 'sh', '-c', 'exit 75')).toMatchObject({ code: 75 });
+    const away = await cli.run('run', 'idle', '--if-held', 'skip', '--url', 'http://127.0.0.1:9', '--', 'true');
+    expect(away.code).toBe(69);
+    expect(await cli.run('run', 'idle', '--if-held', 'maybe', '--', 'true')).toMatchObject({ code: 64 });
+  });
+
+  it('ends a script that evaluates the exports, quietly', async () => {
+    await take('quiet');
+    const lines = 'eval "$(holdfast acquire quiet --export --if-held skip)"\necho "went on"';
+    expect(await script('sh', [], lines)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  });
+});
+
+describe('--json', () => {
+  it.each([
+    ['a held lock', ['acquire', 'json-held', '--json'], 75],
+    ['a wrong flag', ['acquire', 'a', '--laese', '1m', '--json'], 64],
+    ['a wrong flag before the command', ['--json', '--laese', 'acquire', 'a'], 64],
+    ['a command that is not there', ['--json', 'aquire'], 64],
+    ['no command', ['--json'], 64],
+    ['half a command', ['record', '--json'], 64],
+    ['a service that is away', ['inspect', 'a', '--json', '--url', 'http://127.0.0.1:9'], 69],
+    ['a command that can not be run', ['run', 'json-run', '--json', '--', '/no/such/program'], 127],
+    ['a wrong option of serve', ['serve', '--json', '--port', 'x'], 64],
+  ])('says %s as JSON on stderr, and nothing else', async (_, args, code) => {
+    if (args.includes('json-held')) await take('json-held');
+    const finished = await cli.run(...args);
+    expect(finished).toMatchObject({ code, stdout: '' });
+    const lines = finished.stderr.trim().split('\n');
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ error: { message: expect.any(String), exitCode: code } });
+  });
+});
