@@ -8,7 +8,7 @@ import { startService, type TestService } from '../support/service.ts';
 import { type Block, blocksIn, root } from './blocks.ts';
 
 /** Blocks that need an account, a registry or a clone of their own, or that never end; and blocks with a gap for the reader to fill. */
-const notRunnable = /\b(npm|npx|aws|cdk|pip)\b|--aws-sigv4|…|holdfast (watch|serve|doctor)\b/;
+const notRunnable = /\b(npm|npx|aws|cdk|pip)\b|sigv4|…|holdfast (watch|serve|console|doctor)\b/;
 
 const blocks = blocksIn('sh').filter(({ text }) => !notRunnable.test(text.replaceAll(/#.*$/gm, '')));
 
