@@ -34,6 +34,15 @@ describe('breaker', () => {
     expect(await locks.inspect('a')).toMatchObject({ state: 'free' });
   });
 
+  it('counts failures in a row only: an answer in between begins the count anew', async () => {
+    const { twin, locks, states } = world();
+    for (let round = 0; round < 4; round++) {
+      twin.loseRequest(locks, { times: 2 });
+      await twin.until(locks.inspect('a'));
+    }
+    expect(states()).toEqual([]);
+  });
+
   it('does not open for refusals and throttling: the service is there', async () => {
     const { twin, locks, states } = world();
     await locks.acquire('a');

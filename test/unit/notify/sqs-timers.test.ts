@@ -48,4 +48,15 @@ describe('arming a timer', () => {
     await timers.arm(key, epochMs(now + 3_000), noted);
     expect(sent).toEqual([3_000]);
   });
+
+  it('rounds up to whole seconds, since a timer that fires early finds nothing to do', async () => {
+    await timers.arm(key, epochMs(now + 2_001));
+    expect(sent).toEqual([3_000]);
+  });
+
+  it('notes when it fires, so that the next one for the same time is not armed', async () => {
+    await timers.arm(key, epochMs(now + 3_000));
+    await timers.arm(key, epochMs(now + 3_000));
+    expect(sent).toEqual([3_000]);
+  });
 });
