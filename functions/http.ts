@@ -4,21 +4,26 @@ import { apiGatewayHandler } from '../src/http/api-gateway.ts';
 import { createHandler } from '../src/http/handler.ts';
 import { countRefusals } from '../src/http/refusals.ts';
 import { EmbeddedMeter } from '../src/notify/aws/meter.ts';
-import { deployedService, metricNamespaces } from '../src/process/deployed.ts';
+import { awsHandOffs } from '../src/notify/aws/ports.ts';
+import { deployedService, deployedTable, metricNamespaces, requireVariable } from '../src/process/deployed.ts';
 import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
+const table = deployedTable(env);
+const log = createLogger('holdfast-http');
+const service = deployedService(env, table);
+const websocketEndpoint = requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT');
+const handOffs = awsHandOffs({ ...table, locks: service.locks, websocketEndpoint, log });
 
 /** Every HTTP route. Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed. */
 export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>({
   timeoutEarlyInMillis: 0,
 }).handler(
   apiGatewayHandler(
-    createHandler(
-      deployedService(env),
-      createLogger('holdfast-http'),
-      countRefusals(new EmbeddedMeter({ serviceName: 'http', namespaces: metricNamespaces(env) })),
-    ),
+    createHandler(service, log, {
+      onProblem: countRefusals(new EmbeddedMeter({ serviceName: 'http', namespaces: metricNamespaces(env) })),
+      settle: () => handOffs.settle(),
+    }),
     { namespacesClaim: env.HOLDFAST_NAMESPACES_CLAIM },
   ),
 );

@@ -5,7 +5,7 @@ import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { lockLimits } from '../src/lock/limits.ts';
+import { lockLimits, requestLimits } from '../src/contract/limits.ts';
 import { namespaceOf, patternsOf, type Right } from './access.ts';
 import { allowCallbacks } from './callbacks.ts';
 import { Expiry } from './expiry.ts';
@@ -42,8 +42,6 @@ interface Parts {
 
 /** Two days: a lease and a wait last one at most, so TTL never reaches an item that is held or awaited. */
 const retentionMsMin = 2 * 86_400_000;
-/** API Gateway gives up after 30 seconds, of which a cold start, the store's retries and the way back take their share. */
-const pollMsMax = 25_000;
 
 /** An account's usual quota for all its APIs in a Region is 10,000 a second and bursts of 5,000: a fifth leaves room for the others. */
 const throttleDefault = { ratePerSecond: 2_000, burst: 1_000 };
@@ -75,7 +73,7 @@ export class LockService extends Construct {
     return this.httpApi.url;
   }
 
-  /** Where watchers connect, with `?namespace=…`. */
+  /** Where callers connect with a ticket. The SDK learns it with each ticket. */
   get watchUrl(): string {
     return this.watchApi.stage.url;
   }
@@ -121,7 +119,7 @@ export class LockService extends Construct {
     return this.#part('monitoring');
   }
 
-  /** To look at locks, sessions and records. */
+  /** To look at locks, sessions and records, and to watch. */
   grantInspect(grantee: IGrantable, scope: GrantScope): Grant {
     return this.#grant('inspect', grantee, scope);
   }
@@ -134,15 +132,6 @@ export class LockService extends Construct {
   /** To list everything and to end what others hold, and to look; not to lock. */
   grantAdmin(grantee: IGrantable, scope: GrantScope): Grant {
     return this.#grant('admin', grantee, scope);
-  }
-
-  /** To watch. A connection names its namespace in the query, which IAM doesn't see: this opens every namespace. */
-  grantWatch(grantee: IGrantable): Grant {
-    return Grant.addToPrincipal({
-      grantee,
-      actions: ['execute-api:Invoke'],
-      resourceArns: [this.watchApi.connectArn],
-    });
   }
 
   /** To use the table without the HTTP API, through the server library: its items and indexes, by their leading key. */
@@ -163,15 +152,19 @@ export class LockService extends Construct {
     return Grant.addToPrincipal({
       grantee,
       actions: ['execute-api:Invoke'],
-      resourceArns: patternsOf(right, namespace).map(({ method, path }) =>
-        // Not by `arnForExecuteApi`, which would take the wildcards of a name for the whole path.
-        Stack.of(this).formatArn({
-          service: 'execute-api',
-          resource: api.apiId,
-          resourceName: `${stage.stageName}/${method}${path}`,
-          arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
-        }),
-      ),
+      resourceArns: [
+        // A connection also needs a ticket, which is of one namespace.
+        this.watchApi.connectArn,
+        ...patternsOf(right, namespace).map(({ method, path }) =>
+          // Not by `arnForExecuteApi`, which would take the wildcards of a name for the whole path.
+          Stack.of(this).formatArn({
+            service: 'execute-api',
+            resource: api.apiId,
+            resourceName: `${stage.stageName}/${method}${path}`,
+            arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
+          }),
+        ),
+      ],
     });
   }
 
@@ -196,9 +189,14 @@ export class LockService extends Construct {
     const websocket = new ServiceFunction(this, 'Websocket', {
       ...this.#functionProps('websocket'),
       description: 'Opens and closes WebSocket connections',
-      timeout: Duration.seconds(10),
+      // A connection that ends may leave ten thousand waits behind, each of them a write.
+      timeout: Duration.seconds(28),
     });
-    const watchApi = new WatchApi(this, 'Watch', { handler: websocket.function, throttle });
+    const watchApi = new WatchApi(this, 'Watch', {
+      handler: websocket.function,
+      iam: props.jwt === undefined,
+      throttle,
+    });
     // API Gateway gives up after 30 seconds; ending first leaves an error of ours in the log instead of silence.
     const timeout = Duration.seconds(29);
     const acquire = new ServiceFunction(this, 'Acquire', {
@@ -230,6 +228,12 @@ export class LockService extends Construct {
     expiry.armFrom(reaper);
     watchApi.tellFrom(notifier);
     watchApi.tellFrom(publisher);
+    // Whoever hands a lock over delivers it at once.
+    watchApi.tellFrom(reaper);
+    for (const answering of [acquire, http]) {
+      watchApi.tellFrom(answering);
+      answering.function.addEnvironment('HOLDFAST_WEBSOCKET_URL', watchApi.stage.url);
+    }
     this.#allowTaskTokens(notifier);
     for (const durable of props.durableFunctions ?? []) allowCallbacks(notifier, durable);
 
@@ -261,7 +265,7 @@ export class LockService extends Construct {
               ...(props.jwt?.namespacesClaim === undefined
                 ? {}
                 : { HOLDFAST_NAMESPACES_CLAIM: props.jwt.namespacesClaim }),
-              ...setting('HOLDFAST_POLL_MS', 'poll', props.poll, 0, pollMsMax),
+              ...setting('HOLDFAST_POLL_MS', 'poll', props.poll, 0, requestLimits.pollMsMax),
               ...setting('HOLDFAST_LEASE_MS_MAX', 'leaseMax', props.leaseMax, leaseMsMin, leaseMsMax),
               ...setting('HOLDFAST_WAIT_MS_MAX', 'waitMax', props.waitMax, 0, waitMsMax),
             }

@@ -18,16 +18,16 @@ export class HoldfastStack extends Stack {
     output('TableName', this.locks.table.tableName, 'The table of locks, sessions and records');
     if (service.tableOnly === true) return;
     output('Url', this.locks.url, 'Where the SDK is pointed at');
-    output('WatchUrl', this.locks.watchUrl, 'Where watchers connect, with ?namespace=…');
+    output('WatchUrl', this.locks.watchUrl, 'Where callers open WebSockets, with ?ticket=…');
     output('Sdk', sdkSnippet(this.locks, service), 'Ready to paste');
     output('EventBusName', this.locks.notifications.eventBus.eventBusName, 'Where events are published');
   }
 }
 
-const sdkSnippet = ({ url, watchUrl }: LockService, { jwt }: LockServiceProps): string => {
+const sdkSnippet = ({ url }: LockService, { jwt }: LockServiceProps): string => {
   const [name, auth] = jwt === undefined ? ['sigv4', 'sigv4()'] : ['bearer', 'bearer(token)'];
   return (
     `import { Holdfast, ${name} } from 'holdfast'; ` +
-    `const locks = new Holdfast({ url: '${url}', watchUrl: '${watchUrl}', namespace: 'default', auth: ${auth} });`
+    `const locks = new Holdfast({ url: '${url}', namespace: 'default', auth: ${auth} });`
   );
 };

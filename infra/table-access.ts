@@ -28,14 +28,14 @@ export const tableAccess: Record<FunctionName, TableAccess> = {
     items: ['GetItem', 'UpdateItem', 'BatchWriteItem', 'Query'],
     queries: [],
     // It shows what happened and changes no lock.
-    leadingKeys: ['*/history/*', '*/watchers', 'connection/*'],
+    leadingKeys: ['*/history/*', '*/watchers', '*/sockets', '#connection/*'],
   },
   reaper: { items: lockItems, queries: ['awaited'] },
   websocket: {
-    items: ['GetItem', 'PutItem', 'BatchWriteItem'],
+    // A connection that ends makes its waits absent, which is a conditional write to each lock.
+    items: [...lockItems, 'BatchWriteItem', 'Query'],
     queries: [],
-    // It answers to strangers and has no business with locks.
-    leadingKeys: ['connection/*', '*/watchers'],
+    leadingKeys: ['#connection/*', '#ticket/*', '*/watchers', '*/sockets', '*/waits/*', '*/lock/*', '*/session/*'],
   },
 };
 

@@ -9,20 +9,25 @@ import type { ServiceFunction } from './service-function.ts';
 
 export interface WatchApiProps {
   readonly handler: IFunction;
+  /** IAM besides the ticket, which is asked for in any case. False where callers have tokens: WebSocket APIs know no JWT. */
+  readonly iam: boolean;
   readonly throttle: Required<ThrottleProps>;
 }
 
-/** Where watchers connect. Only connecting is authorized: API Gateway treats everything else on a connection as sent by the caller that opened it. */
+/**
+ * Where callers connect, each with a ticket. Only connecting is authorized: API Gateway takes all else on a connection as said by
+ * whoever opened it.
+ */
 export class WatchApi extends Construct {
   readonly api: WebSocketApi;
   readonly stage: WebSocketStage;
 
-  constructor(scope: Construct, id: string, { handler, throttle }: WatchApiProps) {
+  constructor(scope: Construct, id: string, { handler, iam, throttle }: WatchApiProps) {
     super(scope, id);
     const route = (name: string) => ({ integration: new WebSocketLambdaIntegration(name, handler) });
     this.api = new WebSocketApi(this, 'Api', {
-      description: 'Holdfast: watching locks',
-      connectRouteOptions: { ...route('OnConnect'), authorizer: new WebSocketIamAuthorizer() },
+      description: 'Holdfast: waiting and watching',
+      connectRouteOptions: { ...route('OnConnect'), ...(iam ? { authorizer: new WebSocketIamAuthorizer() } : {}) },
       disconnectRouteOptions: route('OnDisconnect'),
       // Whatever a client says, it is answered: that keeps a quiet connection open.
       defaultRouteOptions: { ...route('OnMessage'), returnResponse: true },
@@ -38,6 +43,12 @@ export class WatchApi extends Construct {
       reason:
         'Access logs of WebSocket APIs need a role in the settings of the whole account, which are not this stack’s to change. The function logs each connection.',
     });
+    if (!iam) {
+      Validations.of(this.api.node.findChild('$connect-Route')).acknowledge({
+        id: 'AwsSolutions-APIG4',
+        reason: 'The function asks for a ticket, which only a caller with a valid token gets, for one connection.',
+      });
+    }
     for (const name of ['$disconnect', '$default']) {
       const id = `${name}-Route`;
       Validations.of(this.api.node.findChild(id)).acknowledge({

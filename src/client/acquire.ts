@@ -1,15 +1,18 @@
 import { requestLimits } from '../contract/limits.ts';
 import type { Waiting } from '../contract/views.ts';
-import { joinSignals } from './abort.ts';
+import { joinSignals, unlessAborted } from './abort.ts';
+import { isWorthRepeating, type Success } from './caller.ts';
 import { type Core, inBackground, releasePolicyOf } from './core.ts';
 import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
-import { elapsedMs, type Mark, markNow, pause } from './runtime.ts';
+import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
+import type { SocketNews } from './sockets.ts';
 import type { Call } from './transport.ts';
 
 /** The requests of one lease: the same for one lock and for several. */
 export interface Claim {
   /** How it is called in errors and events. */
   readonly label: string;
+  readonly leaseId: string;
   /** Whether a session bounds it, so that it has no lease of its own. */
   readonly sessionBound: boolean;
   /**
@@ -17,7 +20,9 @@ export interface Claim {
    * Several: the same as at first, since the service counts from the first request for as long as it holds some of them.
    */
   readonly repeats: 'what is left' | 'the whole wait';
-  acquire(waitMs: number): Call;
+  acquire(waitMs: number, pollMs?: number): Call;
+  /** The same wait, parked on a WebSocket connection. Absent where that is not offered. */
+  park?(waitMs: number, connectionId: string): Call;
   renew(leaseMs?: number): Call;
   release(): Call;
 }
@@ -76,6 +81,10 @@ export interface Leased {
 const leasesMax = 3;
 /** A service that answers "waiting" at once, instead of keeping the request open, is not asked in a busy loop. */
 const pollMsMin = 100;
+/** About where parking costs less than keeping a request open for as long: docs/cost.md has the arithmetic. */
+const parkAfterMs = 2_000;
+/** A message may be lost. Less than a usual lease of 30 s, so that a lost grant is found while its lease lasts. */
+const lookEveryMs = 25_000;
 
 /**
  * Takes a lock, waiting for as long as was asked. One lease id serves for all repeats of a request, so that a lost answer is found
@@ -121,19 +130,29 @@ export async function awaitTurn(
   return { givenBack: abandon(core, claim) };
 }
 
-/** Asks until it is granted or refused. A 202 means: still in the queue, ask again. */
-async function wait(core: Core, claim: Claim, began: Mark, bounds: Bounds, { signal, onWaiting }: TakeOptions) {
+/** Asks until it is granted or refused. A 202 means: still in the queue, ask again, or wait parked. */
+async function wait(
+  core: Core,
+  claim: Claim,
+  began: Mark,
+  bounds: Bounds,
+  { signal, onWaiting }: TakeOptions,
+): Promise<Success> {
   const { waitMs, retryMs, deadlineMs } = bounds;
-  const { caller, runtime, patience, closing } = core;
+  const { caller, runtime, patience, closing, sockets } = core;
   const joined = joinSignals(signal, closing);
   const millisecondsOf = (ms: number) => (waitMs === 0 ? 0 : Math.max(1, Math.round(ms)));
   const wholeMs = millisecondsOf(waitMs - elapsedMs(runtime, began));
+  const remaining: Remaining = () => {
+    const leftMs = waitMs - elapsedMs(runtime, began);
+    return { leftMs, askedMs: claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
+  };
   try {
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
-      const leftMs = waitMs - passedMs;
-      const askedMs = claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs);
-      const answer = await caller.call(claim.acquire(askedMs), {
+      const { leftMs, askedMs } = remaining();
+      const mayPark = claim.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
+      const answer = await caller.call(claim.acquire(askedMs, mayPark ? parkAfterMs : undefined), {
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
         attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
@@ -149,11 +168,85 @@ async function wait(core: Core, claim: Claim, began: Mark, bounds: Bounds, { sig
           waitedMs: waitMs,
         });
       }
+      const granted = mayPark
+        ? await waitParked(core, claim, remaining, { onWaiting, signal: joined.signal })
+        : undefined;
+      if (granted !== undefined) return granted;
       const tookMs = elapsedMs(runtime, answer.sentAt);
       if (tookMs < pollMsMin) await pause(runtime, pollMsMin - tookMs, joined.signal);
     }
   } finally {
     joined.letGo();
+  }
+}
+
+type Remaining = () => { readonly leftMs: number; readonly askedMs: number };
+
+interface Listening {
+  readonly onWaiting: TakeOptions['onWaiting'];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Waits in the same place without a request being open: the service tells the socket of the grant. Undefined where that is not possible
+ * now, or where the wait is over: then the next poll says more. A connection that breaks is replaced, and the same lease parked again.
+ */
+async function waitParked(
+  core: Core,
+  claim: Claim,
+  remaining: Remaining,
+  { onWaiting, signal }: Listening,
+): Promise<Success | undefined> {
+  const { caller, patience, runtime, sockets } = core;
+  while (remaining().leftMs > 0) {
+    const socket = await unlessAborted(sockets.open(), signal);
+    if (socket === undefined || claim.park === undefined) return undefined;
+    // Before the request: the grant may be told before its answer arrives.
+    const { news, forget } = socket.expect(claim.leaseId);
+    try {
+      const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
+      const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId), policy);
+      if (answer.status !== 202) return answer;
+      onWaiting?.(answer.body as Waiting);
+      // A message may be lost, and the end of the wait too.
+      const heard = await newsWithin(runtime, news, Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
+      if (heard === 'granted') {
+        // How long the message took is not known. The renewal's own time is, and lasts for a whole lease.
+        return await caller.call(claim.renew(), {
+          deadlineMs: patience.requestMs,
+          attemptMs: patience.requestMs,
+          urgent: true,
+        });
+      }
+      if (heard === 'ended') return undefined;
+    } catch (error) {
+      // The connection ended before the service parked the lease on it.
+      const isBroken = error instanceof HoldfastError && error.code === 'forbidden' && !socket.isOpen;
+      // The next poll has the wait's own bounds for a service that is away.
+      if (isWorthRepeating(error)) return undefined;
+      if (!isBroken) throw error;
+    } finally {
+      forget();
+    }
+  }
+  return undefined;
+}
+
+/** What is heard within the time; `silence` where nothing is. */
+async function newsWithin(
+  runtime: Runtime,
+  news: Promise<SocketNews>,
+  ms: number,
+  signal: AbortSignal,
+): Promise<SocketNews | 'silence'> {
+  let cancel = () => {};
+  const silence = new Promise<'silence'>((resolve) => {
+    cancel = runtime.after(ms, () => resolve('silence'));
+  });
+  try {
+    return await unlessAborted(Promise.race([news, silence]), signal);
+  } finally {
+    cancel();
   }
 }
 

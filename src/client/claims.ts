@@ -10,17 +10,16 @@ export const lockClaim =
     const { limit, permits, mode, lockDelayMs, metadata } = options;
     const { owner, leaseMs, tier } = resolved;
     const fields = given({ leaseMs, owner, limit, permits, mode, lockDelayMs, metadata, tier, sessionId });
+    const acquire = (parts: Parameters<typeof callOf<'acquireLock'>>[3]) =>
+      callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', { ns, name }, parts);
     return {
       label: name,
+      leaseId,
       sessionBound: sessionId !== undefined,
       repeats: 'what is left',
-      acquire: (waitMs) =>
-        callOf(
-          'acquireLock',
-          'POST /v1/{ns}/locks/{name}/acquire',
-          { ns, name },
-          { body: { leaseId, waitMs, ...fields } },
-        ),
+      acquire: (waitMs, pollMs) => acquire({ body: { leaseId, waitMs, ...fields, ...given({ pollMs }) } }),
+      park: (waitMs, connectionId) =>
+        acquire({ body: { leaseId, waitMs, ...fields, notify: { type: 'websocket', connectionId } } }),
       ...leaseCalls(ns, name, leaseId),
     };
   };
@@ -41,6 +40,7 @@ export const manyClaim =
     const fields = given({ leaseMs, owner, sessionId });
     return {
       label: locks.join(', '),
+      leaseId,
       sessionBound: sessionId !== undefined,
       repeats: 'the whole wait',
       acquire: (waitMs) =>

@@ -3,6 +3,7 @@ import type { Caller, CallPolicy } from './caller.ts';
 import { InvalidRequestError } from './errors.ts';
 import type { Observe } from './observer.ts';
 import type { Runtime } from './runtime.ts';
+import type { Sockets } from './sockets.ts';
 import type { Tracing } from './tracing.ts';
 import type { Transport } from './transport.ts';
 
@@ -66,6 +67,7 @@ export interface Core {
   readonly namespace: string;
   readonly transport: Transport;
   readonly caller: Caller;
+  readonly sockets: Sockets;
   readonly runtime: Runtime;
   readonly observe: Observe;
   readonly tracing: Tracing;

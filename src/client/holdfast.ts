@@ -37,6 +37,7 @@ import { type OnceOptions, type OnceResult, runOnce } from './once.ts';
 import { RecordHandle } from './record.ts';
 import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
 import { openSession, type Session, type SessionOptions } from './session.ts';
+import { Sockets } from './sockets.ts';
 import { leaseTenure } from './tenure.ts';
 import { safeTracing, type Tracing } from './tracing.ts';
 import type { Call, Transport } from './transport.ts';
@@ -116,13 +117,16 @@ export class Holdfast extends LockScope {
     const closing = new AbortController();
     const closed = new AbortController();
     const { owner, leaseMs, waitMs, tier, onUnavailable } = options;
+    const namespace = checkNamespace(options.namespace);
+    const caller = new Caller({ transport, runtime, breaker, observe, closed: closed.signal });
     super({
-      namespace: checkNamespace(options.namespace),
+      namespace,
       transport,
       runtime,
       observe,
       tracing: safeTracing(options.tracing),
-      caller: new Caller({ transport, runtime, breaker, observe, closed: closed.signal }),
+      caller,
+      sockets: new Sockets({ namespace, transport, caller, runtime }),
       patience: patienceOf(options),
       defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
       open: new Set(),
@@ -342,6 +346,7 @@ export class Holdfast extends LockScope {
     const calls = leaseCalls(core.namespace, name, lease.leaseId);
     const claim: Claim = {
       label: name,
+      leaseId: lease.leaseId,
       sessionBound: false,
       repeats: 'what is left',
       acquire: () => calls.renew(),
@@ -419,6 +424,7 @@ export class Holdfast extends LockScope {
     );
     await Promise.race([done, late]);
     bound.abort();
+    this.core.sockets.close();
     this.#closed.abort(new ClosedError('The client is closed.'));
     await transport.close?.();
   }

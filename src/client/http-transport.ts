@@ -1,11 +1,20 @@
 import type { Auth, Unsigned } from './auth/auth.ts';
 import { HoldfastError, InvalidRequestError } from './errors.ts';
-import { type Answer, type Call, pathOf, type Transport, type WatchHandlers } from './transport.ts';
+import {
+  type Answer,
+  type Call,
+  type OpenSocket,
+  pathOf,
+  type SocketHandlers,
+  type Transport,
+  type WatchHandlers,
+} from './transport.ts';
 
 /** What the SDK needs of a WebSocket: the standard one, or that of the package `ws`. */
 export interface WebSocketLike {
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void;
   addEventListener(type: 'close' | 'error' | 'open', listener: (event: unknown) => void): void;
+  send?(text: string): void;
   close(code?: number): void;
 }
 
@@ -24,6 +33,8 @@ export interface HttpTransportOptions {
 export class HttpTransport implements Transport {
   readonly #base: string;
   readonly #watchUrl: string;
+  /** Where the user named one: it may be a proxy of theirs. */
+  readonly #givenWatchUrl: string | undefined;
   readonly #auth: Auth | undefined;
   readonly #fetch: typeof fetch;
   readonly #webSocket: WebSocketClass | undefined;
@@ -42,6 +53,7 @@ export class HttpTransport implements Transport {
       throw new InvalidRequestError(`url must be http or https, got ${base.protocol}`);
     }
     this.#base = `${base.origin}${base.pathname.replace(/\/+$/, '')}`;
+    this.#givenWatchUrl = watchUrl === undefined ? undefined : String(watchUrl);
     this.#watchUrl = String(watchUrl ?? `${this.#base.replace(/^http/, 'ws')}/v1/watch`);
     this.#auth = auth;
     // Called through the global, so that a fetch that is replaced later (by a tracer, by a test) is the one that is used.
@@ -87,14 +99,16 @@ export class HttpTransport implements Transport {
   }
 
   watch(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
-    const WebSocket = this.#webSocket ?? (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
-    if (WebSocket === undefined) {
-      throw new HoldfastError(
-        'unsupported',
-        'This runtime has no WebSocket; give one by the option webSocket, such as that of the package ws.',
-      );
-    }
-    const url = new URL(this.#watchUrl);
+    const socket = this.#open(this.#watchUrl, query, { open: () => {}, ...boundOf(handlers) });
+    return () => socket.close();
+  }
+
+  socket(url: string, query: Readonly<Record<string, string>>, handlers: SocketHandlers): OpenSocket {
+    return this.#open(this.#givenWatchUrl ?? url, query, handlers);
+  }
+
+  #open(address: string, query: Readonly<Record<string, string>>, handlers: SocketHandlers): OpenSocket {
+    const url = new URL(address);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     let socket: WebSocketLike | undefined;
     let closed = false;
@@ -104,10 +118,14 @@ export class HttpTransport implements Transport {
       handlers.closed(cause);
     };
     const open = async () => {
+      const WebSocket = this.#webSocket ?? (await findWebSocket());
       const signed = await this.#authorize({ method: 'GET', url: asHttp(url), headers: {}, body: undefined });
       if (closed) return;
       // A browser's WebSocket takes no headers, so there none are passed; Node's and that of `ws` take them here.
       socket = signed === undefined ? new WebSocket(url.href) : new WebSocket(url.href, { headers: { ...signed } });
+      socket.addEventListener('open', () => {
+        if (!closed) handlers.open();
+      });
       socket.addEventListener('message', ({ data }) => {
         const body = typeof data === 'string' ? parse(data) : undefined;
         if (!closed && body !== undefined) handlers.message(body);
@@ -116,11 +134,42 @@ export class HttpTransport implements Transport {
       socket.addEventListener('error', end);
     };
     open().catch(end);
-    return () => {
-      closed = true;
-      socket?.close(1000);
+    return {
+      send: (text) => {
+        if (!closed) socket?.send?.(text);
+      },
+      close: () => {
+        closed = true;
+        socket?.close(1000);
+      },
+      keepsAlive: (wanted) => {
+        // Only the package `ws` lets its TCP connection be told.
+        const connection = (socket as { _socket?: { ref(): void; unref(): void } } | undefined)?._socket;
+        if (wanted) connection?.ref();
+        else connection?.unref();
+        return connection !== undefined;
+      },
     };
   }
+}
+
+const boundOf = (handlers: WatchHandlers): WatchHandlers => ({
+  message: (body) => handlers.message(body),
+  closed: (cause) => handlers.closed(cause),
+});
+
+/** The runtime's own WebSocket, or that of the package `ws` if it is installed. */
+async function findWebSocket(): Promise<WebSocketClass> {
+  const own = (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
+  if (own !== undefined) return own;
+  // Named by a variable, so that a bundler does not ask for a package that is not needed.
+  const name = 'ws';
+  const found = (await import(name).catch(() => undefined)) as { WebSocket?: WebSocketClass } | undefined;
+  if (found?.WebSocket !== undefined) return found.WebSocket;
+  throw new HoldfastError(
+    'unsupported',
+    'This runtime has no WebSocket; install the package ws, or give a class by the option webSocket.',
+  );
 }
 
 /** A signature covers the URL as HTTP knows it. */

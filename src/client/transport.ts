@@ -30,6 +30,18 @@ export interface WatchHandlers {
   closed(cause: unknown): void;
 }
 
+/** A WebSocket as it opens, speaks and ends. `closed` comes once, also where it never opened. */
+export interface SocketHandlers extends WatchHandlers {
+  open(): void;
+}
+
+export interface OpenSocket {
+  send(text: string): void;
+  close(): void;
+  /** Whether the open socket keeps the process alive. False comes back where it does in any case. */
+  keepsAlive(wanted: boolean): boolean;
+}
+
 /**
  * Carries requests to the service. It rejects only when no answer came; a refusal is an answer.
  *
@@ -44,9 +56,16 @@ export interface Transport {
   request(call: Call, signal: AbortSignal): Promise<Answer>;
   /** Opens a watch; what it returns closes it. Absent if there is nothing to watch by. */
   watch?(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void;
+  /** Opens a WebSocket. Absent where there is none: then waits are long polls. */
+  socket?(url: string, query: Readonly<Record<string, string>>, handlers: SocketHandlers): OpenSocket;
   close?(): Promise<void> | void;
 }
 
-/** The path of a call, percent-encoded. */
+/**
+ * The path of a call. RFC 3986 allows `: @ = + ~` in a path as they are, and so they are sent: an escaped one is signed twice escaped,
+ * and API Gateway may check the signature against the decoded path.
+ */
 export const pathOf = ({ route, parameters }: Call): string =>
-  route.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ''));
+  route.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(parameters[name] ?? '').replace(/%(3A|40|3D|2B)/g, (escaped) => decodeURIComponent(escaped)),
+  );

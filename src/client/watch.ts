@@ -1,9 +1,11 @@
 import type { LockEvent } from '../contract/views.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { joinSignals } from './abort.ts';
+import { isWorthRepeating } from './caller.ts';
 import type { Core } from './core.ts';
 import { HoldfastError } from './errors.ts';
 import { pause } from './runtime.ts';
+import { requestTicket } from './sockets.ts';
 
 /** Which locks to watch: one, or all whose names begin so. */
 export type WatchTarget =
@@ -36,15 +38,11 @@ const backlogMax = 10_000;
 
 /** The events of a watch, over as many connections as it takes. Ends when the signal fires, the loop is left, or the client is closed. */
 export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenerator<WatchEvent, void, undefined> {
-  const { transport, runtime, closing, namespace } = core;
-  const open = transport.watch?.bind(transport);
-  if (open === undefined) {
-    throw new HoldfastError('unsupported', 'Watching needs the service: this transport has no WebSocket.');
-  }
+  const { runtime, closing } = core;
   const { signal, ...what } = target;
   let failures = 0;
   while (!signal?.aborted && !closing.aborted) {
-    const connection = new Connection((handlers) => open({ namespace, ...what }, handlers), [signal, closing]);
+    const connection = new Connection(await opener(core, what), [signal, closing]);
     try {
       for await (const event of connection.events()) {
         failures = 0;
@@ -62,6 +60,33 @@ export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenera
 }
 
 type Open = (handlers: { message: (body: unknown) => void; closed: () => void }) => () => void;
+
+/** With a ticket, which says who watches and where; without one where the transport has a way of its own, as the twin has. */
+async function opener(core: Core, what: Readonly<Record<string, string>>): Promise<Open> {
+  const { transport, namespace } = core;
+  if (transport.socket !== undefined) {
+    try {
+      const { ticket, url } = await requestTicket(core);
+      return (handlers) => {
+        const socket = transport.socket?.(url, { ticket, ...what }, { open: () => {}, ...handlers });
+        return () => socket?.close();
+      };
+    } catch (error) {
+      if (isWorthRepeating(error)) return endedAtOnce;
+      if (!(error instanceof HoldfastError) || error.code !== 'not-found' || transport.watch === undefined) throw error;
+    }
+  }
+  if (transport.watch === undefined) {
+    throw new HoldfastError('unsupported', 'Watching needs the service: this transport has no WebSocket.');
+  }
+  return (handlers) => transport.watch?.({ namespace, ...what }, handlers) ?? (() => {});
+}
+
+/** The service is away: as if a connection had broken, so that it is tried again after a while. */
+const endedAtOnce: Open = ({ closed }) => {
+  closed();
+  return () => {};
+};
 
 /** One connection as a queue that one reader empties. */
 class Connection {

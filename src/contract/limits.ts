@@ -37,6 +37,8 @@ export const requestLimits = {
   pageSizeMax: 1_000,
   /** A cursor holds one name, encoded. */
   cursorLengthMax: 512,
+  /** API Gateway gives up after 30 s, of which a cold start, the store's retries and the way back take their share. */
+  pollMsMax: 25_000,
   /** The longest that one waiting request is kept open: API Gateway ends it after 30 s. */
   answerMsMax: 30_000,
 } as const;

@@ -19,7 +19,7 @@ import {
   resourceName,
   text,
 } from './fields.ts';
-import { lockLimits, nameRules, notifyLimits } from './limits.ts';
+import { lockLimits, nameRules, notifyLimits, requestLimits } from './limits.ts';
 import type { OperationContract } from './operation.ts';
 import type { LostReason } from './views.ts';
 
@@ -58,7 +58,10 @@ const notify = z
       }),
       z.strictObject({
         type: z.literal('websocket'),
-        connectionId: named(nameRules.connection, 'From the first message of a watch.'),
+        connectionId: named(
+          nameRules.connection,
+          'From the first message of a connection of this namespace and caller.',
+        ),
       }),
     ],
     { error: 'must be an object whose type is event, task-token, durable-callback or websocket' },
@@ -105,6 +108,7 @@ const acquireBody = z
       lockLimits.parkedWaitMsMax,
       `0 answers at once; up to ${lockLimits.waitMsMax}, parked up to ${lockLimits.parkedWaitMsMax}.`,
     ).default(0),
+    pollMs: integer(0, requestLimits.pollMsMax, 'How long this request may be kept open.').optional(),
     leaseId: leaseId.optional(),
     owner: ownerName.optional(),
     ...demandFields,

@@ -7,6 +7,7 @@ import type { OperationContract, Route } from './operation.ts';
 import { problemTypes } from './problems.ts';
 import { recordOperations } from './records.ts';
 import { sessionOperations } from './sessions.ts';
+import { ticketOperations } from './tickets.ts';
 
 export type { Access, OperationContract, Route } from './operation.ts';
 
@@ -35,6 +36,7 @@ export const operations = {
   ...multiLockOperations,
   ...sessionOperations,
   ...recordOperations,
+  ...ticketOperations,
 };
 
 export type Contract = typeof operations;

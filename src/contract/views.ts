@@ -184,6 +184,13 @@ export interface SessionEnd {
   readonly released?: number;
 }
 
+/** A ticket for one WebSocket connection. It is secret. */
+export interface TicketBody {
+  readonly ticket: string;
+  readonly url: string;
+  readonly expiresInMs: number;
+}
+
 /** How a write to a record is answered. */
 export interface RecordWritten {
   readonly key: string;

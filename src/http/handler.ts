@@ -23,9 +23,25 @@ export interface RequestLog {
 /** Told of each refusal, with the request that was refused. */
 export type OnProblem = (problem: Problem, request: Request) => void;
 
+export interface HandlerOptions {
+  readonly onProblem?: OnProblem;
+  /** Waited for before an answer leaves: a function that has answered is stopped, whatever it is still doing. */
+  readonly settle?: () => Promise<void>;
+}
+
 /** Answers every request: the whole of the service, for adapters to stand in front of. */
-export function createHandler(service: Service, log: RequestLog, onProblem: OnProblem = () => {}): Handler {
+export function createHandler(
+  service: Service,
+  log: RequestLog,
+  { onProblem = () => {}, settle }: HandlerOptions = {},
+): Handler {
   return async (request) => {
+    const answer = await answerTo(request);
+    if (settle !== undefined) await settle();
+    return answer;
+  };
+
+  async function answerTo(request: Request): Promise<Answer> {
     const startedAt = performance.now();
     try {
       const answer = toAnswer(await operate(service, request), request.id);
@@ -37,7 +53,7 @@ export function createHandler(service: Service, log: RequestLog, onProblem: OnPr
       onProblem(problem, request);
       return problemAnswer(problem, request.id);
     }
-  };
+  }
 }
 
 /** What an operation answers, or a problem that is thrown. */

@@ -25,6 +25,7 @@ import type { Applied } from '../service/apply.ts';
 import type { LockContext } from '../service/context.ts';
 import { inspect, release, renew, revoke } from '../service/lease.ts';
 import { list } from '../service/list.ts';
+import { acquireOnSocket } from '../service/sockets.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
@@ -41,12 +42,17 @@ const lockKey = ({ parameters: { ns, name } }: OnLock): LockKey => ({ namespace:
 const ok = <Body>(body: Body): Reply => ({ status: 200, body });
 
 export const lockHandlers: Handlers<keyof typeof lockOperations> = {
-  async acquireLock({ locks }, input) {
+  async acquireLock({ locks, sockets }, input) {
     const key = lockKey(input);
     const asked = withinMaxima(locks, input.body);
     const leaseId = asked.leaseId ?? locks.newLeaseId();
     const claim = { ...asked, leaseId, owner: asked.owner ?? input.caller };
-    return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
+    const { notify } = claim;
+    if (notify?.type !== 'websocket')
+      return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
+    const parked = sockets && (await acquireOnSocket(locks, sockets.store, key, { ...claim, notify }, input.caller));
+    if (parked === undefined) throw foreignConnection();
+    return replyToAcquire(key, leaseId, parked);
   },
 
   async renewLock({ locks }, input) {
@@ -124,6 +130,9 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     });
   },
 };
+
+const foreignConnection = (): Problem =>
+  new Problem('forbidden', 'notify.connectionId is not an open connection of this namespace and this caller.');
 
 /** A place in a history, as the notifier gives it. */
 const historyPlace = z.string().regex(/^\d{16}\.\d{16}\.\d{4}$/, 'must be a cursor from an earlier page');

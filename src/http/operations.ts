@@ -6,6 +6,7 @@ import { recordHandlers } from './records.ts';
 import type { Input, Reply } from './request.ts';
 import type { Service } from './service.ts';
 import { sessionHandlers } from './sessions.ts';
+import { ticketHandlers } from './tickets.ts';
 
 /** What does an operation. The type makes a missing one an error. */
 export type Handlers<Names extends Operation = Operation> = {
@@ -26,4 +27,5 @@ export const handlers: Handlers = {
   ...multiLockHandlers,
   ...sessionHandlers,
   ...recordHandlers,
+  ...ticketHandlers,
 };

@@ -43,6 +43,8 @@ export interface Input<Name extends Operation> {
   readonly headers: Checked<Name, 'headers'>;
   readonly body: Checked<Name, 'body'>;
   readonly caller: string;
+  /** The name by which the caller called the service. */
+  readonly host: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -63,6 +65,7 @@ export function checkRequest<Name extends Operation>(operation: Name, request: R
     headers: headers === undefined ? undefined : (checkHeaders(headers, request.headers) as never),
     body: body === undefined ? undefined : (checkBody(request, body, verbatim === true, bodyBytesMax) as never),
     caller: request.caller,
+    host: request.headers.host,
     get signal() {
       return request.signal;
     },

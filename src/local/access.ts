@@ -4,6 +4,11 @@ import type { Refusal } from './http-answer.ts';
 /** Decides which requests may reach the gateway at all, before a handler runs. Undefined lets the request through. */
 export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Refusal | undefined;
 
+export type SocketRule = (
+  headers: Readonly<Record<string, string | undefined>>,
+  hasTicket: boolean,
+) => Refusal | undefined;
+
 // Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
@@ -52,6 +57,16 @@ function requireLoopback(boundHost: string): AccessRule {
     const originHost = /^https?:\/\/(.+)$/i.exec(origin)?.[1];
     return originHost !== undefined && isOurs(originHost) ? undefined : refuse('Origin', origin);
   };
+}
+
+/**
+ * For a WebSocket. A ticket, which the service itself checks, stands in for the token: a browser can't send headers with it. Where no
+ * token is asked for, a page of another site stays refused, with a ticket or without.
+ */
+export function createSocketRule(boundHost: string, token: string | undefined): SocketRule {
+  const access = createAccessRule(boundHost, token);
+  const asksToken = token !== undefined && token !== '';
+  return (headers, hasTicket) => (hasTicket && asksToken ? undefined : access(headers));
 }
 
 export const createAccessRule = (boundHost: string, token: string | undefined): AccessRule =>

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Handler } from '../http/handler.ts';
-import { createAccessRule } from './access.ts';
+import { createAccessRule, createSocketRule } from './access.ts';
 import { Exchanges, type GatewayLogger } from './exchange.ts';
 import { formatRawAnswer, type Refusal, refusalAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
@@ -150,7 +150,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     bodyBytesMax: limits.bodyBytesMax,
     answerMs: limits.answerMs,
   });
-  const websockets = options.websocket === undefined ? undefined : new Websockets(options.websocket, access, logger);
+  const websockets =
+    options.websocket === undefined
+      ? undefined
+      : new Websockets(options.websocket, createSocketRule(options.host, options.token), logger);
 
   const mounts: Mount[] = [];
   const server = createHttpServer(limits, exchanges, websockets, mounts);

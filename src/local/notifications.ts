@@ -1,5 +1,6 @@
 /** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { HandOffs } from '../notify/hand-offs.ts';
 import { notifierEffects } from '../notify/notifier.ts';
 import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
 import { publisherEffects } from '../notify/publisher.ts';
@@ -55,13 +56,15 @@ export function createNotifications(options: NotificationOptions): Notifications
     connections,
     log: { ...log, info: () => {} },
   };
+  const deliveries = new DynamoDBDeliveries({ client, tableName });
+  const handOffs = new HandOffs({ ...shared, locks, deliveries });
   const notifying = notifierEffects({
     ...shared,
     locks,
     tasks: localTasks({ url: tasksUrl, region, log }),
     callbacks: localCallbacks({ url: callbacksUrl, region, log }),
     timers,
-    deliveries: new DynamoDBDeliveries({ client, tableName }),
+    deliveries,
   });
   const publishing = publisherEffects({
     ...shared,
@@ -103,7 +106,7 @@ export function createNotifications(options: NotificationOptions): Notifications
     async stop() {
       clearInterval(sweeping);
       timers.stop();
-      await Promise.all(underWay);
+      await Promise.all([...underWay, handOffs.settle()]);
     },
   };
 }

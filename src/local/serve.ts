@@ -9,6 +9,7 @@ import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
 import { afterwards, createLogger, type ServiceLog } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
+import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -19,7 +20,7 @@ import { awaitingPace } from './pump/pace.ts';
 import { fileCheckpoints, memoryCheckpoints, type Pump, startPump } from './pump.ts';
 import { StartError } from './start-error.ts';
 import { ensureTable } from './table.ts';
-import type { WebsocketOptions } from './websocket.ts';
+import { type WebsocketOptions, watchPath } from './websocket.ts';
 
 export { StartError } from './start-error.ts';
 
@@ -61,6 +62,8 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
     tableName: options.table,
     alone: true,
     engine: engine.name,
+    // The caller's own name for this service, so that a proxy in between carries the socket too.
+    socketUrl: (host = 'localhost') => `ws://${host}${watchPath}`,
     pollMs: options.pollMs,
   });
   const connections = createConnections();
@@ -70,7 +73,15 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const notifications = createNotifications({ locks, client: documents, ...told });
   const namespaces = new Set<string>();
   const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
-  const websocket = { handler: createWebsocketHandler(notifications.watchers, log), connections };
+  const handler = createWebsocketHandler({
+    watchers: notifications.watchers,
+    sockets: new DynamoDBSockets({ client: documents, calls, tableName }),
+    locks,
+    // Whoever comes without a ticket has shown the token, or is on this machine.
+    needsTicket: false,
+    log,
+  });
+  const websocket = { handler, connections };
   const gateway = await openGateway(service, options, log, websocket).catch(async (error: unknown) => {
     await pump.stop();
     throw error;

@@ -5,7 +5,7 @@ import { readHeaders, readQuery, splitTarget } from '../http/node-http.ts';
 import { epochMs } from '../time/clock.ts';
 import { type Limited, withinLimit } from '../tools/time-limit.ts';
 import type { WebsocketHandler } from '../websocket/handler.ts';
-import type { AccessRule } from './access.ts';
+import type { SocketRule } from './access.ts';
 import { Connection, type ConnectionFacts, type ConnectionTable, goingAwayCode, tooLargeCode } from './connections.ts';
 import type { GatewayLogger } from './exchange.ts';
 import { FrameSizeGuard } from './frame-size.ts';
@@ -24,7 +24,7 @@ export const watchPath = '/v1/watch';
 export class Websockets {
   readonly #handler: WebsocketHandler;
   readonly #connections: ConnectionTable;
-  readonly #access: AccessRule;
+  readonly #access: SocketRule;
   readonly #logger: GatewayLogger;
   readonly #server: WebSocketServer;
   /** Calls of the handler, and connections until the handler knows of their end. */
@@ -32,7 +32,7 @@ export class Websockets {
   #heartbeat: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  constructor(options: WebsocketOptions, access: AccessRule, logger: GatewayLogger) {
+  constructor(options: WebsocketOptions, access: SocketRule, logger: GatewayLogger) {
     this.#handler = options.handler;
     this.#connections = options.connections;
     this.#access = access;
@@ -61,7 +61,8 @@ export class Websockets {
     const onError = (): void => void socket.destroy();
     socket.on('error', onError);
     const requestId = createGatewayId();
-    const refusal = this.#access(readHeaders(request.rawHeaders));
+    const query = readQuery(splitTarget(request.url ?? '/').rawQueryString);
+    const refusal = this.#access(readHeaders(request.rawHeaders), query.ticket !== undefined);
     if (refusal !== undefined) {
       this.#refuse(socket, formatRawAnswer(refusalAnswer(refusal, requestId)));
       return;
@@ -70,7 +71,7 @@ export class Websockets {
       connectionId: createGatewayId(),
       connectedAt: epochMs(Date.now()),
     };
-    const refused = await this.#connect(facts, request, requestId);
+    const refused = await this.#connect(facts, query, requestId);
     if (refused !== undefined) {
       this.#refuse(socket, refused);
       return;
@@ -102,9 +103,12 @@ export class Websockets {
   }
 
   /** Asks the handler; what comes back, if anything, is the refusal as it goes onto the wire. */
-  async #connect(facts: ConnectionFacts, request: IncomingMessage, requestId: string): Promise<Buffer | undefined> {
+  async #connect(
+    facts: ConnectionFacts,
+    query: Readonly<Record<string, string>>,
+    requestId: string,
+  ): Promise<Buffer | undefined> {
     try {
-      const query = readQuery(splitTarget(request.url ?? '/').rawQueryString);
       const outcome = await this.#call(this.#handler.connect({ requestId, ...facts, query }));
       if (outcome.kind === 'late') return formatRawAnswer(timedOutAnswer(requestId));
       return outcome.value.status >= 400 ? formatRawAnswer(outcome.value) : undefined;

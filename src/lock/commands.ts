@@ -35,6 +35,8 @@ export interface GiveUp {
 export interface StepAway {
   readonly kind: 'step-away';
   readonly leaseId: string;
+  /** Only a waiter that is parked on this connection. One that has come back on another stays present. */
+  readonly connectionId?: string;
 }
 
 export interface Revoke {

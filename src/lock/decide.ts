@@ -27,6 +27,7 @@ import {
   type EndedHow,
   type Holder,
   type LockState,
+  type Notify,
   permitsHeld,
   type Waiter,
 } from './state.ts';
@@ -129,17 +130,21 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   ];
 }
 
-/** A waiter that asks again keeps its place and its deadline, and counts as present from now. */
+/** A waiter that asks again keeps its place and its deadline, and counts as present from now. It may wait in another way than before. */
 function attend(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   const state = settled.fence === before.fence ? before : settled;
   const index = state.queue.findIndex(isOf(command));
   const place = state.queue[index] as Waiter;
-  const waiter: Waiter = { ...place, aliveUntil: presentUntil(command, place.deadlineAt, facts) };
+  const { notify: earlier, ...rest } = place;
+  const { notify } = command;
+  const aliveUntil = presentUntil(command, place.deadlineAt, facts);
+  const waiter: Waiter = { ...rest, ...(notify === undefined ? {} : { notify }), aliveUntil };
   const position = positionOf(settled, command.leaseId, facts) ?? 1;
   return [
     { ...state, queue: state.queue.with(index, waiter) },
     { kind: 'waiting', waiter, position },
-    state === before ? { kind: 'attend', index, waiter } : { kind: 'replace' },
+    // Attending says only until when a waiter is present. A waiter that now waits in another way is written anew.
+    state === before && isSameNotify(earlier, notify) ? { kind: 'attend', index, waiter } : { kind: 'replace' },
   ];
 }
 
@@ -200,10 +205,18 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const index = before.queue.findIndex(isOf(command));
   const place = before.queue[index];
   const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
+  const { connectionId } = command;
+  if (connectionId !== undefined && !isParkedOn(place, connectionId)) return [before, { kind: 'done' }];
   if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
   const waiter = { ...place, aliveUntil };
   return [{ ...before, queue: before.queue.with(index, waiter) }, { kind: 'done' }, { kind: 'attend', index, waiter }];
 }
+
+const isParkedOn = (place: Waiter | undefined, connectionId: string): boolean =>
+  place?.notify?.type === 'websocket' && place.notify.connectionId === connectionId;
+
+const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);
 
 /** Leaving concerns the leaver alone if another stands at the head and nobody's turn has come by it. */
 function leaving(before: LockState, command: { leaseId: string }, isAll: boolean, isRemembered: boolean): Change {

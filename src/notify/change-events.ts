@@ -16,7 +16,7 @@ export type Parked<T> = T & { readonly notify: Notify };
 /** A parked waiter that left the queue without a grant. */
 export interface EndedWait {
   readonly waiter: Parked<Waiter>;
-  readonly how: 'cancelled' | 'timeout';
+  readonly how: 'cancelled' | 'wait-timeout' | 'deadlock' | 'session-lost';
 }
 
 export interface ChangeEvents {
@@ -76,8 +76,9 @@ function endedWaits(before: LockState, after: LockState): EndedWait[] {
   return parked
     .filter(({ leaseId }) => !staying.has(leaseId))
     .map((waiter) => {
-      const cancelled = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released');
-      return { waiter, how: cancelled ? 'cancelled' : 'timeout' };
+      const ended = after.ended.find(({ leaseId }) => leaseId === waiter.leaseId)?.how;
+      if (ended === 'released') return { waiter, how: 'cancelled' };
+      return { waiter, how: ended === 'deadlock' || ended === 'session-lost' ? ended : 'wait-timeout' };
     });
 }
 

@@ -40,7 +40,7 @@ function deliverAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise
     const { change, grants, endedWaits } = events as ChangeEvents;
     const deliveries = [
       ...grants.map((holder) => () => deliverGrant(ports, change.key, holder)),
-      ...endedWaits.map((wait) => () => deliverEndedWait(ports, wait)),
+      ...endedWaits.map((wait) => () => deliverEndedWait(ports, change.key, wait)),
     ];
     await forEachAtMost(deliveries, atOnceMax, (deliver) => deliver());
   });

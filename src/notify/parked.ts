@@ -31,22 +31,41 @@ const releaseTriesMax = 5;
  * behind it, so its grant is given up at once.
  */
 export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
-  const { locks, deliveries, log } = ports;
+  const { locks } = ports;
   const { fence, leaseId, notify } = granted;
   const state = await locks.store.read(key);
   const facts = await factsAbout(locks, key, state);
   const holder = state.holders.find((candidate) => candidate.fence === fence && candidate.leaseId === leaseId);
   if (holder === undefined || !isLive(holder, facts)) return deliverLoss(ports, granted);
-  if ((await deliveries.begin(key, fence)).delivered) return;
+  await deliverOnce(ports, key, granted, () => deliver(ports, key, { ...holder, notify }, facts));
+}
 
-  const names = { ...namesOf(key), fence, by: notify.type };
-  const delivered = await requireWithin(deliver(ports, key, { ...holder, notify }, facts), deliveryMsMax, locks.timers);
+type Shared = Pick<NotifierPorts, 'locks' | 'deliveries' | 'log'>;
+
+/** What it takes to deliver to a waiter on a WebSocket. */
+export type SocketPorts = Shared & Pick<NotifierPorts, 'connections'>;
+
+/** Delivers a grant that was written just now, so the lock is not read again. */
+export function deliverBySocket(ports: SocketPorts, key: LockKey, holder: OnSocket<Holder>): Promise<void> {
+  const { clock, graceMs } = ports.locks;
+  return deliverOnce(ports, key, holder, () => postGrant(ports, key, holder, { now: clock.now(), graceMs }));
+}
+
+/** The try is counted first and the delivery noted last: a process that ends in between leaves a delivery that is made again. */
+async function deliverOnce(
+  ports: Shared,
+  key: LockKey,
+  granted: Parked<Holder>,
+  send: () => Promise<Delivered>,
+): Promise<void> {
+  const { locks, deliveries, log } = ports;
+  const { fence, notify, acquiredAt } = granted;
+  if ((await deliveries.begin(key, fence)).delivered) return;
+  const delivered = await requireWithin(send(), deliveryMsMax, locks.timers);
   if (delivered === 'gone') return giveUp(ports, key, granted);
   await deliveries.markDelivered(key, fence);
-  log.info('A grant was delivered to its waiter.', {
-    ...names,
-    afterMs: Math.max(0, locks.clock.now() - holder.acquiredAt),
-  });
+  const afterMs = Math.max(0, locks.clock.now() - acquiredAt);
+  log.info('A grant was delivered to its waiter.', { ...namesOf(key), fence, by: notify.type, afterMs });
 }
 
 /**
@@ -55,7 +74,7 @@ export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: 
  * or if the lease was renewed, which shows that its owner learned of it from a repeated acquire. The tries are read after the
  * delivery failed: no try that begins later can arrive.
  */
-async function giveUp(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
+async function giveUp(ports: Shared, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { deliveries, log } = ports;
   const { fence, notify } = granted;
   const names = { ...namesOf(key), fence, by: notify.type };
@@ -66,7 +85,7 @@ async function giveUp(ports: NotifierPorts, key: LockKey, granted: Parked<Holder
 }
 
 /** Releases a lease as it was granted. It has to be a swap: an owner that renews in between knows of the lease and must not lose it. */
-async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<boolean> {
+async function releaseUntouched({ locks }: Shared, key: LockKey, granted: Parked<Holder>): Promise<boolean> {
   const { leaseId, fence, expiresAt } = granted;
   for (let tries = 0; tries < releaseTriesMax; tries++) {
     const state = await locks.store.read(key);
@@ -82,12 +101,11 @@ async function releaseUntouched({ locks }: NotifierPorts, key: LockKey, granted:
 }
 
 async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder>, facts: Facts): Promise<Delivered> {
-  const { notify, leaseId, fence, owner } = holder;
-  const left = remainingMs(holder, facts);
+  const { notify, fence, owner } = holder;
   switch (notify.type) {
     case 'event': {
       // A bus has many readers: it gets the waiter's own reference in place of the lease.
-      const detail = { ...namesOf(key), ref: notify.ref, owner, fence, remainingMs: left };
+      const detail = { ...namesOf(key), ref: notify.ref, owner, fence, remainingMs: remainingMs(holder, facts) };
       const [untaken] = await ports.bus.publish([{ detailType: grantedToWaiter, time: facts.now, detail }]);
       if (untaken === undefined) return 'sent';
       if (untaken.isFinal) return 'gone';
@@ -97,11 +115,23 @@ async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder
       return ports.tasks.succeed(notify.token, grantOutput(key, holder, facts));
     case 'durable-callback':
       return ports.callbacks.succeed(notify.id, grantOutput(key, holder, facts));
-    case 'websocket': {
-      const message = { type: 'granted', lock: key.name, leaseId, fence, remainingMs: left };
-      return ports.connections.post(notify.connectionId, JSON.stringify(message));
-    }
+    case 'websocket':
+      return postGrant(ports, key, { ...holder, notify }, facts);
   }
+}
+
+type OnSocket<T> = T & { readonly notify: Extract<Notify, { type: 'websocket' }> };
+
+/** To the connection of the waiter itself, and so with its lease. */
+function postGrant(
+  { connections }: SocketPorts,
+  key: LockKey,
+  holder: OnSocket<Holder>,
+  facts: Facts,
+): Promise<Delivered> {
+  const { leaseId, fence, notify } = holder;
+  const message = { type: 'granted', lock: key.name, leaseId, fence, remainingMs: remainingMs(holder, facts) };
+  return connections.post(notify.connectionId, JSON.stringify(message));
 }
 
 function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string, unknown> {
@@ -123,11 +153,18 @@ function deliverLoss(ports: NotifierPorts, { notify }: Parked<Holder>): Promise<
   return deliverFailure(ports, notify, 'lost', 'The lock was granted, but the lease ended before the delivery.');
 }
 
-/** The wait ended without a grant. */
-export function deliverEndedWait(ports: NotifierPorts, { waiter, how }: EndedWait): Promise<void> {
-  const cause =
-    how === 'cancelled' ? 'The place in the queue was given up.' : 'The lock was not granted within waitMs.';
-  return deliverFailure(ports, waiter.notify, how, cause);
+/** The wait ended without a grant. A client on a WebSocket that does not hear of it looks for itself when its wait should be over. */
+export async function deliverEndedWait(ports: NotifierPorts, key: LockKey, { waiter, how }: EndedWait): Promise<void> {
+  const { notify, leaseId } = waiter;
+  if (notify.type === 'websocket') {
+    const { connections, locks } = ports;
+    const message = { type: 'wait-ended', lock: key.name, leaseId, reason: how };
+    await requireWithin(connections.post(notify.connectionId, JSON.stringify(message)), deliveryMsMax, locks.timers);
+    return;
+  }
+  return how === 'cancelled'
+    ? deliverFailure(ports, notify, 'cancelled', 'The place in the queue was given up.')
+    : deliverFailure(ports, notify, 'timeout', 'The lock was not granted within waitMs.');
 }
 
 /**

@@ -36,6 +36,7 @@ export function deployedService(env: Environment, table = deployedTable(env)): S
     ...table,
     alone: false,
     engine: 'dynamodb',
+    socketUrl: env.HOLDFAST_WEBSOCKET_URL ? () => requireVariable(env, 'HOLDFAST_WEBSOCKET_URL') : undefined,
     pollMs: integerVariable(env, 'HOLDFAST_POLL_MS'),
     retentionMs: integerVariable(env, 'HOLDFAST_RETENTION_MS'),
     leaseMsMax: integerVariable(env, 'HOLDFAST_LEASE_MS_MAX'),

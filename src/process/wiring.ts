@@ -1,11 +1,12 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { Service } from '../http/service.ts';
+import type { Service, Sockets } from '../http/service.ts';
 import { systemRecordContext } from '../service/records.ts';
 import { systemLockContext } from '../service/system.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
 import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
+import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
 import type { TableCalls } from '../store/dynamodb/table-calls.ts';
 import { version } from './version.ts';
 
@@ -16,6 +17,8 @@ export interface Wiring {
   /** One process serves: what it writes rings its own waiters, and nothing is polled. */
   readonly alone: boolean;
   readonly engine: string;
+  /** Where callers open WebSockets, by the host that they called. Absent: there is none. */
+  readonly socketUrl?: Sockets['url'] | undefined;
   readonly pollMs?: number | undefined;
   readonly retentionMs?: number | undefined;
   readonly leaseMsMax?: number | undefined;
@@ -24,7 +27,7 @@ export interface Wiring {
 
 /** The service on a table: the same wherever it runs. */
 export function serviceOn(wiring: Wiring): Service {
-  const { client, calls, tableName, alone, engine, retentionMs } = wiring;
+  const { client, calls, tableName, alone, engine, socketUrl, retentionMs } = wiring;
   const address = { client, calls, tableName };
   const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
   const sessionStore = new DynamoDBSessionStore(address);
@@ -32,6 +35,7 @@ export function serviceOn(wiring: Wiring): Service {
     locks: systemLockContext({ store, sessionStore, alone, ...given(wiring) }),
     records: systemRecordContext(new DynamoDBRecordStore(address)),
     history: new DynamoDBHistory(address),
+    sockets: socketUrl === undefined ? undefined : { store: new DynamoDBSockets(address), url: socketUrl },
     probe: async () => {
       await store.read({ namespace: 'health', name: 'probe' });
     },

@@ -17,6 +17,8 @@ export interface AcquireRequest {
   /** Absent with a session, which then bounds the lease. */
   readonly leaseMs?: number | undefined;
   readonly waitMs: number;
+  /** How long this request may be kept open; the deployment's own time if absent. */
+  readonly pollMs?: number | undefined;
   readonly limit?: number | undefined;
   readonly permits?: number | undefined;
   readonly mode?: LockMode | undefined;
@@ -40,7 +42,8 @@ export async function acquire(
   gone?: AbortSignal,
 ): Promise<Acquired> {
   const command = commandOf(context, request);
-  if (request.waitMs > 0 && request.notify === undefined) return longPoll(context, key, command, gone);
+  if (request.waitMs > 0 && request.notify === undefined)
+    return longPoll(context, key, command, pollMsOf(context, request), gone);
   const ask = () => begin(context, key, command);
   const applied =
     request.tier === 'efficiency' && request.waitMs === 0
@@ -49,7 +52,9 @@ export async function acquire(
   return { ...applied, etaMs: null };
 }
 
-function commandOf({ pollMs }: LockContext, request: AcquireRequest): Acquire {
+const pollMsOf = (context: LockContext, { pollMs }: AcquireRequest): number => pollMs ?? context.pollMs;
+
+function commandOf(context: LockContext, request: AcquireRequest): Acquire {
   const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify } = request;
   return {
     kind: 'acquire',
@@ -58,7 +63,7 @@ function commandOf({ pollMs }: LockContext, request: AcquireRequest): Acquire {
     ...demandOf(request),
     leaseMs: sessionId === undefined ? (request.leaseMs ?? lockLimits.leaseMsDefault) : null,
     waitMs,
-    attendMs: notify === undefined ? pollMs + lockLimits.waiterAbsenceMs : null,
+    attendMs: notify === undefined ? pollMsOf(context, request) + lockLimits.waiterAbsenceMs : null,
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(lockDelayMs === undefined ? {} : { lockDelayMs }),
     ...(mode === undefined ? {} : { mode }),
@@ -67,8 +72,14 @@ function commandOf({ pollMs }: LockContext, request: AcquireRequest): Acquire {
   };
 }
 
-async function longPoll(context: LockContext, key: LockKey, command: Acquire, gone?: AbortSignal): Promise<Acquired> {
-  const pollEndsAt = after(context.clock.now(), context.pollMs);
+async function longPoll(
+  context: LockContext,
+  key: LockKey,
+  command: Acquire,
+  pollMs: number,
+  gone?: AbortSignal,
+): Promise<Acquired> {
+  const pollEndsAt = after(context.clock.now(), pollMs);
   const openWait = context.waits.begin(accessTo(context, key));
   try {
     const applied = await begin(context, key, command);

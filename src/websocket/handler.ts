@@ -1,13 +1,30 @@
 import * as z from 'zod';
 import { namePrefix, namespaceName, resourceName } from '../contract/fields.ts';
 import { type Answer, problemAnswer, type RequestLog } from '../http/handler.ts';
-import { toProblem } from '../http/problems.ts';
-import { validate } from '../http/request.ts';
+import { Problem, toProblem } from '../http/problems.ts';
+import { anonymous, validate } from '../http/request.ts';
 import { connectedMessage } from '../notify/watchers.ts';
-import type { Watcher, WatcherStore } from '../store/watcher-store.ts';
+import type { LockContext } from '../service/context.ts';
+import { leaveConnection } from '../service/sockets.ts';
+import type { Connection, SocketStore } from '../store/socket-store.ts';
+import type { Subject, WatcherStore } from '../store/watcher-store.ts';
 import { epochMs } from '../time/clock.ts';
 
-/** What a watcher asks for: one lock, or all whose names begin so. An empty prefix is every lock of the namespace. */
+/** With a ticket, which says the namespace. Without a lock or a prefix the connection is there for its own waits. */
+const ticketQuery = z
+  .strictObject({ ticket: z.string().max(128), lock: resourceName.optional(), prefix: namePrefix.optional() })
+  .check((check) => {
+    const { lock, prefix } = check.value;
+    if (lock === undefined || prefix === undefined) return;
+    check.issues.push({
+      code: 'custom',
+      input: lock,
+      path: ['lock'],
+      message: 'must not be given together with prefix',
+    });
+  });
+
+/** Without a ticket: one lock, or all whose names begin so. An empty prefix is every lock of the namespace. */
 const watchQuery = z
   .strictObject({ namespace: namespaceName, lock: resourceName.optional(), prefix: namePrefix.optional() })
   .check((check) => {
@@ -35,12 +52,23 @@ export interface WebsocketHandler {
   disconnect(connectionId: string): Promise<void>;
 }
 
-export function createWebsocketHandler(watchers: WatcherStore, log: RequestLog): WebsocketHandler {
+export interface WebsocketParts {
+  readonly watchers: WatcherStore;
+  readonly sockets: SocketStore;
+  readonly locks: LockContext;
+  /** False only where being on this machine is the credential. */
+  readonly needsTicket: boolean;
+  readonly log: RequestLog;
+}
+
+export function createWebsocketHandler(parts: WebsocketParts): WebsocketHandler {
+  const { watchers, sockets, locks, log } = parts;
   return {
     async connect(opening) {
-      const { requestId } = opening;
+      const { requestId, connectionId, connectedAt } = opening;
       try {
-        await watchers.add(watcherOf(opening));
+        const wanted = await admit(parts, opening);
+        await watchers.add({ ...wanted, connectionId, connectedAt: epochMs(connectedAt) });
         return { status: 200, headers: {}, body: undefined };
       } catch (error) {
         const problem = toProblem(error);
@@ -50,16 +78,34 @@ export function createWebsocketHandler(watchers: WatcherStore, log: RequestLog):
     },
     // A client keeps its connection from being idle by any message, and learns its id again.
     message: async (connectionId) => connectedMessage(connectionId),
-    disconnect: (connectionId) => watchers.remove(connectionId),
+    async disconnect(connectionId) {
+      const connection = await sockets.connection(connectionId);
+      if (connection === undefined) return;
+      await watchers.remove(connectionId);
+      await leaveConnection(locks, sockets, connectionId, connection.namespace);
+    },
   };
 }
 
-function watcherOf({ query, connectionId, connectedAt }: Opening): Watcher {
-  const { namespace, lock, prefix = '' } = validate(watchQuery, query, 'query');
-  return {
-    namespace,
-    connectionId,
-    connectedAt: epochMs(connectedAt),
-    subject: lock === undefined ? { prefix } : { lock },
-  };
+/** Who may connect, and what the connection watches. */
+async function admit(
+  { sockets, locks, needsTicket }: WebsocketParts,
+  { query }: Opening,
+): Promise<Connection & { readonly subject: Subject }> {
+  if (query.ticket === undefined && !needsTicket) {
+    const { namespace, ...subject } = validate(watchQuery, query, 'query');
+    return { namespace, caller: anonymous, subject: subjectOf(subject) };
+  }
+  if (query.ticket === undefined) throw new Problem('unauthorized', 'A connection is opened with a ticket.');
+  const { ticket, ...subject } = validate(ticketQuery, query, 'query');
+  const owner = await sockets.redeem(ticket, locks.clock.now());
+  // Nobody learns whether a ticket was wrong, used or too old.
+  if (owner === undefined)
+    throw new Problem('forbidden', 'The ticket is not valid: it opens one connection, once, soon.');
+  return { ...owner, subject: subjectOf(subject) };
+}
+
+function subjectOf({ lock, prefix }: { lock?: string | undefined; prefix?: string | undefined }): Subject {
+  if (lock !== undefined) return { lock };
+  return prefix === undefined ? 'nothing' : { prefix };
 }

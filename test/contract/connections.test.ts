@@ -36,6 +36,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
   });
   const watcher = (namespace: string, connectionId: string, subject: Watcher['subject']): Watcher => ({
     namespace,
+    caller: 'anonymous',
     connectionId,
     connectedAt: epochMs(Date.now()),
     subject,

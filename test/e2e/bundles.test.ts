@@ -83,6 +83,7 @@ function resolve(value: string, aws: GuardedAws): string {
   if (/^<LocksNotificationsBus\w+>$/.test(value)) return 'locks';
   if (/^<LocksExpiryTimers\w+>$/.test(value)) return `${aws.url}/111122223333/timers`;
   if (/^https:\/\/<LocksWatchApi\w+>/.test(value)) return aws.url;
+  if (/^wss:\/\/<LocksWatchApi\w+>/.test(value)) return 'wss://def456.execute-api.us-east-1.amazonaws.com/v1';
   if (value.includes('<')) throw new Error(`Nothing is known about ${value}.`);
   return value;
 }
@@ -154,10 +155,14 @@ async function call(method: string, path: string, { body, headers = {} }: Asked 
 
 const post = (path: string, body: unknown = {}): Promise<Answered> => call('POST', path, { body });
 
-const connect = (routeKey: '$connect' | '$disconnect' | '$default', connectionId: string) =>
+const connect = (
+  routeKey: '$connect' | '$disconnect' | '$default',
+  connectionId: string,
+  query: Record<string, string> = {},
+) =>
   functions.websocket.lambda.invoke<APIGatewayProxyStructuredResultV2>({
     headers: { Host: 'def456.execute-api.us-east-1.amazonaws.com' },
-    ...(routeKey === '$connect' ? { queryStringParameters: { namespace: 'orders', prefix: '' } } : {}),
+    ...(routeKey === '$connect' ? { queryStringParameters: query } : {}),
     ...(routeKey === '$default' ? { body: 'still here' } : {}),
     requestContext: {
       routeKey,
@@ -276,7 +281,14 @@ describe('the http bundle', () => {
 
 describe('the websocket, notifier and publisher bundles', () => {
   it('welcome a watcher, notify a parked waiter and publish what happened, without a lease', async () => {
-    expect(await connect('$connect', 'watcher-1=')).toMatchObject({ statusCode: 200 });
+    expect(await connect('$connect', 'watcher-1=', { namespace: 'orders', prefix: '' })).toMatchObject({
+      statusCode: 401,
+    });
+    const { body } = await post('/v1/orders/tickets');
+    expect(body.url).toMatch(/^wss:/);
+    const query = { ticket: body.ticket, prefix: '' };
+    expect(await connect('$connect', 'watcher-1=', query)).toMatchObject({ statusCode: 200 });
+    expect(await connect('$connect', 'watcher-2=', query)).toMatchObject({ statusCode: 403 });
     expect(await connect('$default', 'watcher-1=')).toMatchObject({ statusCode: 200 });
     expect(await notify(), functions.notifier.lambda.log.join('\n')).toEqual({ batchItemFailures: [] });
     expect(await publish(), functions.publisher.lambda.log.join('\n')).toEqual({ batchItemFailures: [] });
@@ -299,6 +311,28 @@ describe('the websocket, notifier and publisher bundles', () => {
     expect(await connect('$disconnect', 'watcher-1=')).toMatchObject({ statusCode: 200 });
     const removals = functions.websocket.aws.callsOf('dynamodb:BatchWriteItem');
     expect(removals[0].RequestItems[tableName]).toHaveLength(2);
+  });
+});
+
+describe('the http and websocket bundles', () => {
+  it('deliver a hand-off to the connection of its waiter right after the write, and make a wait absent that lost it', async () => {
+    const { body: ticket } = await post('/v1/orders/tickets');
+    expect(await connect('$connect', 'waiter-1=', { ticket: ticket.ticket })).toMatchObject({ statusCode: 200 });
+    const { body: held } = await post('/v1/orders/locks/pushed/acquire');
+    const leaseId = 'lease-of-the-waiter-1';
+    const notify = { type: 'websocket', connectionId: 'waiter-1=' };
+    const parked = await post('/v1/orders/locks/pushed/acquire', { leaseId, waitMs: 600_000, notify });
+    expect(parked, functions.http.lambda.log.join('\n')).toMatchObject({ status: 202 });
+    await post('/v1/orders/locks/pushed/release', { leaseId: held.leaseId });
+    const posted = functions.http.aws.callsOf('execute-api:ManageConnections');
+    expect(posted).toMatchObject([{ connectionId: 'waiter-1=', type: 'granted', lock: 'pushed', leaseId }]);
+
+    const other = { leaseId: 'lease-of-the-waiter-2', waitMs: 600_000, notify };
+    expect(await post('/v1/orders/locks/pushed/acquire', other)).toMatchObject({ status: 202 });
+    expect(await connect('$disconnect', 'waiter-1='), functions.websocket.lambda.log.join('\n')).toMatchObject({
+      statusCode: 200,
+    });
+    expect(await post('/v1/orders/locks/pushed/acquire', other)).toMatchObject({ status: 403 });
   });
 });
 

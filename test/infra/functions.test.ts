@@ -71,7 +71,8 @@ describe.each(functionNames)('the %s function', (name) => {
       .flatMap(({ actions, resources }) => [...actions, ...resources])
       .filter((text) => text.includes('*'));
     const connections = /\/v1\/POST\/@connections\/\*$/;
-    const unnameable = { notifier: [/stateMachine:\*$/, connections], publisher: [connections] }[name as string] ?? [];
+    const posting = { publisher: [connections], acquire: [connections], http: [connections], reaper: [connections] };
+    const unnameable = { notifier: [/stateMachine:\*$/, connections], ...posting }[name as string] ?? [];
     for (const star of stars)
       expect(
         unnameable.some((pattern) => pattern.test(star)),
@@ -90,6 +91,7 @@ describe('the functions', () => {
     expect(spell(variables('notifier').HOLDFAST_TIMER_QUEUE_URL)).toMatch(/^<LocksExpiryTimers\w+>$/);
     expect(spell(variables('reaper').HOLDFAST_TIMER_QUEUE_URL)).toMatch(/^<LocksExpiryTimers\w+>$/);
     expect(spell(variables('notifier').HOLDFAST_WEBSOCKET_ENDPOINT)).toMatch(/^https:\/\/<LocksWatchApi\w+>\..*\/v1$/);
+    expect(spell(variables('http').HOLDFAST_WEBSOCKET_URL)).toMatch(/^wss:\/\/<LocksWatchApi\w+>\..*\/v1$/);
   });
 
   it('end before API Gateway gives up on them', () => {

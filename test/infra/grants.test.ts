@@ -63,8 +63,9 @@ describe('a grant', () => {
     expect(others).toEqual([]);
     expect(statement?.actions).toEqual(['execute-api:Invoke']);
     const api = /^arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<LocksHttpApi\w+>\/\$default\//;
-    for (const resource of statement?.resources ?? []) expect(resource).toMatch(api);
-    const requests = statement?.resources.map((resource) => resource.replace(api, '')) ?? [];
+    const calls = statement?.resources.filter((resource) => !resource.endsWith('/$connect')) ?? [];
+    for (const resource of calls) expect(resource).toMatch(api);
+    const requests = calls.map((resource) => resource.replace(api, ''));
     expect(requests).toContain('POST/v1/orders/locks/?*/acquire');
     expect(requests).toContain('GET/v1/health');
     expect(requests).not.toContain('POST/v1/orders/locks/?*/revoke');
@@ -104,10 +105,12 @@ describe('a grant', () => {
     }
   });
 
-  it('to watch opens the connection and nothing else', () => {
-    const [statement, ...others] = policyOf((locks, worker) => locks.grantWatch(worker));
-    expect(others).toEqual([]);
-    expect(statement?.resources).toEqual([expect.stringMatching(/<LocksWatchApi\w+>\/v1\/\$connect$/)]);
+  it('opens connections, which need a ticket of its namespace besides', () => {
+    for (const give of ['grantInspect', 'grantUse', 'grantAdmin'] as const) {
+      const [statement] = policyOf((locks, worker) => locks[give](worker, { namespace: 'orders' }));
+      expect(statement?.resources).toContainEqual(expect.stringMatching(/<LocksWatchApi\w+>\/v1\/\$connect$/));
+      expect(statement?.resources).toContainEqual(expect.stringMatching(/\/POST\/v1\/orders\/tickets$/));
+    }
   });
 
   it('to the table reaches the items of one namespace, by their leading key', () => {

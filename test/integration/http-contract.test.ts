@@ -87,7 +87,7 @@ describe('POST acquire', () => {
     ['tier', { tier: 'efficiency' }],
     ['notify', { waitMs: 1, notify: ref(256) }],
     ['notify', { waitMs: 1, notify: { type: 'task-token', token: 'token' } }],
-    ['notify', { waitMs: 1, notify: { type: 'websocket', connectionId: 'connection' } }],
+    ['notify', { waitMs: 1, notify: { type: 'task-token', token: 't'.repeat(2_048) } }],
     ['metadata', { metadata: {} }],
     ['metadata', { metadata: metadataOf(1_024) }],
   ])('takes %s at its bounds', async (_field, body: object) => {

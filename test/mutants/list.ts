@@ -285,8 +285,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the SDK retries with a new lease',
     file: 'src/client/claims.ts',
-    text: '{ body: { leaseId, waitMs, ...fields } },',
-    instead: "{ body: { leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, ...fields } },",
+    text: 'acquire({ body: { leaseId, waitMs, ...fields, ...given({ pollMs }) } }),',
+    instead: "acquire({ body: { leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, ...fields } }),",
   },
   {
     name: 'the SDK counts a lease from its answer',
@@ -414,26 +414,27 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a task whose wait ends is left to wait',
     file: parked,
-    text: "if (waiter.notify.type !== 'task-token') return;",
-    instead: "if (waiter.notify.type !== 'task-token' || how === 'timeout') return;",
+    text: ": deliverFailure(ports, notify, 'timeout', 'The lock was not granted within waitMs.')",
+    instead: ': Promise.resolve()',
   },
   {
     name: 'a task whose grant ended before its delivery is left to wait',
     file: parked,
-    text: "if (notify.type !== 'task-token') return;",
-    instead: "if (notify.type !== 'websocket') return;",
+    text: "return deliverFailure(ports, notify, 'lost'",
+    instead:
+      "if (notify.type !== 'websocket') return Promise.resolve();\n  return deliverFailure(ports, notify, 'lost'",
   },
   {
     name: 'the bus is given the lease of a waiter',
     file: parked,
-    text: 'ref: notify.ref, owner, fence, remainingMs: left };',
-    instead: 'ref: notify.ref, owner, fence, remainingMs: left, leaseId };',
+    text: 'ref: notify.ref, owner, fence, remainingMs: remainingMs(holder, facts) };',
+    instead: 'ref: notify.ref, owner, fence, remainingMs: remainingMs(holder, facts), leaseId: holder.leaseId };',
   },
   {
     name: 'a grant that was answered is delivered as well',
     file: 'src/notify/change-events.ts',
-    text: '({ fence, queuedAt }) => queuedAt !== undefined && !fences.has(fence)',
-    instead: '({ fence }) => !fences.has(fence)',
+    text: '.filter((holder) => holder.queuedAt !== undefined || isAlwaysNotified(holder))',
+    instead: '',
   },
   {
     name: 'events of one fence take the same place in history',

@@ -38,7 +38,13 @@ export class Watchers {
     const { notify } = outside.listen(process, 'websocket', (message) => this.#hear(message as { type: string }));
     const connectionId = notify.type === 'websocket' ? notify.connectionId : '';
     const connectedAt = epochMs(time.now());
-    void table.side.watchers.add({ namespace: 'sim', connectionId, connectedAt, subject: { prefix: '' } });
+    void table.side.watchers.add({
+      namespace: 'sim',
+      caller: 'anonymous',
+      connectionId,
+      connectedAt,
+      subject: { prefix: '' },
+    });
     const keys = { pk: 'sim/watchers', sk: `${watcherSortPrefix}${connectionId}` };
     const image = marshall({ ...keys, at: connectedAt, prefix: '' });
     stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });

@@ -74,7 +74,7 @@ const rooms: Record<string, Room> = {
     types: ['aws-lambda'],
   },
   'src/websocket': {
-    may: ['src/time', 'src/contract', 'src/store', 'src/notify', 'src/http'],
+    may: ['src/time', 'src/contract', 'src/store', 'src/service', 'src/notify', 'src/http'],
     packages: ['zod'],
     types: ['aws-lambda'],
   },

@@ -13,6 +13,7 @@ import { DynamoDBHistory } from '../../store/dynamodb/history-items.ts';
 import { DynamoDBTimerNotes } from '../../store/dynamodb/timer-items.ts';
 import { systemClock } from '../../time/clock.ts';
 import { systemTimers } from '../../time/timers.ts';
+import { HandOffs } from '../hand-offs.ts';
 import type { NotifierPorts, NotifyLog, PublisherPorts } from '../ports.ts';
 import type { ReaperPorts } from '../reaper.ts';
 import { ApiGatewayConnections } from './connections.ts';
@@ -33,6 +34,11 @@ export interface NotifierSetting extends Table {
   readonly locks: LockContext;
   readonly busName: string;
   readonly timerQueueUrl: string;
+  readonly websocketEndpoint: string;
+}
+
+export interface HandOffSetting extends Table {
+  readonly locks: LockContext;
   readonly websocketEndpoint: string;
 }
 
@@ -71,6 +77,15 @@ export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
     log,
   };
 }
+
+/** Delivers hand-offs right after the write, for the functions that write them. */
+export const awsHandOffs = ({ locks, client, tableName, websocketEndpoint, log }: HandOffSetting): HandOffs =>
+  new HandOffs({
+    locks,
+    connections: connectionsAt(websocketEndpoint),
+    deliveries: new DynamoDBDeliveries({ client, tableName }),
+    log,
+  });
 
 export function awsPublisherPorts(setting: PublisherSetting): PublisherPorts {
   const { client, tableName, busName, keepsHistory, websocketEndpoint, metricNamespaces, log } = setting;

@@ -1,19 +1,20 @@
 /**
- * How a watcher lies in the table.
+ * How a connection lies in the table.
  *
- *     {ns}/watchers    watcher/{id}   what it watches, by namespace: one query finds everybody to be shown an event
- *     connection/{id}  connection     its namespace, by id: a goodbye tells nothing else
+ *     {ns}/watchers     watcher/{id}   what it watches, by namespace: one query finds everybody to be shown an event
+ *     {ns}/sockets      watcher/{id}   a connection that watches nothing: no event reads it
+ *     #connection/{id}  connection     its namespace and caller, by id: a goodbye tells nothing else
  *
  * The first one's arrival in the stream is what makes the notifier send the first message: before `$connect` has been
  * answered nothing can be posted to a connection, so the handler of `$connect` itself can't.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
 import { after, toTtlSeconds } from '../../time/clock.ts';
-import type { Watcher, WatcherStore } from '../watcher-store.ts';
+import type { Subject, Watcher, WatcherStore } from '../watcher-store.ts';
 import { update } from './expressions.ts';
 import { type Item, ItemTable, type TableAccess } from './item-table.ts';
 import type { ItemKey } from './keys.ts';
-import { instant, text } from './reading.ts';
+import { instant, optional, text } from './reading.ts';
 import { imagesOf } from './stream-images.ts';
 import { watcherSortPrefix } from './table.ts';
 
@@ -22,11 +23,16 @@ const connectionKeptMs = 3 * 3_600_000;
 
 const words = { partition: 'pk', welcomed: 'welcomed' };
 
-const watcherKey = (namespace: string, connectionId: string): ItemKey => ({
-  pk: `${namespace}/watchers`,
+const watchersPartition = (namespace: string): string => `${namespace}/watchers`;
+
+const watcherKey = ({ namespace, connectionId, subject }: Pick<Watcher, 'namespace' | 'connectionId' | 'subject'>) => ({
+  pk: subject === 'nothing' ? `${namespace}/sockets` : watchersPartition(namespace),
   sk: `${watcherSortPrefix}${connectionId}`,
 });
-const connectionKey = (connectionId: string): ItemKey => ({ pk: `connection/${connectionId}`, sk: 'connection' });
+export const connectionKey = (connectionId: string): ItemKey => ({
+  pk: `#connection/${connectionId}`,
+  sk: 'connection',
+});
 
 export class DynamoDBWatchers implements WatcherStore {
   readonly #table: ItemTable;
@@ -36,17 +42,18 @@ export class DynamoDBWatchers implements WatcherStore {
   }
 
   async add(watcher: Watcher): Promise<void> {
-    const { namespace, connectionId, connectedAt, subject } = watcher;
+    const { namespace, caller, connectionId, connectedAt, subject } = watcher;
+    const watched = subject === 'nothing' ? {} : subject;
     const ttl = toTtlSeconds(after(connectedAt, connectionKeptMs));
     // By id first: what the stream announces must be possible to say goodbye to.
-    await this.#table.replace({ ...connectionKey(connectionId), namespace, ttl });
-    await this.#table.replace({ ...watcherKey(namespace, connectionId), at: connectedAt, ...subject, ttl });
+    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });
+    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });
   }
 
-  async welcome({ namespace, connectionId }: Watcher): Promise<boolean> {
+  async welcome(watcher: Watcher): Promise<boolean> {
     // A watcher that left in the meantime must not come back as half an item.
     const welcomed = update({ set: ['welcomed = :yes'], when: 'attribute_exists(partition)' }, words, { yes: true });
-    return (await this.#table.update(watcherKey(namespace, connectionId), welcomed)).applied;
+    return (await this.#table.update(watcherKey(watcher), welcomed)).applied;
   }
 
   async welcomed(namespace: string): Promise<readonly Watcher[]> {
@@ -54,7 +61,7 @@ export class DynamoDBWatchers implements WatcherStore {
       where: 'partition = :watchers',
       filter: 'welcomed = :yes',
       words,
-      values: { watchers: watcherKey(namespace, '').pk, yes: true },
+      values: { watchers: watchersPartition(namespace), yes: true },
       consistent: true,
     });
     return items.map(fromItem);
@@ -64,7 +71,8 @@ export class DynamoDBWatchers implements WatcherStore {
     const key = connectionKey(connectionId);
     const item = await this.#table.get(key);
     if (item === undefined) return;
-    await this.#table.removeMany([watcherKey(text(item, 'namespace'), connectionId), key]);
+    const watched = { namespace: text(item, 'namespace'), connectionId, subject: subjectIn(item) };
+    await this.#table.removeMany([key, watcherKey(watched)]);
   }
 }
 
@@ -73,8 +81,14 @@ function fromItem(item: Item): Watcher {
     namespace: text(item, 'pk').replace(/\/.*$/, ''),
     connectionId: text(item, 'sk').slice(watcherSortPrefix.length),
     connectedAt: instant(item, 'at'),
-    subject: item.lock === undefined ? { prefix: text(item, 'prefix') } : { lock: text(item, 'lock') },
+    caller: optional(text, item, 'caller') ?? 'anonymous',
+    subject: subjectIn(item),
   };
+}
+
+function subjectIn(item: Item): Subject {
+  if (item.lock !== undefined) return { lock: text(item, 'lock') };
+  return item.prefix === undefined ? 'nothing' : { prefix: text(item, 'prefix') };
 }
 
 /** The watcher that has just connected, where that is what a stream record shows. */

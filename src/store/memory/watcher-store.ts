@@ -21,9 +21,14 @@ export class MemoryWatchers implements WatcherStore {
 
   welcomed(namespace: string): Promise<readonly Watcher[]> {
     const found = [...this.#watchers.values()].filter(({ watcher, welcomed }) => {
-      return welcomed && watcher.namespace === namespace;
+      return welcomed && watcher.namespace === namespace && watcher.subject !== 'nothing';
     });
     return Promise.resolve(found.map(({ watcher }) => watcher));
+  }
+
+  /** For tickets and parked waits, which know connections by their id. */
+  find(connectionId: string): Watcher | undefined {
+    return this.#watchers.get(connectionId)?.watcher;
   }
 
   remove(connectionId: string): Promise<void> {

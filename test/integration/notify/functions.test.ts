@@ -133,8 +133,8 @@ describe('the deployed functions', () => {
         },
         context,
       );
-    expect((await call('$connect', { namespace: 'test' })).statusCode).toBe(400);
-    expect((await call('$connect', { namespace: 'test', lock: 'a' })).statusCode).toBe(200);
+    expect((await call('$connect', { namespace: 'test', lock: 'a' })).statusCode).toBe(401);
+    expect((await call('$connect', { ticket: 'made-up' })).statusCode).toBe(403);
     expect((await call('$default')).body).toBe('{"type":"connected","connectionId":"id="}');
     expect((await call('$disconnect')).statusCode).toBe(200);
   });

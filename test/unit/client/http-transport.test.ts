@@ -109,7 +109,10 @@ describe('HttpTransport', () => {
       }
     }
     const webSocket = FakeSocket as unknown as new (url: string) => WebSocketLike;
-    const { locks } = clientOf(() => answer(200, {}), { webSocket, auth: bearer('secret') });
+    const { locks } = clientOf(() => answer(201, { ticket: 'one-use', url: 'wss://sockets.example.com/v1' }), {
+      webSocket,
+      auth: bearer('secret'),
+    });
     const events = locks.watch({ lock: 'a' });
     vi.spyOn(Math, 'random').mockReturnValue(0);
     expect((await events.next()).value).toEqual({ type: 'connected', connectionId: 'c1' });
@@ -117,7 +120,7 @@ describe('HttpTransport', () => {
     expect((await events.next()).value).toEqual({ type: 'connected', connectionId: 'c2' });
     vi.restoreAllMocks();
     await events.return();
-    expect(sockets[0]?.url).toBe('wss://locks.example.com/prod/v1/watch?namespace=payments&lock=a');
+    expect(sockets[0]?.url).toBe('wss://sockets.example.com/v1?ticket=one-use&lock=a');
     expect(sockets[0]?.options).toEqual({ headers: { authorization: 'Bearer secret' } });
   });
 });

@@ -25,7 +25,13 @@ const textsTo = (world: World, connectionId: string) =>
 describe('the first message of a watcher', () => {
   it('is sent as soon as its connection has been answered', async () => {
     const world = createWorld();
-    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    const watcher = {
+      namespace: 'test',
+      caller: 'anonymous',
+      connectionId: 'new',
+      connectedAt: world.clock.now(),
+      subject: { prefix: '' },
+    };
     await world.watchers.add(watcher);
     let tries = 0;
     world.ways.post = async () => (++tries <= 3 ? 'gone' : 'sent');
@@ -37,7 +43,13 @@ describe('the first message of a watcher', () => {
 
   it('comes before every event', async () => {
     const world = createWorld();
-    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    const watcher = {
+      namespace: 'test',
+      caller: 'anonymous',
+      connectionId: 'new',
+      connectedAt: world.clock.now(),
+      subject: { prefix: '' },
+    };
     await world.watchers.add(watcher);
     await world.acquire(holder);
     await world.drain();
@@ -49,7 +61,13 @@ describe('the first message of a watcher', () => {
 
   it('is given up, and its watcher forgotten, where the connection never came to be', async () => {
     const world = createWorld();
-    const watcher = { namespace: 'test', connectionId: 'new', connectedAt: world.clock.now(), subject: { prefix: '' } };
+    const watcher = {
+      namespace: 'test',
+      caller: 'anonymous',
+      connectionId: 'new',
+      connectedAt: world.clock.now(),
+      subject: { prefix: '' },
+    };
     await world.watchers.add(watcher);
     world.ways.post = async () => 'gone';
     const delivering = world.deliver([arrival('new')]);

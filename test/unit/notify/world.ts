@@ -191,7 +191,13 @@ export function createWorld() {
       notify = createBoth();
     },
     async watch(connectionId: string, subject: Watcher['subject'] = { prefix: '' }) {
-      const watcher: Watcher = { namespace: lockKey.namespace, connectionId, connectedAt: clock.now(), subject };
+      const watcher: Watcher = {
+        namespace: lockKey.namespace,
+        caller: 'anonymous',
+        connectionId,
+        connectedAt: clock.now(),
+        subject,
+      };
       await watchers.add(watcher);
       await watchers.welcome(watcher);
       return watcher;

@@ -1,0 +1,45 @@
+/**
+ * A hand-off to a waiter on a WebSocket is delivered by the process that wrote it, right after the write. The notifier, which reads the
+ * stream, delivers what was not delivered here.
+ */
+import type { Holder, LockState } from '../lock/state.ts';
+import type { LockKey } from '../store/lock-store.ts';
+import { errorText } from '../tools/error-text.ts';
+import { withinLimit } from '../tools/time-limit.ts';
+import { namesOf } from './change-events.ts';
+import { deliverBySocket, type SocketPorts } from './parked.ts';
+
+/** A post takes tens of milliseconds. The answer to the one who released waits no longer than this; the notifier does the rest. */
+const settleMsMax = 1_000;
+
+/** Whether this very state granted to it from the queue: each write notes its time, and so does each grant. */
+const isHandedOver = ({ queuedAt, acquiredAt }: Holder, { changedAt }: LockState): boolean =>
+  queuedAt !== undefined && acquiredAt === changedAt;
+
+export class HandOffs {
+  readonly #ports: SocketPorts;
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(ports: SocketPorts) {
+    this.#ports = ports;
+    ports.locks.memory.onNews((key, state) => this.#take(key, state));
+  }
+
+  /** Waits until everything under way was delivered, or failed, or took too long. It never fails. */
+  async settle(): Promise<void> {
+    if (this.#underWay.size > 0) await withinLimit(Promise.allSettled(this.#underWay), settleMsMax);
+  }
+
+  #take(key: LockKey, state: LockState): void {
+    for (const holder of state.holders) {
+      const { notify } = holder;
+      if (notify?.type !== 'websocket' || !isHandedOver(holder, state)) continue;
+      const delivery = deliverBySocket(this.#ports, key, { ...holder, notify }).catch((error: unknown) => {
+        // The stream shows the same change to the notifier, which tries again.
+        this.#ports.log.warn('A hand-off was not delivered at once.', { ...namesOf(key), error: errorText(error) });
+      });
+      this.#underWay.add(delivery);
+      void delivery.finally(() => this.#underWay.delete(delivery));
+    }
+  }
+}

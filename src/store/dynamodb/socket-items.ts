@@ -1,0 +1,75 @@
+/**
+ * How tickets and parked waits lie in the table.
+ *
+ *     #ticket/{digest}       ticket    namespace, caller, end: the ticket itself is a secret, so its key is a digest
+ *     {ns}/waits/{id}        {digest}  a wait that is parked on this connection, by a digest of its lease
+ *
+ * No namespace begins with "#", so a right to one namespace's keys never reaches a ticket or a connection.
+ */
+import { createHash } from 'node:crypto';
+import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
+import type { Connection, ParkedWait, SocketStore, Ticket } from '../socket-store.ts';
+import { connectionKey } from './connection-items.ts';
+import { update } from './expressions.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
+import type { ItemKey } from './keys.ts';
+import { text } from './reading.ts';
+
+/** A connection's last wait is read when the connection ends, which API Gateway may tell late. */
+const waitKeptMs = 3_600_000;
+
+const words = { partition: 'pk', expiresAt: 'end', isUsed: 'used' };
+
+const digest = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
+const ticketKey = (secret: string): ItemKey => ({ pk: `#ticket/${digest(secret)}`, sk: 'ticket' });
+const waitsPartition = (namespace: string, connectionId: string): string => `${namespace}/waits/${connectionId}`;
+
+export class DynamoDBSockets implements SocketStore {
+  readonly #table: ItemTable;
+
+  constructor(access: TableAccess) {
+    this.#table = new ItemTable(access);
+  }
+
+  async issue(secret: string, { namespace, caller, expiresAt }: Ticket): Promise<void> {
+    const ttl = toTtlSeconds(expiresAt);
+    await this.#table.replace({ ...ticketKey(secret), namespace, caller, [words.expiresAt]: expiresAt, ttl });
+  }
+
+  async redeem(secret: string, now: EpochMs): Promise<Connection | undefined> {
+    // Once only: of two that come with the same ticket, one finds it used.
+    const used = update(
+      {
+        set: ['isUsed = :yes'],
+        when: 'attribute_exists(partition) AND attribute_not_exists(isUsed) AND expiresAt > :now',
+      },
+      words,
+      { yes: true, now },
+    );
+    const written = await this.#table.update(ticketKey(secret), used);
+    if (!written.applied) return undefined;
+    return { namespace: text(written.item, 'namespace'), caller: text(written.item, 'caller') };
+  }
+
+  async connection(connectionId: string): Promise<Connection | undefined> {
+    const item = await this.#table.get(connectionKey(connectionId));
+    return item === undefined ? undefined : { namespace: text(item, 'namespace'), caller: text(item, 'caller') };
+  }
+
+  async noteWait(connectionId: string, { key, leaseId }: ParkedWait, until: EpochMs): Promise<void> {
+    const { namespace, name } = key;
+    const pk = waitsPartition(namespace, connectionId);
+    const sk = digest(`${name}/${leaseId}`);
+    await this.#table.replace({ pk, sk, lock: name, leaseId, ttl: toTtlSeconds(after(until, waitKeptMs)) });
+  }
+
+  async waitsOn(connectionId: string, namespace: string): Promise<readonly ParkedWait[]> {
+    const items = await this.#table.query({
+      where: 'partition = :waits',
+      words,
+      values: { waits: waitsPartition(namespace, connectionId) },
+      consistent: true,
+    });
+    return items.map((item) => ({ key: { namespace, name: text(item, 'lock') }, leaseId: text(item, 'leaseId') }));
+  }
+}
