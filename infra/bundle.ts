@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 import { type BundleName, bundledFunctions, bundleNames, packageRoot } from './function-code.ts';
 
-/** One ES module for Node 24, with everything in it. */
+/** One ES module for Node, with everything in it: 24 is what is deployed. */
 export const nodeModule = {
   absWorkingDir: packageRoot,
   bundle: true,

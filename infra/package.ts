@@ -15,7 +15,13 @@ await bundleFunctions();
  * The local service is bundled with all that it needs, so that `npx holdfast serve` works where the SDK is the only thing that was
  * installed. It lies beside the engine's guardian, which it starts. Engines are looked for at run time: they are optional, and large.
  */
-await build({ ...nodeModule, entryPoints: ['src/local/serve.ts'], outfile: join(published, engine, 'serve.js') });
+// A user's machine may have any Node that the package supports.
+await build({
+  ...nodeModule,
+  target: 'node22',
+  entryPoints: ['src/local/serve.ts'],
+  outfile: join(published, engine, 'serve.js'),
+});
 writeFileSync(join(published, 'local', 'serve.js'), "export * from './engine/serve.js';\n");
 
 // The console's page, made once and for all: the package has no sources to make it from.

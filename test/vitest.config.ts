@@ -17,7 +17,7 @@ export default defineConfig({
       // A property computes for seconds. On a busy machine that takes longer than vitest's default of 5 s.
       project('property', { testTimeout: 60_000 }),
       project('simulation', { testTimeout: 120_000 }),
-      project('contract', { globalSetup: engineSetup, testTimeout: 30_000 }),
+      project('contract', { globalSetup: engineSetup, testTimeout: 120_000 }),
       project('integration', { globalSetup: engineSetup, testTimeout: 60_000 }),
       project('infra', { testTimeout: 60_000 }),
       project('docs', { globalSetup: engineSetup, testTimeout: 120_000 }),

@@ -69,7 +69,7 @@ export interface HoldfastOptions extends ClientOptions {
   /** Where to watch; deployed, the WebSocket API has a URL of its own. */
   readonly watchUrl?: string | URL | undefined;
   readonly fetch?: typeof fetch | undefined;
-  /** Where the runtime has no WebSocket, such as Node 20. */
+  /** For a runtime that has no WebSocket of its own. */
   readonly webSocket?: WebSocketClass | undefined;
 }
 

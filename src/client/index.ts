@@ -1,5 +1,5 @@
 /**
- * The SDK of Holdfast: locks with fences, for Node 20 and newer and for every runtime that has `fetch`. No dependencies.
+ * The SDK of Holdfast: locks with fences, for Node 22 and newer and for every runtime that has `fetch`. No dependencies.
  *
  * @packageDocumentation
  */

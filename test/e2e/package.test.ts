@@ -1,6 +1,7 @@
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,6 +12,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const npm = ['--no-audit', '--no-fund', '--loglevel=error'];
+
+/** The older of the middy versions that the package goes with; the other tests run on the newer one. */
+const olderMiddy = '@middy/core@6.4.5';
 
 /** What a user would install beside the package for the subpaths that need it; linked, to spare the download. */
 const peers = [
@@ -30,7 +34,8 @@ beforeAll(async () => {
   await run('npm', ['pack', '--pack-destination', folder, ...npm], { cwd: root });
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
   await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
-  await run('npm', ['install', `./${tarball}`, '--omit=peer', '--prefer-offline', ...npm], { cwd: folder });
+  // Without --legacy-peer-deps: a peer that does not fit would be refused here.
+  await run('npm', ['install', `./${tarball}`, olderMiddy, '--prefer-offline', ...npm], { cwd: folder });
   for (const peer of peers) {
     const link = join(folder, 'node_modules', peer);
     await mkdir(dirname(link), { recursive: true });
@@ -69,6 +74,14 @@ describe('the packed tarball in an empty folder', () => {
       "import { fenceDynamoDB } from 'holdfast/guards';",
       "import * as middleware from 'holdfast/middleware';",
       'export const all = [Holdfast, server, LockService, testing, fenceDynamoDB, middleware];',
+      // Fails where a type fell back to any, as those of a package that is not there do.
+      'type IsAny<T> = 0 extends 1 & T ? true : false;',
+      'type Lock = Parameters<Parameters<typeof middleware.withLockHandler>[1]>[1];',
+      'export const contextIsTyped: IsAny<Lock> = false;',
+      "export const remainingIsTyped: IsAny<Lock['getRemainingTimeInMillis']> = false;",
+      'export const middlewareIsTyped: IsAny<ReturnType<typeof middleware.holdfastLock>> = false;',
+      'type Message = Parameters<Parameters<typeof middleware.withRecordLocks>[1]>[0];',
+      'export const messageIsTyped: IsAny<Message> = false;',
       "export const locks: Holdfast = new Holdfast({ url: 'http://127.0.0.1:4100', namespace: 'a' });",
     ].join('\n');
     await writeFile(join(folder, 'use.ts'), source);
@@ -127,6 +140,79 @@ describe('the packed tarball in an empty folder', () => {
 
   it('ships no sources, tests or data', async () => {
     const shipped = await readdir(join(folder, 'node_modules/holdfast'));
-    expect(shipped.sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
+    expect(shipped.sort()).toEqual(
+      ['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'dist', 'docs', 'package.json'],
+    );
+  });
+});
+
+/** The other Node that the package supports, from npm; kept between runs. */
+async function node22(): Promise<string | undefined> {
+  const kept = join(root, 'node_modules', '.cache', 'holdfast', 'node-22');
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const binary = join(kept, 'node_modules', name, 'bin', 'node');
+  if (!existsSync(binary)) {
+    await mkdir(kept, { recursive: true });
+    await writeFile(join(kept, 'package.json'), JSON.stringify({ name: 'node-22', private: true }));
+    const installed = await run('npm', ['install', `${name}@22.23.3`, '--prefer-offline', ...npm], { cwd: kept }).catch(
+      (error: Error) => {
+        process.stderr.write(`Node 22 could not be installed, so the package is not tried on it: ${error.message}\n`);
+      },
+    );
+    if (installed === undefined) return undefined;
+  }
+  return binary;
+}
+
+const older = await node22();
+const nodes: [string, string][] = [
+  ['24', process.execPath],
+  ...(older === undefined ? [] : [['22', older] as [string, string]]),
+];
+
+describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
+  const cli = () => join(folder, 'node_modules/holdfast/dist/src/cli/main.js');
+  let service: ChildProcess;
+  let served: { url: string; engine: { name: string; endpoint: string } };
+
+  beforeAll(async () => {
+    service = spawn(node, [cli(), 'serve', '--engine', 'memory', '--port', '0', '--json'], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(service, 'exit').then(([code]) => {
+      throw new Error(`The service ended with ${code}.`);
+    });
+    ended.catch(() => undefined);
+    const lines = createInterface({ input: service.stdout as NodeJS.ReadableStream });
+    const [line] = (await Promise.race([once(lines, 'line'), ended])) as [string];
+    served = JSON.parse(line);
+  }, 30_000);
+  afterAll(async () => {
+    if (service.exitCode !== null) return;
+    service.kill('SIGTERM');
+    await once(service, 'exit');
+  });
+
+  const holdfast = async (...args: string[]) => {
+    const env = { ...process.env, HOLDFAST_URL: served.url, HOLDFAST_NAMESPACE: 'package' };
+    return run(node, [cli(), ...args], { cwd: folder, env, timeout: 30_000 });
+  };
+
+  it('serves, and its SDK, direct mode, twin, middleware, guards and construct work', async () => {
+    await copyFile(fileURLToPath(new URL('package-uses.mjs', import.meta.url)), join(folder, 'uses.mjs'));
+    const { stdout } = await run(node, ['uses.mjs', JSON.stringify(served)], { cwd: folder, timeout: 100_000 });
+    const said = JSON.parse(stdout) as { node: string; results: object; warnings: string[] };
+    expect(said.node.split('.')[0]).toBe(major);
+    const all = { sdk: true, direct: true, twin: true, middleware: true, guards: true, construct: true };
+    expect(said).toMatchObject({ results: all, warnings: [] });
+  });
+
+  it('has a command line that takes locks, runs commands and watches', async () => {
+    expect((await holdfast('run', 'job', '--', 'echo', 'ran')).stdout).toBe('ran\n');
+    const watching = holdfast('watch', 'seen', '--count', '1', '--json');
+    const taken = setInterval(() => void holdfast('run', 'seen', '--', 'true').catch(() => undefined), 2_000);
+    const { stdout } = await watching.finally(() => clearInterval(taken));
+    expect(stdout).toMatch(/"type":"(granted|released)"/);
   });
 });
