@@ -140,9 +140,16 @@ describe('the packed tarball in an empty folder', () => {
 
   it('ships no sources, tests or data', async () => {
     const shipped = await readdir(join(folder, 'node_modules/holdfast'));
-    expect(shipped.sort()).toEqual(
-      ['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'dist', 'docs', 'package.json'],
-    );
+    expect(shipped.sort()).toEqual([
+      'CHANGELOG.md',
+      'CONTRIBUTING.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'dist',
+      'docs',
+      'package.json',
+    ]);
   });
 });
 
