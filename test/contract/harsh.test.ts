@@ -63,7 +63,8 @@ describe('the proxy', exactOnly, () => {
           ExpressionAttributeValues: { ':v': { S: 'x'.repeat(299_000) } },
         }),
       );
-    for (let round = 0; round < 5; round++) await write().catch(() => {});
+    // Side by side: one after the other, a slow machine would give the item time to recover.
+    for (let round = 0; round < 2; round++) await Promise.allSettled(Array.from({ length: 15 }, write));
     const used = harsh.unitsOf(TableName, { pk: key.name, sk: 'hot' });
     expect(used.write % 293).toBe(0);
     expect(used.throttled).toBeGreaterThan(0);

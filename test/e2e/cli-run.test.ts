@@ -185,10 +185,10 @@ describe('run, when the lock is lost', () => {
   });
 
   it('ends the command before another gets the lock when it is itself stopped', async () => {
-    const running = cli.start('run', 'frozen', '--lease', '2s', '--', ...lasting());
+    const running = cli.start('run', 'frozen', '--lease', '5s', '--', ...lasting());
     const pid = await pidOf(running);
     running.process.kill('SIGSTOP');
-    const next = await lockAt(call, 'frozen').acquire({ waitMs: 10_000 });
+    const next = await lockAt(call, 'frozen').acquire({ waitMs: 20_000 });
     expect(next.body.status).toBe('granted');
     expect(isRunning(pid)).toBe(false);
     running.process.kill('SIGCONT');

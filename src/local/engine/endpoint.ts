@@ -32,11 +32,12 @@ export function freePort(): Promise<number> {
 /** Asks the endpoint for its tables: the least question that only DynamoDB, or an engine like it, can answer. */
 export async function askForTables(at: Endpoint, withinMs: number): Promise<void> {
   const client = new DynamoDBClient({ ...at, maxAttempts: 1 });
-  const signal = AbortSignal.timeout(withinMs);
-  // The signal ends a request but not the search for credentials, which asks servers of its own; so both are bounded.
+  const request = new AbortController();
+  // The limit covers the search for credentials too, which asks servers of its own and which a signal does not end.
   try {
-    await requireWithin(client.send(new ListTablesCommand({ Limit: 1 }), { abortSignal: signal }), withinMs);
+    await requireWithin(client.send(new ListTablesCommand({ Limit: 1 }), { abortSignal: request.signal }), withinMs);
   } finally {
+    request.abort();
     client.destroy();
   }
 }
