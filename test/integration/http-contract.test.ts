@@ -129,7 +129,12 @@ describe('POST acquire', () => {
     ['notify.ref', { waitMs: 1, notify: ref(0) }, '1 to 256 characters', 'got ""'],
     ['notify.ref', { waitMs: 1, notify: ref(257) }, '1 to 256 characters', 'got "xxx'],
     ['notify.ref', { waitMs: 1, notify: { type: 'event' } }, '1 to 256 characters', 'is required'],
-    ['notify.type', { waitMs: 1, notify: { type: 'pigeon' } }, 'event, task-token or websocket', 'got "pigeon"'],
+    [
+      'notify.type',
+      { waitMs: 1, notify: { type: 'pigeon' } },
+      'event, task-token, durable-callback or websocket',
+      'got "pigeon"',
+    ],
     ['notify.more', { waitMs: 1, notify: { ...ref(1), more: 1 } }, 'is not a known field', undefined],
     ['metadata', { metadata: metadataOf(1_025) }, 'at most 1024 bytes', 'got an object'],
     ['metadata', { metadata: ['a'] }, 'an object of strings', 'got a list of 1'],

