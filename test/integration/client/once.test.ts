@@ -13,10 +13,12 @@ afterAll(() => service.stop());
 
 /** 200 at once keep a small machine busy for a while: that is no reason to give up. */
 const patience = { requestMs: 60_000, retryMs: 120_000, tryMs: 60_000, releaseMs: 60_000 };
-const overHttp = (): Holdfast => new Holdfast({ url: service.url, namespace: 'test', patience });
+const breaker = { failuresMax: 1_000 };
+const overHttp = (): Holdfast => new Holdfast({ url: service.url, namespace: 'test', patience, breaker });
 const direct = (): Holdfast => {
   const { endpoint, region } = inject('engine');
-  return createDirect({ tableName: service.table, region, endpoint, credentials: localCredentials, namespace: 'test' });
+  const at = { tableName: service.table, region, endpoint, credentials: localCredentials };
+  return createDirect({ ...at, namespace: 'test', patience });
 };
 
 describe('once, on the real service', () => {
