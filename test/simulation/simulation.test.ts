@@ -42,7 +42,6 @@ const mustHappen = [
   'heard by event',
   'heard by task-token',
   'heard by durable-callback',
-  'heard by websocket',
   'nobody found to be told',
   'deliveries',
   'events repeated',
