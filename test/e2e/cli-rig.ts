@@ -2,8 +2,9 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
+import { eventually } from '../support/eventually.ts';
 
 export const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** The quickest engine that is here. */
@@ -94,13 +95,10 @@ export class Started {
 
   /** Resolves with what the pattern found in the output. */
   said(pattern: RegExp, from: 'stdout' | 'stderr' = 'stdout'): Promise<string[]> {
-    return vi.waitFor(
-      () => {
-        expect(this[from], `${this.stdout}\n${this.stderr}`).toMatch(pattern);
-        return [...(pattern.exec(this[from]) ?? [])];
-      },
-      { timeout: 20_000, interval: 20 },
-    );
+    return eventually(() => {
+      expect(this[from], `${this.stdout}\n${this.stderr}`).toMatch(pattern);
+      return [...(pattern.exec(this[from]) ?? [])];
+    });
   }
 }
 
@@ -131,8 +129,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-export const waitUntilGone = (pid: number): Promise<void> =>
-  vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 15_000, interval: 20 });
+export const waitUntilGone = (pid: number): Promise<void> => eventually(() => expect(isRunning(pid)).toBe(false));
 
 /** Ends by its id whatever a test has left. */
 export async function endStarted(): Promise<void> {

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/local/engine/endpoint.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Call, callAt, lockAt } from '../support/service.ts';
 import { type Cli, cliOf, endStarted, isRunning, program, Started, startServing, waitUntilGone } from './cli-rig.ts';
 
@@ -119,7 +120,7 @@ describe.concurrent('run', () => {
   it('leaves the queue when it is interrupted while waiting', async () => {
     await lockAt(call, 'busy').acquire();
     const waiting = cli.start('run', 'busy', '--wait', '1m', '--', 'echo', 'ran');
-    await vi.waitFor(async () => expect((await stateOf('busy')).queueDepth).toBe(1), { timeout: 20_000 });
+    await eventually(async () => expect((await stateOf('busy')).queueDepth).toBe(1));
     waiting.process.kill('SIGINT');
     expect(await waiting.finished).toMatchObject({ code: 130, stdout: '' });
     expect(await stateOf('busy')).toMatchObject({ queueDepth: 0 });
@@ -217,7 +218,7 @@ describe('run, when the service is killed with -9', () => {
     await startServing(flags);
     const left = async () => (await lockAt(callAt(first.url), 'steady').inspect()).body.holders[0]?.remainingMs;
     const before = await left();
-    await vi.waitFor(async () => expect(await left()).toBeGreaterThan(before), { timeout: 20_000, interval: 200 });
+    await eventually(async () => expect(await left()).toBeGreaterThan(before));
     running.endInput();
     expect(await running.finished).toMatchObject({ code: 0, stderr: '' });
   }, 60_000);
@@ -259,7 +260,7 @@ describe('elect', () => {
     const a = stand('a');
     const [, first] = await a.said(/epoch (\d+)/);
     const b = stand('b');
-    await vi.waitFor(async () => expect((await stateOf('chief')).queueDepth).toBe(1), { timeout: 20_000 });
+    await eventually(async () => expect((await stateOf('chief')).queueDepth).toBe(1));
 
     await revoke('chief');
     const [, second] = await b.said(/epoch (\d+)/);

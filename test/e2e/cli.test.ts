@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { version } from '../../src/process/version.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Cli, cliOf, endStarted, startServing } from './cli-rig.ts';
 
 const token = 'a-token-for-this-test';
@@ -69,10 +70,8 @@ describe.concurrent('list, check, revoke, history and watch', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
     expect(events.map(({ type }) => type)).toEqual(['connected', 'granted', 'revoked']);
-    await vi.waitFor(
-      async () =>
-        expect((await cli.run('history', 'seen:1')).stdout).toMatch(/AT .*\n.*revoked .*carol .*stuck\n.*granted/),
-      { timeout: 20_000 },
+    await eventually(async () =>
+      expect((await cli.run('history', 'seen:1')).stdout).toMatch(/AT .*\n.*revoked .*carol .*stuck\n.*granted/),
     );
     expect((await cli.run('history', 'seen:1', '--limit', '1', '--json')).json.events).toHaveLength(1);
   });

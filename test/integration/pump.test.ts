@@ -11,12 +11,13 @@ import { startEngine } from '../../src/local/engine.ts';
 import { fileCheckpoints, memoryCheckpoints, type PumpOptions, startPump } from '../../src/local/pump.ts';
 import { ensureTable } from '../../src/local/table.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
 
 const logger = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
 const numberOf = (record: DynamoDBRecord) => Number(record.dynamodb?.NewImage?.n?.N);
 const numberAndItemOf = (record: DynamoDBRecord) => `${record.dynamodb?.Keys?.pk?.S}:${numberOf(record)}`;
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+const until = (check: () => void) => eventually(check);
 
 async function world() {
   const table = await freshTable();

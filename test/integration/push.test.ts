@@ -1,9 +1,10 @@
 /** Waiting by push, from the outside: tickets, parked waits of the SDK, and connections that break. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Holdfast } from '../../src/client/index.ts';
+import { eventually } from '../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -119,7 +120,7 @@ describe('a ticket', () => {
     socket.on('message', (text) => seen.push(JSON.parse(String(text)).lock));
     await lockAt(service.call, 'elsewhere', 'other').acquire();
     await lockAt(service.call, 'here', 'mine').acquire();
-    await vi.waitFor(() => expect(seen).toEqual(['here']));
+    await eventually(() => expect(seen).toEqual(['here']));
   });
 });
 
@@ -149,11 +150,11 @@ describe('a wait on a connection', () => {
     const messages: object[] = [];
     socket.on('message', (text) => messages.push(JSON.parse(String(text))));
     await lock.release(second);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(messages).toContainEqual({ type: 'wait-ended', lock: 'told', leaseId: second, reason: 'cancelled' }),
     );
     await lock.release(held.leaseId);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(messages).toContainEqual(expect.objectContaining({ type: 'granted', leaseId: first })),
     );
   });
@@ -166,7 +167,7 @@ describe('a wait on a connection', () => {
     await lock.acquire({ leaseId: dead, waitMs: 60_000, notify: { type: 'websocket', connectionId } });
     expect(await queueDepthOf('gone')).toBe(1);
     socket.terminate();
-    await vi.waitFor(async () => expect(await queueDepthOf('gone')).toBe(0), { timeout: 8_000, interval: 200 });
+    await eventually(async () => expect(await queueDepthOf('gone')).toBe(0));
     await lock.release(held.leaseId);
     expect((await lock.inspect()).body).toMatchObject({ state: 'free' });
   }, 20_000);
@@ -200,7 +201,7 @@ describe('the SDK', () => {
     const places: number[] = [];
     const onWaiting = ({ position }: { position: number }) => places.push(position);
     const waiting = names.map((name) => waiter.locks.acquire(name, { waitMs: 60_000, onWaiting }));
-    await vi.waitFor(() => expect(places).toHaveLength(6), { timeout: 6_000 });
+    await eventually(() => expect(places).toHaveLength(6));
     expect(waiter.open).toBe(0);
     expect(waiter.sent.filter((word) => word === 'tickets')).toHaveLength(1);
     const before = waiter.sent.length;
@@ -209,7 +210,8 @@ describe('the SDK', () => {
     const beganAt = performance.now();
     for (const lock of held) await lock.release();
     const taken = await Promise.all(waiting);
-    expect(performance.now() - beganAt).toBeLessThan(2_000);
+    // Long before the safety look.
+    expect(performance.now() - beganAt).toBeLessThan(15_000);
     expect(taken.map(({ fence }, index) => fence > (held[index]?.fence ?? 0))).toEqual([true, true, true]);
     expect(waiter.sent.slice(before)).toEqual(['renew', 'renew', 'renew']);
   }, 20_000);
@@ -230,7 +232,7 @@ describe('the SDK', () => {
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     leave.abort();
     await expect(waiting).rejects.toThrow();
-    await vi.waitFor(async () => expect(await queueDepthOf('push:left')).toBe(0));
+    await eventually(async () => expect(await queueDepthOf('push:left')).toBe(0));
   }, 20_000);
 
   it('waits by long polling where no WebSocket can be opened, without an error', async () => {
@@ -243,9 +245,7 @@ describe('the SDK', () => {
     }
     const waiter = clientAt(service.url, { webSocket: Broken });
     const waiting = waiter.locks.acquire('push:none', { waitMs: 60_000 });
-    await vi.waitFor(() => expect(waiter.sent.filter((word) => word === 'tickets').length).toBe(3), {
-      timeout: 12_000,
-    });
+    await eventually(() => expect(waiter.sent.filter((word) => word === 'tickets').length).toBe(3));
     await held.release();
     await waiting;
   }, 30_000);
@@ -261,12 +261,12 @@ describe('the SDK', () => {
         waitMs: 60_000,
         onWaiting: ({ position }) => places.push(position),
       });
-      await vi.waitFor(async () => expect(await queueDepthOf('push:cut')).toBe(1));
+      await eventually(async () => expect(await queueDepthOf('push:cut')).toBe(1));
       const behind = clientAt(service.url).locks.acquire('push:cut', { waitMs: 60_000 });
-      await vi.waitFor(() => expect(places.length).toBeGreaterThanOrEqual(2), { timeout: 6_000 });
+      await eventually(() => expect(places.length).toBeGreaterThanOrEqual(2));
       for (let cut = 1; cut <= 3; cut++) {
         proxy.cut();
-        await vi.waitFor(() => expect(places.length).toBeGreaterThanOrEqual(2 + cut), { timeout: 6_000 });
+        await eventually(() => expect(places.length).toBeGreaterThanOrEqual(2 + cut));
       }
       expect(new Set(places)).toEqual(new Set([1]));
       await held.release();

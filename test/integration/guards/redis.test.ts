@@ -12,6 +12,7 @@ import {
   raiseRedisFloor,
   runFenced,
 } from '../../../src/guards/redis.ts';
+import { eventually } from '../../support/eventually.ts';
 import { describePauseStory, describeWithEngine } from './pause-story.ts';
 import { findProgram, freePort, startServer, stopServer } from './programs.ts';
 import { connectRedis } from './redis-wire.ts';
@@ -36,7 +37,7 @@ describeWithEngine('Redis', path, 'apt-get install -y redis-server', (program) =
     );
     redis = await connectRedis(port);
     await redis.send(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
-    await vi.waitFor(async () => expect(await redis.send(['CLUSTER', 'INFO'])).toContain('cluster_state:ok'), 10_000);
+    await eventually(async () => expect(await redis.send(['CLUSTER', 'INFO'])).toContain('cluster_state:ok'));
   });
 
   afterAll(async () => {

@@ -53,7 +53,7 @@ describe('a long poll', () => {
     const granted = await resumed;
     expect(granted).toMatchObject({ status: 200, body: { leaseId, status: 'granted' } });
     expect(granted.body.waitedMs).toBeGreaterThanOrEqual(pollMs);
-    expect(granted.body.remainingMs).toBeGreaterThan(29_000);
+    expect(granted.body.remainingMs).toBeGreaterThan(20_000);
     await lock.release(leaseId);
     expect([200, 202]).toContain((await behind).status);
   });
@@ -130,7 +130,8 @@ describe('a waiter', () => {
     const leftAt = Date.now();
     while ((await owners(lock)).length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
     expect(Date.now() - leftAt).toBeGreaterThan(lockLimits.waiterAbsenceMs - 500);
-    expect(Date.now() - leftAt).toBeLessThan(lockLimits.waiterAbsenceMs + 1_500);
+    // Long before its wait of a minute is over.
+    expect(Date.now() - leftAt).toBeLessThan(30_000);
     await lock.release(holder.body.leaseId);
     expect((await lock.inspect()).body).toMatchObject({ state: 'free' });
   });
@@ -141,7 +142,7 @@ describe('two services on one table', () => {
     const lock = newLock();
     const held = await lock.acquire();
     const leaseId = newLeaseId();
-    const waiting = lock.nextDoor.acquire({ leaseId, waitMs: 15_000 });
+    const waiting = lock.nextDoor.acquire({ leaseId, waitMs: 60_000 });
     await queued(lock, 1);
     const releasedAt = Date.now();
     await lock.release(held.body.leaseId);

@@ -1,8 +1,9 @@
 import { createServer, type IncomingHttpHeaders, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Answer, Call, Transport, WatchHandlers } from '../../../src/client/index.ts';
 import { Console } from '../../../src/console/server/console.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const token = 'a-token-that-was-printed';
 
@@ -244,16 +245,16 @@ describe('events', () => {
 
   it('are relayed, and whether they arrive is said at once', async () => {
     const { frames, stop } = await follow();
-    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'secret-connection' });
     watch().message(happened('ada'));
-    await vi.waitFor(() => expect(frames.at(-1)?.event).toBe('events'));
+    await eventually(() => expect(frames.at(-1)?.event).toBe('events'));
     watch().closed(undefined);
-    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual({ state: 'reconnecting', missed: false }));
-    await vi.waitFor(() => expect(service.watches).toHaveLength(2), { timeout: 5_000 });
+    await eventually(() => expect(frames.at(-1)?.data).toEqual({ state: 'reconnecting', missed: false }));
+    await eventually(() => expect(service.watches).toHaveLength(2));
     watch().message({ type: 'connected', connectionId: 'secret-connection' });
     // What happened while nobody was connected is lost to the stream: the page has to read the history.
-    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual({ state: 'live', missed: true }));
+    await eventually(() => expect(frames.at(-1)?.data).toEqual({ state: 'live', missed: true }));
     expect(frames.filter(({ event }) => event === 'events').flatMap(({ data }) => data)).toEqual([happened('ada')]);
     expect(JSON.stringify(frames)).not.toContain('secret-connection');
     stop();
@@ -261,29 +262,29 @@ describe('events', () => {
 
   it('carry no lease, also where a grant to a waiter comes by the same connection', async () => {
     const { frames, stop } = await follow();
-    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'c' });
     watch().message({ type: 'granted', lock: 'a', leaseId: 'secret-lease', fence: 2, remainingMs: 10 });
     watch().message(happened('ada'));
-    await vi.waitFor(() => expect(frames.at(-1)?.data).toEqual([happened('ada')]));
+    await eventually(() => expect(frames.at(-1)?.data).toEqual([happened('ada')]));
     expect(JSON.stringify(frames)).not.toContain('secret-lease');
     stop();
   });
 
   it('that a page missed are sent again where they are known, and otherwise it is told', async () => {
     const first = await follow();
-    await vi.waitFor(() => expect(service.watches).toHaveLength(1));
+    await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'c' });
     watch().message(happened('ada'));
-    await vi.waitFor(() => expect(first.frames.at(-1)?.event).toBe('events'));
+    await eventually(() => expect(first.frames.at(-1)?.event).toBe('events'));
     const { id } = first.frames.at(-1) as Frame;
     first.stop();
     watch().message(happened('bob'));
     const again = await follow(`?after=${id}`);
-    await vi.waitFor(() => expect(again.frames.map(({ data }) => data)).toContainEqual([happened('bob')]));
+    await eventually(() => expect(again.frames.map(({ data }) => data)).toContainEqual([happened('bob')]));
     expect(again.frames.at(-1)?.data).toEqual({ state: 'live', missed: false });
     const other = await follow('?after=another.1');
-    await vi.waitFor(() => expect(other.frames[0]?.data).toEqual({ state: 'live', missed: true }));
+    await eventually(() => expect(other.frames[0]?.data).toEqual({ state: 'live', missed: true }));
     again.stop();
     other.stop();
   });

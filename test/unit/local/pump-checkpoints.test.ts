@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fileCheckpoints } from '../../../src/local/pump/checkpoints.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const logger = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
 const checkpoint = (sequenceNumber: string) => ({ streamArn: 'arn:stream', shards: { 'shard-1': sequenceNumber } });
@@ -44,7 +45,7 @@ describe('fileCheckpoints', () => {
   it('writes by itself soon after a save', async () => {
     const path = join(folder, 'c.json');
     fileCheckpoints(path, logger, 1).save(checkpoint('5'));
-    await vi.waitFor(async () => expect(JSON.parse(await readFile(path, 'utf8'))).toEqual(checkpoint('5')));
+    await eventually(async () => expect(JSON.parse(await readFile(path, 'utf8'))).toEqual(checkpoint('5')));
   });
 
   it('takes a torn file for the checkpoint of another stream, so that nothing is skipped', async () => {

@@ -1,6 +1,7 @@
 import type { _Record, DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryCheckpoints, type PumpOptions, startPump } from '../../../src/local/pump.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /**
  * A stream whose shards split, expire and fail on demand: what the real service does and no local engine can be made to.
@@ -88,7 +89,7 @@ function pumpOf(stream: ScriptedStream, more: Partial<PumpOptions> = {}) {
   return { pump, seen, logger, onDeadLetter };
 }
 
-const sees = (seen: string[], wanted: string[]) => vi.waitFor(() => expect(seen).toEqual(wanted), { interval: 2 });
+const sees = (seen: string[], wanted: string[]) => eventually(() => expect(seen).toEqual(wanted));
 
 describe('startPump, as shards come and go', () => {
   it('reads a child only after its parent, and finds both over several pages of the listing', async () => {
@@ -205,7 +206,7 @@ describe('startPump, when reading fails', () => {
     await pump.ready;
     stream.fail('GetRecords', 'ExpiredIteratorException');
     stream.shards.get('a')?.records.push(2);
-    await vi.waitFor(() => expect(seen).toContain('a#2'), { interval: 2 });
+    await eventually(() => expect(seen).toContain('a#2'));
     expect(stream.calls.filter((call) => call.endsWith('LATEST'))).toHaveLength(1);
   });
 
@@ -226,7 +227,7 @@ describe('startPump, when reading fails', () => {
     const { pump, seen } = pumpOf(stream, { startAt: 'LATEST' });
     await pump.ready;
     stream.fail('GetRecords', 'ECONNREFUSED');
-    await vi.waitFor(() => expect(pump.stats().faults).toBe(1), { interval: 2 });
+    await eventually(() => expect(pump.stats().faults).toBe(1));
     stream.shards.get('a')?.records.push(2);
     await sees(seen, ['a#2']);
     expect(stream.calls.filter((call) => call.startsWith('GetShardIterator'))).toHaveLength(1);
@@ -238,7 +239,7 @@ describe('startPump, when reading fails', () => {
     for (let time = 0; time < 5; time += 1) stream.fail('GetShardIterator', 'InternalFailure', 500);
     const checkpoints = memoryCheckpoints({ streamArn: stream.arn, shards: { a: '999' } });
     const { seen } = pumpOf(stream, { checkpoints });
-    await vi.waitFor(() => expect(seen).toEqual(['a#5']), { timeout: 5_000 });
+    await eventually(() => expect(seen).toEqual(['a#5']));
     expect(stream.calls).toContain('GetShardIterator a TRIM_HORIZON');
   });
 
@@ -261,7 +262,7 @@ describe('startPump, when reading fails', () => {
     stream.shards.set('a', { records: [1], open: true });
     for (let time = 0; time < 1_000; time += 1) stream.fail('GetRecords', 'ExpiredIteratorException');
     const { pump } = pumpOf(stream);
-    await vi.waitFor(() => expect(pump.stats().faults).toBe(3), { interval: 2 });
+    await eventually(() => expect(pump.stats().faults).toBe(3));
     expect(stream.calls.filter((call) => call === 'GetRecords').length).toBeLessThanOrEqual(6);
   });
 
@@ -282,7 +283,7 @@ describe('startPump, when reading fails', () => {
         seen.push(...Records.map((record) => record.eventID ?? ''));
       },
     });
-    await vi.waitFor(() => expect(attempts).toBeGreaterThan(4), { interval: 2, timeout: 5_000 });
+    await eventually(() => expect(attempts).toBeGreaterThan(4));
     isDown = false;
     await sees(seen, ['a#1']);
     expect(onDeadLetter).not.toHaveBeenCalled();
@@ -294,7 +295,7 @@ describe('the pace', () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [], open: true });
     const { pump } = pumpOf(stream, { pace: { busyMs: 600_000, idleMaxMs: 600_000 } });
-    await vi.waitFor(() => expect(pump.stats().polls).toBe(1), { interval: 2 });
+    await eventually(() => expect(pump.stats().polls).toBe(1));
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(stream.calls.filter((call) => call === 'GetRecords')).toHaveLength(1);
   });
@@ -346,7 +347,7 @@ describe('a handler that fails', () => {
       throw new Error('Not even a promise.');
     });
     const { pump } = pumpOf(stream, { handler: handler.mockResolvedValue(null) });
-    await vi.waitFor(() => expect(pump.stats()).toMatchObject({ taken: 2, retries: 1 }), { interval: 2 });
+    await eventually(() => expect(pump.stats()).toMatchObject({ taken: 2, retries: 1 }));
   });
 });
 
