@@ -33,7 +33,7 @@ export interface WatchGrant {
 const reconnectBaseMs = 250;
 /** A service that is away for long is not asked more often than this. */
 const reconnectMsMax = 15_000;
-/** If a reader is this far behind, it gets an error and does not fill the memory. It has missed events and should read the state again. */
+/** A reader that is this far behind loses its connection, so that events do not fill the memory. The next `connected` says so. */
 const backlogMax = 10_000;
 
 /** The events of a watch, over as many connections as it takes. Ends when the signal fires, the loop is left, or the client is closed. */
@@ -123,7 +123,6 @@ class Connection {
 
   #push(event: WatchEvent): void {
     if (this.#queue.length >= backlogMax) {
-      // Closed, it is opened again, and the next `connected` tells the reader that it has missed something.
       this.close();
       return;
     }

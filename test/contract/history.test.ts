@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
@@ -97,5 +98,16 @@ describe('the history in DynamoDB', () => {
     const history = new DynamoDBHistory({ client: documentClient(client), tableName: 'no-such-table', clock });
     const written = entries(2);
     expect(await history.append(written)).toEqual(written);
+  });
+});
+
+describe('an event of the history in DynamoDB', () => {
+  it('has an end of its own, so that the table collects it', async () => {
+    const { client, tableName } = await freshTable();
+    const [entry] = entries(1) as [HistoryEntry];
+    await new DynamoDBHistory({ client: documentClient(client), tableName, clock }).append([entry]);
+    const { Items } = await documentClient(client).send(new ScanCommand({ TableName: tableName }));
+    expect(Items).toHaveLength(1);
+    expect(Items?.[0]?.ttl).toBe(Math.ceil((entry.event.at + historyKeptMs) / 1_000));
   });
 });
