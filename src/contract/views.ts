@@ -4,34 +4,9 @@
  */
 import type { LostReason } from '../lock/commands.ts';
 import type { LockEventType } from '../lock/events.ts';
+import type { HolderDetail, HolderView, WaiterView } from '../lock/view.ts';
 
-export type { LostReason };
-
-/** Who holds a lock, as others see it. `remainingMs` is null if a session whose end isn't known bounds the lease. */
-export interface HolderView {
-  readonly owner: string;
-  readonly fence: number;
-  readonly remainingMs: number | null;
-}
-
-/** A holder as {@link Holdfast.inspect} shows it. */
-export interface HolderDetail extends HolderView {
-  readonly permits: number;
-  readonly acquiredAt: string;
-  /** A public short form; the id itself is secret. */
-  readonly sessionId?: string;
-  readonly metadata?: Readonly<Record<string, string>>;
-}
-
-/** Somebody in the queue. Position 1 is next. */
-export interface WaiterView {
-  readonly owner: string;
-  readonly position: number;
-  readonly waitingMs: number;
-  readonly permits: number;
-  /** A public short form, where it waits under a session. */
-  readonly sessionId?: string;
-}
+export type { HolderDetail, HolderView, LostReason, WaiterView };
 
 /** A lock as {@link Holdfast.list} shows it. */
 export interface LockSummary {

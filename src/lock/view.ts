@@ -5,24 +5,29 @@ import { shownLimit, shownPermits } from './permits.ts';
 import type { Holder, LockState, Waiter } from './state.ts';
 import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
 
+/** Who holds a lock, as others see it. `remainingMs` is null if a session whose end isn't known bounds the lease. */
 export interface HolderView {
   readonly owner: string;
   readonly fence: number;
   readonly remainingMs: number | null;
 }
 
+/** A holder as `inspect` shows it. */
 export interface HolderDetail extends HolderView {
   readonly permits: number;
   readonly acquiredAt: string;
+  /** A public short form; the id itself is secret. */
   readonly sessionId?: string;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+/** Somebody in the queue. Position 1 is next. */
 export interface WaiterView {
   readonly owner: string;
   readonly position: number;
   readonly waitingMs: number;
   readonly permits: number;
+  /** A public short form, where it waits under a session. */
   readonly sessionId?: string;
 }
 
