@@ -148,6 +148,11 @@ export class EventRelay {
 /** The SDK reconnects by itself and says only when it has. Pages are told at once when the connection is gone. */
 function observed(transport: Transport, onClosed: () => void): Transport {
   const watch = transport.watch?.bind(transport);
+  const socket = transport.socket?.bind(transport);
+  const told = (closed: (cause: unknown) => void) => (cause: unknown) => {
+    onClosed();
+    closed(cause);
+  };
   return {
     request: (call, signal) => transport.request(call, signal),
     ...(watch === undefined
@@ -156,10 +161,17 @@ function observed(transport: Transport, onClosed: () => void): Transport {
           watch: (query, handlers) =>
             watch(query, {
               message: (body) => handlers.message(body),
-              closed: (cause) => {
-                onClosed();
-                handlers.closed(cause);
-              },
+              closed: told((cause) => handlers.closed(cause)),
+            }),
+        }),
+    ...(socket === undefined
+      ? {}
+      : {
+          socket: (url, query, handlers) =>
+            socket(url, query, {
+              open: () => handlers.open(),
+              message: (body) => handlers.message(body),
+              closed: told((cause) => handlers.closed(cause)),
             }),
         }),
   };

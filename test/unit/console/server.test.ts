@@ -260,6 +260,25 @@ describe('events', () => {
     stop();
   });
 
+  it('come over a socket with a ticket where the service has sockets, as every deployed one has', async () => {
+    const sockets: { query: Readonly<Record<string, string>>; handlers: WatchHandlers }[] = [];
+    service.answer = { status: 201, headers: {}, body: { ticket: 't', url: 'wss://sockets.example', expiresInMs: 1 } };
+    Object.assign(service, {
+      socket: (_url: string, query: Readonly<Record<string, string>>, handlers: WatchHandlers) => {
+        sockets.push({ query, handlers });
+        return { send: () => {}, close: () => {}, keepsAlive: () => true };
+      },
+    });
+    const { frames, stop } = await follow();
+    await eventually(() => expect(sockets.map(({ query }) => query)).toEqual([{ ticket: 't', prefix: '' }]));
+    expect(service.watches).toEqual([]);
+    sockets[0]?.handlers.message({ type: 'connected', connectionId: 'c' });
+    await eventually(() => expect(frames.at(-1)?.data).toEqual({ state: 'live', missed: false }));
+    sockets[0]?.handlers.closed(undefined);
+    await eventually(() => expect(frames.at(-1)?.data).toEqual({ state: 'reconnecting', missed: false }));
+    stop();
+  });
+
   it('carry no lease, also where a grant to a waiter comes by the same connection', async () => {
     const { frames, stop } = await follow();
     await eventually(() => expect(service.watches).toHaveLength(1));
