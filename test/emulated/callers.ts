@@ -49,6 +49,17 @@ export class Caller {
 /** The longest path that fits is the route, as API Gateway chooses; queries do not count. */
 const patternOf = ({ path }: Route): RegExp => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/?]+')}(\\?.*)?$`);
 
+/** AWS sends text. The emulator sends what a function posts as binary frames, which the SDK is right to ignore. */
+export class TextSocket extends WebSocket {
+  constructor(url: string, options: { headers?: Record<string, string> } = {}) {
+    super(url, options);
+  }
+
+  override emit(name: string | symbol, ...args: unknown[]): boolean {
+    return super.emit(name, ...(name === 'message' ? [args[0], false] : args));
+  }
+}
+
 /** A WebSocket and what came over it. */
 export class Socket {
   // biome-ignore lint/suspicious/noExplicitAny: messages are read by what the contract says of them.
@@ -56,13 +67,17 @@ export class Socket {
   readonly #socket: WebSocket;
 
   constructor(url: string) {
-    this.#socket = new WebSocket(url);
+    this.#socket = new TextSocket(url);
     this.#socket.on('message', (data) => this.messages.push(JSON.parse(String(data))));
     this.#socket.on('error', (error) => this.messages.push({ type: 'error', error: error.message }));
   }
 
   async message(type: string): Promise<Record<string, unknown>> {
     return eventually(`a message ${type} on the socket`, () => this.messages.find((message) => message.type === type));
+  }
+
+  onOpen(run: () => void): void {
+    this.#socket.on('open', run);
   }
 
   send(text: string): void {

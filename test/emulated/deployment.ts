@@ -21,6 +21,7 @@ export interface Deployed {
   readonly watchUrl: string;
   readonly tableName: string;
   readonly busName: string;
+  readonly durableFunctionName: string;
 }
 
 /** The stack by the CDK's own command, as a user deploys it. */
@@ -39,8 +40,9 @@ export class Deployment {
   /** Creates the stack, or updates it in place. */
   async deploy(pollSeconds: number): Promise<Deployed> {
     const outputs = join(this.#folder, 'outputs.json');
-    const context = ['-c', `emulator=${this.#emulator.url}`, '-c', `pollSeconds=${pollSeconds}`];
-    await this.#cdk(['deploy', '--require-approval', 'never', '--outputs-file', outputs, ...this.#app, ...context]);
+    const context = [`emulator=${this.#emulator.url}`, `pollSeconds=${pollSeconds}`, `scratch=${this.#folder}`];
+    const given = context.flatMap((one) => ['-c', one]);
+    await this.#cdk(['deploy', '--require-approval', 'never', '--outputs-file', outputs, ...this.#app, ...given]);
     const found =
       (JSON.parse(readFileSync(outputs, 'utf8')) as Record<string, Record<string, string>>)[stackName] ?? {};
     return {
@@ -48,6 +50,7 @@ export class Deployment {
       watchUrl: `${this.#emulator.url.replace(/^http/, 'ws')}/_aws/execute-api/${apiIdOf(found.WatchUrl)}/v1`,
       tableName: found.TableName ?? '',
       busName: found.EventBusName ?? '',
+      durableFunctionName: found.DurableFunctionName ?? '',
     };
   }
 

@@ -2,7 +2,9 @@
 export const leftOut: readonly string[] = [
   'Alarms and the dashboard (`monitoring: false`): the emulator does not know alarms on metric math.',
   '`AWS::ApiGatewayV2::RouteResponse` of the WebSocket API: the emulator answers without it.',
-  'The address for messages to WebSocket connections: AWS makes it from its own domain, so it is replaced by that of the emulator.',
+  'The addresses of WebSocket connections and of messages to them: AWS makes them from its own domain, so they are replaced by those of the emulator.',
+  'Text frames: the emulator sends messages to WebSocket connections as binary ones, AWS as text.',
+  '`DurableConfig` of a durable function: the emulator does not take it from a template, so it is set by a request afterwards.',
   'The deletion of the stack by its ARN, as `cdk destroy` asks for it: the emulator finds a stack by its name only.',
   'IAM: the emulator lets every request pass. The functions’ policies are tested in test/infra and test/e2e/bundles.test.ts.',
   'DynamoDB’s limits, throttling and timing. The stores are tested on two other engines in test/contract.',

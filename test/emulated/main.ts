@@ -11,9 +11,7 @@ try {
   installEmulator(say);
   await deployEmulated({ step: say });
   say('Deployed, called, updated in place and destroyed. No process is left.');
-  console.log(
-    '\nThis proves the wiring: resources, permissions between services, events and environments. It leaves out:',
-  );
+  console.log('\nThis proves the wiring: resources, routes, event sources and environments. It leaves out:');
   for (const line of leftOut) console.log(`  - ${line}`);
 } catch (error) {
   console.error((error as Error).message);

@@ -1,5 +1,6 @@
-/** What a user of Holdfast has around it: a rule on the bus, and a state machine whose task waits for a lock. */
+/** What a user of Holdfast has around it: a rule on the bus, and a state machine and a durable function that wait for a lock. */
 import { EventBridgeClient, PutRuleCommand, PutTargetsCommand } from '@aws-sdk/client-eventbridge';
+import { GetDurableExecutionCommand, InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import {
   CreateStateMachineCommand,
   DescribeExecutionCommand,
@@ -16,12 +17,16 @@ export class Services {
   readonly #sqs: SQSClient;
   readonly #bus: EventBridgeClient;
   readonly #tasks: SFNClient;
+  readonly #functions: LambdaClient;
+  readonly #endpoint: string;
 
   constructor(endpoint: string) {
+    this.#endpoint = endpoint;
     const setting = { endpoint, region, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
     this.#sqs = new SQSClient(setting);
     this.#bus = new EventBridgeClient(setting);
     this.#tasks = new SFNClient(setting);
+    this.#functions = new LambdaClient(setting);
   }
 
   /** A queue that gets every event of the bus. */
@@ -75,8 +80,34 @@ export class Services {
     return { token: message?.token as string, output };
   }
 
+  /** Starts a durable function. It is suspended when this resolves; `output` waits for its end. */
+  async startDurable(name: string, payload: object): Promise<{ output: () => Promise<Record<string, unknown>> }> {
+    await this.#enableDurable(name);
+    const Payload = JSON.stringify(payload);
+    const started = await this.#functions.send(new InvokeCommand({ FunctionName: name, Payload }));
+    const { Status } = JSON.parse(started.Payload?.transformToString() ?? '{}') as { Status?: string };
+    if (Status !== 'PENDING') throw new Error(`The durable function is not suspended: ${Status}.`);
+    const DurableExecutionArn = started.DurableExecutionArn;
+    const output = () =>
+      eventually('the end of the durable execution', async () => {
+        const found = await this.#functions.send(new GetDurableExecutionCommand({ DurableExecutionArn }));
+        if (found.Status === 'FAILED') throw new Error(JSON.stringify(found.Error));
+        return found.Status === 'SUCCEEDED' ? (JSON.parse(found.Result ?? '{}') as Record<string, unknown>) : undefined;
+      });
+    return { output };
+  }
+
+  /** The emulator leaves the setting out where CloudFormation makes the function, and has a switch of its own that the SDK does not know. */
+  async #enableDurable(name: string): Promise<void> {
+    const response = await fetch(`${this.#endpoint}/2015-03-31/functions/${name}/configuration`, {
+      method: 'PUT',
+      body: JSON.stringify({ DurableConfig: { Enabled: true, ExecutionTimeout: 300, RetentionPeriodInDays: 1 } }),
+    });
+    if (!response.ok) throw new Error(`The function was not made durable: ${response.status}.`);
+  }
+
   end(): void {
-    for (const client of [this.#sqs, this.#bus, this.#tasks]) client.destroy();
+    for (const client of [this.#sqs, this.#bus, this.#tasks, this.#functions]) client.destroy();
   }
 
   async #queue(name: string): Promise<string> {

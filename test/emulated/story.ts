@@ -1,10 +1,12 @@
 /** Deploys the stack to the emulator, calls it, updates it in place, and destroys it. */
 import { strict as assert } from 'node:assert';
 import { Caller } from './callers.ts';
+import { consoleChecks } from './console-smoke.ts';
 import { Deployment } from './deployment.ts';
 import { startEmulator } from './emulator.ts';
+import { notifyChecks } from './notify-smoke.ts';
 import { Services } from './services.ts';
-import { checks } from './smoke.ts';
+import { requestChecks } from './smoke.ts';
 
 export interface Story {
   /** Before each step. */
@@ -26,10 +28,11 @@ export async function deployEmulated({ step }: Story): Promise<void> {
     if (findings === undefined) step('cfn-lint is not installed: the template is not linted');
     else assert.equal(findings, '', findings);
     const caller = new Caller(deployed.url);
-    for (const [name, check] of Object.entries(checks)) {
+    for (const [name, check] of Object.entries({ ...requestChecks, ...notifyChecks, ...consoleChecks })) {
       step(name);
-      await check({ caller, deployed, services });
+      await check({ caller, deployed, services, log: emulator.log });
     }
+    assert.deepEqual(caller.uncalled(), [], 'Some operations were not called.');
     step('cdk deploy once more, with a change: an update in place');
     const held = await caller.post('/v1/orders/locks/kept/acquire', { leaseMs: 600_000 });
     const updated = await deployment.deploy(10);
