@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { SlowFirst } from './support/slow-first.ts';
 
 /** Suites that talk to a real engine; they share the one that engine.setup.ts starts. */
 const engineSetup = ['test/support/engine.setup.ts'];
@@ -12,6 +13,7 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     // Most suites wait for an engine, a lease or a process rather than compute, so more of them than cores go on at once.
     maxWorkers: 3,
+    sequence: { sequencer: SlowFirst },
     projects: [
       project('unit', { testTimeout: 30_000 }),
       // A property computes for seconds. On a busy machine that takes longer than vitest's default of 5 s.

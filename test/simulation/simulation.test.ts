@@ -3,7 +3,7 @@ import { type RegressionSeed, regressionSeeds } from './regression-seeds.ts';
 import { type Report, replayCommand, simulate } from './world.ts';
 
 /** As long as a busy developer waits; continuous integration gives it more. */
-const budgetMs = Number(process.env.HOLDFAST_SIMULATION_MS ?? 45_000);
+const budgetMs = Number(process.env.HOLDFAST_SIMULATION_MS ?? 30_000);
 const seedNamed = process.env.HOLDFAST_SEED;
 
 /** What a person needs to go on: what broke, the evidence, and how to see it again. */

@@ -1,0 +1,22 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Slow suites begin first, so that no worker is left alone with one of them at the end. A clean clone knows no times of earlier runs. */
+const slowFirst = [
+  'simulation',
+  'console',
+  'e2e',
+  'emulated',
+  'integration',
+  'docs',
+  'contract',
+  'infra',
+  'property',
+  'unit',
+];
+
+export class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ project }: TestSpecification) => slowFirst.indexOf(project.name);
+    return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other));
+  }
+}
