@@ -27,7 +27,8 @@ export class HandOffs {
 
   /** Waits until everything under way was delivered, or failed, or took too long. It never fails. */
   async settle(): Promise<void> {
-    if (this.#underWay.size > 0) await withinLimit(Promise.allSettled(this.#underWay), settleMsMax);
+    if (this.#underWay.size === 0) return;
+    await withinLimit(Promise.allSettled(this.#underWay), settleMsMax, this.#ports.locks.timers);
   }
 
   #take(key: LockKey, state: LockState): void {

@@ -11,6 +11,7 @@ export class Bill {
   gigabyteSeconds = 0;
   socketMessages = 0;
   socketMinutes = 0;
+  queueRequests = 0;
 
   get dollars(): number {
     return (
@@ -20,7 +21,8 @@ export class Bill {
       this.invocations * amountOf('dollarsPerInvocation') +
       this.gigabyteSeconds * amountOf('dollarsPerGigabyteSecond') +
       this.socketMessages * amountOf('dollarsPerSocketMessage') +
-      this.socketMinutes * amountOf('dollarsPerSocketMinute')
+      this.socketMinutes * amountOf('dollarsPerSocketMinute') +
+      this.queueRequests * amountOf('dollarsPerQueueRequest')
     );
   }
 

@@ -28,13 +28,33 @@ export const facts = {
 
   gatewayMsP50: fact(8, 'ms', 'assumed: an HTTP API in front of Lambda, one request'),
   gatewayMsP99: fact(30, 'ms', 'assumed'),
+  httpMsMax: fact(29_000, 'ms', 'infra/lock-service.ts: timeout of acquire and http'),
+  websocketMsMax: fact(28_000, 'ms', 'infra/lock-service.ts'),
+  readerMsMax: fact(60_000, 'ms', 'infra/notifications.ts: timeout of notifier and publisher'),
+  reaperMsMax: fact(30_000, 'ms', 'infra/expiry.ts'),
+
   gatewayRate: fact(2_000, 'requests/s', 'infra/props.ts: our own throttle per route'),
   postMsP50: fact(15, 'ms', 'assumed: PostToConnection and the way to the client'),
   postMsP99: fact(60, 'ms', 'assumed'),
+  connectionRate: fact(500, 'connections/s', 'documented: API Gateway, new WebSocket connections per account'),
 
   streamPollMs: fact(250, 'ms', 'documented: Lambda polls a DynamoDB stream four times a second'),
+  streamShards: fact(
+    4,
+    'shards',
+    'documented: a new on-demand table takes 4,000 write units a second, so 4 partitions',
+  ),
   streamBatch: fact(100, 'records', 'infra/notifications.ts'),
   streamLanes: fact(4, 'batches per shard', 'infra/notifications.ts: parallelizationFactor'),
+  streamRetries: fact(5, 'retries', 'infra/notifications.ts'),
+  streamRetryMs: fact(1_000, 'ms', 'assumed: the first pause of a batch that failed; it doubles'),
+  streamRetryMsMax: fact(60_000, 'ms', 'assumed'),
+
+  queueMs: fact(20, 'ms', 'assumed: SQS takes a message, and shows it when its delay is over'),
+  timerBatch: fact(10, 'messages', 'infra/expiry.ts'),
+  timerReaders: fact(5, 'executions', 'infra/expiry.ts: maxConcurrency'),
+  timerReceives: fact(3, 'receives', 'infra/expiry.ts'),
+  timerHiddenMs: fact(180_000, 'ms', 'infra/expiry.ts: visibilityTimeout'),
 
   dollarsPerWriteUnit: fact(0.625e-6, 'dollars', 'price list: DynamoDB on demand, us-east-1'),
   dollarsPerReadUnit: fact(0.125e-6, 'dollars', 'price list'),
@@ -43,6 +63,7 @@ export const facts = {
   dollarsPerGigabyteSecond: fact(13.33e-6, 'dollars', 'price list: Lambda on ARM'),
   dollarsPerSocketMessage: fact(1e-6, 'dollars', 'price list: WebSocket API, 32 KB a message'),
   dollarsPerSocketMinute: fact(0.25e-6, 'dollars', 'price list: WebSocket API, connection minutes'),
+  dollarsPerQueueRequest: fact(0.4e-6, 'dollars', 'price list: SQS, standard queue'),
 } as const satisfies Record<string, Fact>;
 
 export type FactName = keyof typeof facts;

@@ -1,6 +1,8 @@
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Bill } from './bill.ts';
 import { amountOf } from './facts.ts';
+import type { Metrics } from './metrics.ts';
+import { TokenBucket } from './token-bucket.ts';
 
 /** How many executions an account runs at once, over all its functions. */
 export class Account {
@@ -29,6 +31,9 @@ export class Account {
 /** Lambda has no execution left for this call. Nothing was done. */
 export class NoExecutionLeft extends Error {}
 
+/** The function crashed or ran out of time. What it had begun may have been done. */
+export class FunctionFailed extends Error {}
+
 type Handler<Input, Output> = (input: Input) => Promise<Output>;
 
 interface Execution<Input, Output> {
@@ -37,9 +42,13 @@ interface Execution<Input, Output> {
 }
 
 export interface FunctionParts<Input, Output> {
+  /** As the stack calls it: `HttpFunction`. */
+  readonly name: string;
   readonly time: VirtualTime;
   readonly bill: Bill;
   readonly account: Account;
+  readonly metrics: Metrics;
+  readonly timeoutMs: number;
   /** What this function may run at once; absent: what the account has left. */
   readonly concurrencyMax?: number | undefined;
   /** A new process, with a memory of its own. */
@@ -52,36 +61,49 @@ export interface FunctionParts<Input, Output> {
  */
 export class LambdaFunction<Input, Output> {
   readonly #parts: FunctionParts<Input, Output>;
+  readonly #growth: TokenBucket;
   #idle: Execution<Input, Output>[] = [];
   #generation = 0;
   running = 0;
   mostRunning = 0;
   coldStarts = 0;
   refused = 0;
+  /** Set by a scenario: every call crashes, as after a broken deployment; or none finds an execution. */
+  trouble: 'crashes' | 'throttled' | undefined;
 
   constructor(parts: FunctionParts<Input, Output>) {
     this.#parts = parts;
+    const perTenSeconds = amountOf('concurrencyGrowth');
+    this.#growth = new TokenBucket(perTenSeconds / 10, parts.time.now(), perTenSeconds);
   }
 
   async invoke(input: Input): Promise<Output> {
-    const { time, bill, account, concurrencyMax = Number.POSITIVE_INFINITY } = this.#parts;
-    if (!account.hasRoom || this.running >= concurrencyMax) {
+    const { name, time, bill, account, metrics } = this.#parts;
+    if (!this.#hasRoom()) {
       this.refused += 1;
+      metrics.add('Throttles', name);
       throw new NoExecutionLeft();
     }
     account.enter();
     this.running += 1;
     this.mostRunning = Math.max(this.mostRunning, this.running);
+    metrics.add('ConcurrentExecutions', name, this.running);
+    metrics.add('Invocations', name);
     const startedAt = time.now();
     const execution = await this.#execution();
     try {
-      return await execution.handle(input);
+      const output = await this.#run(execution, input);
+      if (execution.generation === this.#generation) this.#idle.push(execution);
+      metrics.add('Errors', name, 0);
+      return output;
+    } catch (error) {
+      metrics.add('Errors', name);
+      throw new FunctionFailed(`${name} failed.`, { cause: error });
     } finally {
       this.running -= 1;
       account.leave();
       bill.invocations += 1;
       bill.gigabyteSeconds += ((time.now() - startedAt + amountOf('handlerMs')) / 1000) * (amountOf('memoryMb') / 1024);
-      if (execution.generation === this.#generation) this.#idle.push(execution);
     }
   }
 
@@ -89,6 +111,24 @@ export class LambdaFunction<Input, Output> {
   replaceAll(): void {
     this.#generation += 1;
     this.#idle = [];
+  }
+
+  #hasRoom(): boolean {
+    const { time, account, concurrencyMax = Number.POSITIVE_INFINITY } = this.#parts;
+    if (this.trouble === 'throttled' || !account.hasRoom || this.running >= concurrencyMax) return false;
+    if (this.#idle.length > 0) return true;
+    if (this.#growth.isEmpty(time.now())) return false;
+    this.#growth.take(1);
+    return true;
+  }
+
+  #run({ handle }: Execution<Input, Output>, input: Input): Promise<Output> {
+    const { time, timeoutMs } = this.#parts;
+    if (this.trouble === 'crashes') return Promise.reject(new Error('The process crashed.'));
+    return new Promise((resolve, reject) => {
+      const cancel = time.after(timeoutMs, () => reject(new Error(`Task timed out after ${timeoutMs} ms.`)));
+      handle(input).then(resolve, reject).finally(cancel);
+    });
   }
 
   async #execution(): Promise<Execution<Input, Output>> {

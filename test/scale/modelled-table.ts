@@ -7,6 +7,7 @@ import type { Chance } from '../simulation/chance.ts';
 import type { Bill } from './bill.ts';
 import { delayOf } from './delays.ts';
 import { amountOf } from './facts.ts';
+import type { Metrics } from './metrics.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** The SDK tries three times in all, with full jitter from this. */
@@ -23,6 +24,7 @@ export class ModelledTable {
   readonly engine: MemoryEngine;
   readonly #time: VirtualTime;
   readonly #bill: Bill;
+  readonly #metrics: Metrics;
   readonly #chance: Chance;
   readonly #writeDelay: () => number;
   readonly #readDelay: () => number;
@@ -31,8 +33,9 @@ export class ModelledTable {
   isAway = false;
   throttledKey: string | undefined;
 
-  constructor({ time, chance, bill }: { time: VirtualTime; chance: Chance; bill: Bill }) {
+  constructor({ time, chance, bill, metrics }: { time: VirtualTime; chance: Chance; bill: Bill; metrics: Metrics }) {
     this.#time = time;
+    this.#metrics = metrics;
     this.#bill = bill;
     this.#chance = chance;
     this.#writeDelay = delayOf(chance.branch(), 'writeMsP50', 'writeMsP99');
@@ -62,6 +65,7 @@ export class ModelledTable {
     const key = keysIn(input).find((candidate) => this.#isThrottled(candidate, writes.has(operation)));
     if (key !== undefined) {
       this.#bill.throttled += 1;
+      this.#metrics.add(writes.has(operation) ? 'WriteThrottleEvents' : 'ReadThrottleEvents', 'Table');
       await this.#pause(delayMs / 2);
       throw new EngineError('ThrottlingException', 'Throughput exceeds the partition limit.', {
         throttlingReasons: [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: 'table' }],
@@ -101,6 +105,8 @@ export class ModelledTable {
   #charge({ key, units }: Usage): void {
     this.#bill.readUnits += units.read;
     this.#bill.writeUnits += totalOf(units) - units.read;
+    this.#metrics.add('ConsumedReadCapacityUnits', 'Table', units.read);
+    this.#metrics.add('ConsumedWriteCapacityUnits', 'Table', totalOf(units) - units.read);
     const { read, write } = this.#bucketsOf(partitionOf(key));
     read.take(units.read);
     write.take(units.write);
@@ -129,13 +135,17 @@ function keysIn(input: Record<string, unknown>): string[] {
   } = input as {
     Key?: Item;
     Item?: Item;
-    RequestItems?: Record<string, { Keys?: Item[] }>;
+    RequestItems?: Record<string, { Keys?: Item[] } | { PutRequest?: { Item: Item }; DeleteRequest?: { Key: Item } }[]>;
     TransactItems?: Record<string, { Key?: Item; Item?: Item }>[];
   };
   const items = [
     Key,
     item,
-    ...Object.values(RequestItems ?? {}).flatMap(({ Keys }) => Keys ?? []),
+    ...Object.values(RequestItems ?? {}).flatMap((asked) =>
+      Array.isArray(asked)
+        ? asked.map(({ PutRequest, DeleteRequest }) => PutRequest?.Item ?? DeleteRequest?.Key)
+        : (asked.Keys ?? []),
+    ),
     ...(TransactItems ?? []).flatMap((one) => Object.values(one).map((write) => write.Key ?? write.Item)),
   ];
   return items.flatMap((one) => (one === undefined ? [] : [partitionOf(one)]));

@@ -1,56 +1,191 @@
-import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
-import type { Answer, Call, Transport } from '../../src/client/transport.ts';
+/** The functions as they are deployed (functions/*.ts), each on the modelled table, queue and sockets. */
+import type {
+  APIGatewayProxyStructuredResultV2,
+  Context,
+  DynamoDBBatchResponse,
+  DynamoDBStreamEvent,
+  ScheduledEvent,
+  SQSBatchResponse,
+  SQSEvent,
+} from 'aws-lambda';
+import type { Answer, Call } from '../../src/client/transport.ts';
+import type { Problem } from '../../src/http/problems.ts';
+import { countRefusals } from '../../src/http/refusals.ts';
+import type { Request } from '../../src/http/request.ts';
 import type { Service } from '../../src/http/service.ts';
+import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
+import { SqsTimers } from '../../src/notify/aws/timers.ts';
+import { HandOffs } from '../../src/notify/hand-offs.ts';
+import { createNotifier } from '../../src/notify/notifier.ts';
+import type { Completions, EventBus, LockTimers, Meter, NotifyLog } from '../../src/notify/ports.ts';
+import { createPublisher } from '../../src/notify/publisher.ts';
+import { createReaper } from '../../src/notify/reaper.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
 import { systemLockContext } from '../../src/service/system.ts';
+import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
+import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
+import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+import { DynamoDBTimerNotes } from '../../src/store/dynamodb/timer-items.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
+import { apiGatewayWebsocketHandler, type WebsocketEvent } from '../../src/websocket/api-gateway.ts';
+import { createWebsocketHandler } from '../../src/websocket/handler.ts';
 import type { Chance } from '../simulation/chance.ts';
+import { amountOf } from './facts.ts';
+import type { Metrics } from './metrics.ts';
 import type { ModelledTable } from './modelled-table.ts';
+import type { ModelledSockets } from './sockets.ts';
 import { accessTo } from './table-access.ts';
+import type { TimerQueue } from './timer-queue.ts';
 
 export const tableName = 'holdfast';
+export const socketUrl = 'wss://sockets.modelled/v1';
 
+/** What a process has around it. */
 export interface ProcessParts {
   readonly time: VirtualTime;
   readonly chance: Chance;
   readonly table: ModelledTable;
+  readonly metrics: Metrics;
+  readonly sockets: ModelledSockets;
+  readonly timers: TimerQueue;
+  /** Where events go, if anybody asked for them. */
+  readonly bus?: EventBus | undefined;
 }
 
-/** One process that serves: the code that is deployed, with a memory of its own, on the modelled table. */
-export function serviceIn({ time, chance, table }: ProcessParts): Service {
-  const clock: Clock = { now: () => epochMs(time.now()) };
-  const random = chance.next;
-  const access = accessTo(table, tableName, random);
+const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
+/** What a caller's gone connection would fire. Lambda never sees one. */
+const never = new AbortController().signal;
+
+const clockOf = ({ time }: ProcessParts): Clock => ({ now: () => epochMs(time.now()) });
+const accessOf = ({ table, chance }: ProcessParts): TableAccess => accessTo(table, tableName, chance.next);
+
+/** Nobody waits by event, task or callback in these scenarios. */
+const noCompletions: Completions = { succeed: async () => 'gone', fail: async () => 'gone' };
+const noBus: EventBus = { publish: async () => [] };
+
+function serviceIn(parts: ProcessParts): Service {
+  const { time, chance } = parts;
+  const clock = clockOf(parts);
+  const access = accessOf(parts);
   const sessionStore = new DynamoDBSessionStore(access);
-  const locks = systemLockContext({
-    store: new DynamoDBLockStore(access),
-    sessionStore,
-    alone: false,
-    clock,
-    timers: time,
-    random,
-  });
+  const store = new DynamoDBLockStore(access);
   return {
-    locks,
+    locks: systemLockContext({ store, sessionStore, alone: false, clock, timers: time, random: chance.next }),
     records: { store: new DynamoDBRecordStore(access), clock, newWriteId: () => `W${chance.next()}` },
     history: new DynamoDBHistory({ ...access, clock }),
+    sockets: { store: new DynamoDBSockets(access), url: () => socketUrl },
     probe: () => Promise.resolve(),
     engine: 'modelled',
     version: 'modelled',
   };
 }
 
-/** What a caller's gone connection would fire. Lambda never sees one. */
-const never = new AbortController().signal;
-
-export function handlerIn(parts: ProcessParts): (call: Call) => Promise<Answer> {
-  const operations: Transport = new DirectTransport(serviceIn(parts));
+/** Straight on the table, in the caller's own process. */
+export function directIn(parts: ProcessParts): (call: Call) => Promise<Answer> {
+  const operations = new DirectTransport(serviceIn(parts));
   return (call) => operations.request(call, never);
 }
 
-export type Notify = (records: readonly DynamoDBRecord[]) => Promise<DynamoDBBatchResponse>;
+/** `acquire` and `http`: the same code, on different routes. */
+export function handlerIn(parts: ProcessParts): (call: Call) => Promise<Answer> {
+  const service = serviceIn(parts);
+  const operations = new DirectTransport(service);
+  const handOffs = handOffsOf(parts, service);
+  const onProblem = countRefusals(meterOf(parts, 'http'));
+  return async (call) => {
+    const answer = await operations.request(call, never);
+    const { code } = (answer.body ?? {}) as { code?: string };
+    if (code !== undefined) onProblem({ code } as Problem, { parameters: call.parameters } as Request);
+    await handOffs.settle();
+    return answer;
+  };
+}
+
+export function notifierIn(parts: ProcessParts): (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse> {
+  const { sockets: connections, bus = noBus } = parts;
+  return createNotifier({
+    locks: serviceIn(parts).locks,
+    bus,
+    tasks: noCompletions,
+    callbacks: noCompletions,
+    connections,
+    timers: timersOf(parts),
+    deliveries: new DynamoDBDeliveries(accessOf(parts)),
+    log: silent,
+  });
+}
+
+export function publisherIn(parts: ProcessParts): (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse> {
+  const { time, sockets: connections, bus } = parts;
+  const [access, clock] = [accessOf(parts), clockOf(parts)];
+  return createPublisher({
+    clock,
+    pauses: time,
+    bus,
+    history: new DynamoDBHistory({ ...access, clock }),
+    connections,
+    watchers: new DynamoDBWatchers(access),
+    meter: meterOf(parts, 'publisher'),
+    log: silent,
+  });
+}
+
+export function reaperIn(parts: ProcessParts): (event: SQSEvent | ScheduledEvent) => Promise<SQSBatchResponse> {
+  const service = serviceIn(parts);
+  const handOffs = handOffsOf(parts, service);
+  const { locks } = service;
+  const awaited = new DynamoDBAwaitedLocks(accessOf(parts));
+  const reaper = createReaper({ locks, timers: timersOf(parts), awaited, log: silent });
+  const handle = createReaperHandler(reaper, { clock: clockOf(parts), log: silent });
+  const context = { getRemainingTimeInMillis: () => amountOf('reaperMsMax') } as Context;
+  return async (event) => {
+    const response = await handle(event, context);
+    await handOffs.settle();
+    return response;
+  };
+}
+
+export function websocketIn(
+  parts: ProcessParts,
+): (event: WebsocketEvent) => Promise<APIGatewayProxyStructuredResultV2> {
+  const access = accessOf(parts);
+  return apiGatewayWebsocketHandler(
+    createWebsocketHandler({
+      watchers: new DynamoDBWatchers(access),
+      sockets: new DynamoDBSockets(access),
+      locks: serviceIn(parts).locks,
+      needsTicket: true,
+      log: silent,
+    }),
+  );
+}
+
+const handOffsOf = (parts: ProcessParts, { locks }: Service): HandOffs =>
+  new HandOffs({
+    locks,
+    connections: parts.sockets,
+    deliveries: new DynamoDBDeliveries(accessOf(parts)),
+    log: silent,
+  });
+
+const timersOf = (parts: ProcessParts): LockTimers =>
+  new SqsTimers({
+    client: parts.timers.client,
+    queueUrl: 'timers',
+    notes: new DynamoDBTimerNotes(accessOf(parts)),
+    clock: clockOf(parts),
+  });
+
+const meterOf = ({ metrics }: ProcessParts, service: string): Meter => ({
+  record: (measures) => {
+    for (const { name, value } of measures) metrics.add(name, service, value);
+  },
+  flush: () => {},
+});

@@ -3,7 +3,7 @@ import type { Results } from '../results.ts';
 import type { HotLockRow } from '../scenarios/hot-lock.ts';
 import { type Waiting, ways } from '../world.ts';
 
-const colors: Readonly<Record<Waiting, string>> = { 'long poll': '#db6d28', direct: '#a371f7' };
+const colors: Readonly<Record<Waiting, string>> = { 'long poll': '#db6d28', push: '#2da44e', direct: '#a371f7' };
 
 /** The pictures of the report, by file name. */
 export function chartsOf({ hotLock }: Results): Readonly<Record<string, string>> {

@@ -31,7 +31,7 @@ export async function hotLock(
   waiters: number,
   { handOffs, withinMs, seed }: { handOffs: number; withinMs: number; seed: number },
 ): Promise<HotLockRow> {
-  const world = new ScaleWorld(seed);
+  const world = new ScaleWorld(seed, { tableOnly: waiting === 'direct' });
   const { time, bill } = world;
   const fleet = new Fleet(world, 'hot');
   fleet.start(

@@ -21,7 +21,7 @@ export async function longWait(
   waiters: number,
   { runMs, seed }: { runMs: number; seed: number },
 ): Promise<LongWaitRow> {
-  const world = new ScaleWorld(seed, { concurrency: 2 * waiters });
+  const world = new ScaleWorld(seed, { concurrency: 2 * waiters, tableOnly: waiting === 'direct' });
   const { time, bill } = world;
   // The holder's own renewals are not what is asked for, so it takes a lease of a day.
   void world.client('direct').acquire('held', { leaseMs: 86_400_000, autoRenew: false });

@@ -27,8 +27,7 @@ export const troubles: readonly Trouble[] = [
   {
     what: 'a deployment: every execution is replaced',
     begin: (world) => {
-      world.acquire.replaceAll();
-      world.http.replaceAll();
+      for (const one of world.functions) one.replaceAll();
     },
     end: () => {},
   },
@@ -59,7 +58,7 @@ export async function meetTrouble(
   waiters: number,
   seed: number,
 ): Promise<TroubleRow> {
-  const world = new ScaleWorld(seed);
+  const world = new ScaleWorld(seed, { tableOnly: waiting === 'direct' });
   const { time, bill } = world;
   const fleet = new Fleet(world, 'hot');
   fleet.start(
@@ -126,7 +125,7 @@ export async function stampede(tier: StampedeRow['tier'], callers: number, seed:
   await time.advance(50_000);
   if (outcomes.granted > 1) throw new Error(`${outcomes.granted} were granted one lock.`);
   const { writeUnits, throttled } = bill;
-  const coldStarts = world.acquire.coldStarts + world.http.coldStarts;
+  const coldStarts = world.functions.reduce((sum, one) => sum + one.coldStarts, 0);
   return { tier, callers, ...outcomes, writeUnits, throttled, coldStarts };
 }
 
@@ -141,7 +140,7 @@ export interface DeadHolderRow {
 
 /** A holder dies while so many wait: the next is granted at the end of its lease, plus grace. */
 export async function deadHolder(waiting: Waiting, waiters: number, seed: number): Promise<DeadHolderRow> {
-  const world = new ScaleWorld(seed);
+  const world = new ScaleWorld(seed, { tableOnly: waiting === 'direct' });
   const { time, bill } = world;
   const leaseMs = 45_000;
   const dead = world.client('direct');
