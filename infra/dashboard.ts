@@ -130,6 +130,7 @@ function deliveryWidgets({ notifications, expiry }: Monitored): GraphWidget[] {
         notifier.function.metricErrors(sum),
         publisher.function.metricInvocations(sum),
         publisher.function.metricErrors(sum),
+        measured('FailedBatches', 'Sum'),
         reaper.function.metricInvocations(sum),
         reaper.function.metricErrors(sum),
       ],

@@ -16,6 +16,7 @@ import { Construct } from 'constructs';
 import type { MeasureName } from '../src/notify/measures.ts';
 import { createDashboard } from './dashboard.ts';
 import type { Expiry } from './expiry.ts';
+import type { FunctionName } from './function-code.ts';
 import type { LockHttpApi } from './http-api.ts';
 import type { Notifications } from './notifications.ts';
 import { metricsNamespace, type ServiceFunction } from './service-function.ts';
@@ -58,6 +59,22 @@ const visibleIn = (queue: Queue): IMetric =>
 
 const lateness = (reader: ServiceFunction): IMetric =>
   reader.function.metric('IteratorAge', { period: minute, statistic: 'Maximum' });
+
+/** What a function measures about itself. */
+const measured = (metricName: MeasureName, service: FunctionName): Metric =>
+  new Metric({ namespace: metricsNamespace, metricName, dimensionsMap: { service }, ...sumOverFiveMinutes });
+
+/** Batches that crashed the function, and those that it reported as failed, which Lambda does not count as errors. */
+const failedBatches = (reader: ServiceFunction, name: FunctionName): IMetric =>
+  new MathExpression({
+    expression: 'FILL(errors, 0) + FILL(reported, 0)',
+    label: 'Failed batches',
+    period: fiveMinutes,
+    usingMetrics: {
+      errors: reader.function.metricErrors(sumOverFiveMinutes),
+      reported: measured('FailedBatches', name),
+    },
+  });
 
 /** One alarm for each condition that needs a person. */
 export class Monitoring extends Construct {
@@ -127,7 +144,7 @@ export class Monitoring extends Construct {
       this.#alarm('NotifierFailing', {
         meaning: 'Batches of the stream fail and are tried again.',
         runbook: 'function-failing',
-        metric: notifications.notifier.function.metricErrors(sumOverFiveMinutes),
+        metric: failedBatches(notifications.notifier, 'notifier'),
         // Lambda tries a batch five times before its records go to the dead-letter queue.
         atLeast: 5,
       }),
@@ -147,7 +164,7 @@ export class Monitoring extends Construct {
       this.#alarm('PublisherFailing', {
         meaning: 'Batches of the stream fail in the publisher and are tried again.',
         runbook: 'function-failing',
-        metric: notifications.publisher.function.metricErrors(sumOverFiveMinutes),
+        metric: failedBatches(notifications.publisher, 'publisher'),
         atLeast: 5,
       }),
       this.#alarm('PublisherDeadLetters', {
@@ -160,12 +177,7 @@ export class Monitoring extends Construct {
         meaning:
           'The event bus refuses events for good, and they are lost: a missing permission, a deleted bus or a disabled key.',
         runbook: 'events-refused',
-        metric: new Metric({
-          namespace: metricsNamespace,
-          metricName: 'EventsRefused' satisfies MeasureName,
-          dimensionsMap: { service: 'publisher' },
-          ...sumOverFiveMinutes,
-        }),
+        metric: measured('EventsRefused', 'publisher'),
         atLeast: 1,
       }),
       this.#alarm('ReaperFailing', {

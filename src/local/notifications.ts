@@ -54,6 +54,7 @@ export function createNotifications(options: NotificationOptions): Notifications
   const shared = {
     bus: new HttpEventBus({ url: eventsUrl, region, log }),
     connections,
+    meter: noMeter,
     log: { ...log, info: () => {} },
   };
   const deliveries = new DynamoDBDeliveries({ client, tableName });
@@ -72,7 +73,6 @@ export function createNotifications(options: NotificationOptions): Notifications
     pauses: systemTimers,
     history: new DynamoDBHistory({ client, tableName }),
     watchers,
-    meter: noMeter,
   });
   const reaper = createReaper({ locks, timers, awaited: new DynamoDBAwaitedLocks({ client, tableName }), log });
   const underWay = new Set<Promise<unknown>>();

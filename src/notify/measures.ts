@@ -9,7 +9,8 @@ export type MeasureName =
   | 'HandOffLatency'
   | 'Refusals'
   | 'StaleFences'
-  | 'EventsRefused';
+  | 'EventsRefused'
+  | 'FailedBatches';
 
 /** One value of a metric, by the namespace of the lock where there is one. */
 export interface Measure {

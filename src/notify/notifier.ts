@@ -23,7 +23,7 @@ import {
 } from './stream-handler.ts';
 
 export function createNotifier(ports: NotifierPorts): StreamHandler {
-  return createStreamHandler(notifierEffects(ports), ports.log);
+  return createStreamHandler(notifierEffects(ports), ports.log, ports.meter);
 }
 
 /** For a process that reads the stream once for all effects. */

@@ -75,6 +75,7 @@ export interface NotifierPorts {
   readonly connections: Connections;
   readonly timers: LockTimers;
   readonly deliveries: DeliveryStore;
+  readonly meter: Meter;
   readonly log: NotifyLog;
 }
 

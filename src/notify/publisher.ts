@@ -15,7 +15,7 @@ import { createStreamHandler, type Effect, eachItem, type StreamHandler, type St
 import { push, welcome } from './watchers.ts';
 
 export function createPublisher(ports: PublisherPorts): StreamHandler {
-  return createStreamHandler(publisherEffects(ports), ports.log);
+  return createStreamHandler(publisherEffects(ports), ports.log, ports.meter);
 }
 
 /** For a process that reads the stream once for all effects. */

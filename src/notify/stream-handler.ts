@@ -11,7 +11,7 @@ import { errorText } from '../tools/error-text.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type ChangeEvents, eventsOfChange } from './change-events.ts';
 import { lockChangeOf } from './lock-change.ts';
-import type { NotifyLog } from './ports.ts';
+import { type Meter, type NotifyLog, noMeter } from './ports.ts';
 
 /** One record and what it is about: a change of a lock, or a watcher that connected. */
 export interface StreamItem {
@@ -34,7 +34,7 @@ export const atOnceMax = 20;
 /** Done effects that are remembered: a few batches' worth, which is how far back Lambda repeats. */
 const doneMax = 10_000;
 
-export function createStreamHandler(effects: readonly Effect[], log: NotifyLog): StreamHandler {
+export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, meter: Meter = noMeter): StreamHandler {
   const doneEarlier = new BoundedMap<string, true>(doneMax);
   return async ({ Records }) => {
     const failed = new Set<string>();
@@ -52,7 +52,12 @@ export function createStreamHandler(effects: readonly Effect[], log: NotifyLog):
       }),
     );
     // After a failure Lambda delivers the whole rest of the batch again. Without one it repeats nothing.
-    if (failed.size > 0) for (const id of done) doneEarlier.set(id, true);
+    if (failed.size > 0) {
+      for (const id of done) doneEarlier.set(id, true);
+      // Lambda counts an answer that names failures as a success, so nobody would see it among the function's errors.
+      meter.record([{ name: 'FailedBatches', unit: 'Count', value: 1 }]);
+      meter.flush();
+    }
     return { batchItemFailures: [...failed].map((itemIdentifier) => ({ itemIdentifier })) };
   };
 }

@@ -481,7 +481,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the notifier waits for the history of a lock',
     file: notifier,
-    text: 'return createStreamHandler(notifierEffects(ports), ports.log);',
+    text: 'return createStreamHandler(notifierEffects(ports), ports.log, ports.meter);',
     instead:
       "return createStreamHandler([...notifierEffects(ports), { name: 'record', run: async (items) => { await (ports as never as { history: { append: (entries: unknown[]) => Promise<unknown> } }).history?.append(items.flatMap(({ events }) => events?.entries ?? [])); return items; } }], ports.log);",
   },

@@ -70,6 +70,7 @@ export class NotifierHost {
     const shared = {
       bus: new EventBridgeBus({ client, busName: 'events', log: silent, timers, random }),
       connections: new ApiGatewayConnections({ client }),
+      meter: noMeter,
       log: silent,
     };
     const tasks = new StepFunctionsTasks({ client });
@@ -78,7 +79,7 @@ export class NotifierHost {
     this.#notifier = createStreamHandler(
       [
         ...notifierEffects({ ...shared, locks, tasks, callbacks, timers: lockTimers, deliveries }),
-        ...publisherEffects({ ...shared, clock, pauses: timers, history, watchers, meter: noMeter }),
+        ...publisherEffects({ ...shared, clock, pauses: timers, history, watchers }),
       ],
       silent,
     );

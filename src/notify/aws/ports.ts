@@ -74,6 +74,7 @@ export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
     connections: connectionsAt(websocketEndpoint),
     timers: timersOf(setting),
     deliveries: new DynamoDBDeliveries({ client, tableName }),
+    meter: new EmbeddedMeter({ serviceName: 'notifier' }),
     log,
   };
 }

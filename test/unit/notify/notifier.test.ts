@@ -285,6 +285,18 @@ describe('what is optional', () => {
     expect((await notified).batchItemFailures).toHaveLength(1);
   });
 
+  it('counts a batch of which a record failed, since Lambda takes the answer for a success', async () => {
+    const world = createWorld();
+    const failed = { name: 'FailedBatches', unit: 'Count', value: 1 };
+    await world.acquire(holder);
+    await world.drain();
+    expect(world.measured).not.toContainEqual(failed);
+    world.ways.publish = () => false;
+    await world.release(holder);
+    expect(await world.drain()).not.toEqual([]);
+    expect(world.measured).toContainEqual(failed);
+  });
+
   it('gives up a waiter whose bus refuses it for good, and goes on with the next', async () => {
     const world = await heldWorld(event('refused'), token('token-2'));
     world.ways.publish = ({ detailType }) => (detailType === 'granted-to-waiter' ? 'never' : true);
