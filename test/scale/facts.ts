@@ -2,6 +2,8 @@
  * What AWS does and charges, one number a line, each with its source. "Documented" and "price list" are AWS's own pages.
  * "Assumed" is our guess at a usual value: change it here, and the whole report follows.
  */
+import { dollarsPerMillion } from '../../infra/prices.ts';
+
 export interface Fact {
   readonly value: number;
   readonly unit: string;
@@ -56,11 +58,11 @@ export const facts = {
   timerReceives: fact(3, 'receives', 'infra/expiry.ts'),
   timerHiddenMs: fact(180_000, 'ms', 'infra/expiry.ts: visibilityTimeout'),
 
-  dollarsPerWriteUnit: fact(0.625e-6, 'dollars', 'price list: DynamoDB on demand, us-east-1'),
-  dollarsPerReadUnit: fact(0.125e-6, 'dollars', 'price list'),
-  dollarsPerRequest: fact(1e-6, 'dollars', 'price list: HTTP API'),
-  dollarsPerInvocation: fact(0.2e-6, 'dollars', 'price list: Lambda'),
-  dollarsPerGigabyteSecond: fact(13.33e-6, 'dollars', 'price list: Lambda on ARM'),
+  dollarsPerWriteUnit: fact(dollarsPerMillion.writeUnit / 1e6, 'dollars', 'price list: DynamoDB on demand, us-east-1'),
+  dollarsPerReadUnit: fact(dollarsPerMillion.readUnit / 1e6, 'dollars', 'price list'),
+  dollarsPerRequest: fact(dollarsPerMillion.httpRequest / 1e6, 'dollars', 'price list: HTTP API'),
+  dollarsPerInvocation: fact(dollarsPerMillion.invocation / 1e6, 'dollars', 'price list: Lambda'),
+  dollarsPerGigabyteSecond: fact(dollarsPerMillion.gigabyteSecond / 1e6, 'dollars', 'price list: Lambda on ARM'),
   dollarsPerSocketMessage: fact(1e-6, 'dollars', 'price list: WebSocket API, 32 KB a message'),
   dollarsPerSocketMinute: fact(0.25e-6, 'dollars', 'price list: WebSocket API, connection minutes'),
   dollarsPerQueueRequest: fact(0.4e-6, 'dollars', 'price list: SQS, standard queue'),

@@ -103,7 +103,9 @@ export class LambdaFunction<Input, Output> {
       this.running -= 1;
       account.leave();
       bill.invocations += 1;
-      bill.gigabyteSeconds += ((time.now() - startedAt + amountOf('handlerMs')) / 1000) * (amountOf('memoryMb') / 1024);
+      const tookMs = time.now() - startedAt + amountOf('handlerMs');
+      metrics.add('Duration', name, tookMs);
+      bill.gigabyteSeconds += (tookMs / 1000) * (amountOf('memoryMb') / 1024);
     }
   }
 

@@ -77,6 +77,8 @@ export class ModelledTable {
       answer = this.engine.call(operation, input);
     } catch (error) {
       refusal = error;
+      if ((error as EngineError).name === 'ConditionalCheckFailedException')
+        this.#metrics.add('ConditionalCheckFailedRequests', 'Table');
     }
     await this.#pause(delayMs / 2);
     if (answer === undefined) throw refusal;

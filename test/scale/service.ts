@@ -118,6 +118,7 @@ export function notifierIn(parts: ProcessParts): (event: DynamoDBStreamEvent) =>
     connections,
     timers: timersOf(parts),
     deliveries: new DynamoDBDeliveries(accessOf(parts)),
+    meter: meterOf(parts, 'notifier'),
     log: silent,
   });
 }
