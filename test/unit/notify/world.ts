@@ -145,7 +145,8 @@ export function createWorld() {
   timers.onFire((key) => void reaper.look(key));
 
   let shown = 0;
-  const createBoth = () => createStreamHandler([...notifierEffects(ports), ...publisherEffects(ports)], ports.log, ports.meter);
+  const createBoth = () =>
+    createStreamHandler([...notifierEffects(ports), ...publisherEffects(ports)], ports.log, ports.meter);
   let notify = createBoth();
   const world = {
     clock,
