@@ -4,15 +4,15 @@ import { readDurationMs } from './duration.ts';
 import { didYouMean } from './suggestion.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A value and the name by which it was given, so that a complaint points at what the user wrote. */
+/** A value, and the name of the flag or variable that gave it. Error messages quote that name. */
 export interface Setting {
   readonly text: string;
   readonly by: string;
 }
 
-/** What was typed for a command, with every flag known and every operand in its place. */
+/** The flags and operands of one command, checked against its definition. */
 export class Given {
-  /** The command to run, as it stood after `--`. */
+  /** The command to run: everything after `--`. */
   readonly command: readonly string[];
   readonly #flags: ReadonlyMap<string, string>;
   readonly #operands: ReadonlyMap<string, readonly string[]>;
@@ -35,14 +35,14 @@ export class Given {
     return this.#flags.get(flag);
   }
 
-  /** The text of a flag without which the command makes no sense. */
+  /** The value of a flag that the command can't do without. */
   needed(flag: string, why: string): string {
     const text = this.text(flag);
     if (text === undefined) throw new UsageError(`--${flag} is missing: ${why}`);
     return text;
   }
 
-  /** What the flag, else its variable, else its default gives. An empty variable counts as none. */
+  /** Takes the flag, else its variable, else its default. An empty variable counts as unset. */
   setting({ name, variable, fallback }: Flag, env: NodeJS.ProcessEnv): Setting {
     const text = this.text(name);
     if (text !== undefined) return { text, by: `--${name}` };
@@ -60,7 +60,7 @@ export class Given {
     return text === undefined ? undefined : readInteger(`--${flag}`, text, min, max);
   }
 
-  /** The operand of that name; the parser has seen to it that one which isn't optional is there. */
+  /** The parser has already refused a command line without a required operand. */
   operand(name: string): string {
     return this.#operands.get(name)?.[0] ?? '';
   }
@@ -79,7 +79,7 @@ export function readInteger(what: string, text: string, min: number, max: number
   return value;
 }
 
-/** Reads what follows the name of a command. */
+/** Reads everything after the name of a command. */
 export function readArguments(command: Command, args: readonly string[]): Given {
   const split = command.runsCommand ? args.indexOf('--') : -1;
   const own = split < 0 ? args : args.slice(0, split);
@@ -87,7 +87,7 @@ export function readArguments(command: Command, args: readonly string[]): Given 
   const flags = flagsOf(command);
   const { tokens } = parseArgs({
     args: [...own],
-    // Not strict, so that each complaint can be one line in this program's own words.
+    // Not strict, so that each error is one line in this program's own words.
     strict: false,
     tokens: true,
     allowPositionals: true,
@@ -129,7 +129,7 @@ function readFlag(flags: readonly Flag[], { name, rawName, value, inlineValue }:
     if (value !== undefined) throw new UsageError(`${rawName} takes no value, but got '${value}'.`);
     return 'true';
   }
-  // A value that looks like a flag is one whose own value was forgotten; '=' says that it is meant.
+  // A value that looks like a flag means that the real value was forgotten. With '=', the user does mean it.
   if (!value || (!inlineValue && value.startsWith('--'))) throw new UsageError(`${rawName} expects <${flag.value}>.`);
   if (flag.choices !== undefined && !flag.choices.includes(value)) {
     const [last, ...others] = [...flag.choices].reverse();

@@ -12,15 +12,17 @@ function startFailure(file: string, cause: NodeJS.ErrnoException): Failure {
 
 export interface ChildOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Stays in the process group of this program, and so with its terminal. Then only the process itself can be ended. */
+  /** The command stays in our process group and keeps the terminal. A signal then reaches only the command itself. */
   readonly foreground: boolean;
 }
 
-/** A running command, in a process group of its own, with the input and output of this program. */
+/** A running command. It has its own process group, and shares our input and output. */
 export class Child {
-  /** As shells tell it: its own code, or 128 and the number of the signal that ended it. */
+  /**
+   * The exit code as a shell reports it: the command's own code, or 128 plus the number of the signal that ended it.
+   */
   readonly exited: Promise<{ readonly exitCode: number; readonly signal: NodeJS.Signals | null }>;
-  /** The process group as a negative number, or the process. */
+  /** The id of the process group as a negative number, or the id of the process. */
   readonly target: number;
 
   private constructor(child: ChildProcess, foreground: boolean) {
@@ -41,12 +43,12 @@ export class Child {
       const [error] = await once(child, 'error');
       throw startFailure(file, error as NodeJS.ErrnoException);
     }
-    // Failing to signal is reported as an event, which nobody listening for would end this program.
+    // A signal that can't be sent causes an 'error' event. Without a listener, that event would end this program.
     child.on('error', () => {});
     return new Child(child, foreground);
   }
 
-  /** To the whole group, so that it also reaches what the command started. Who has ended already is not told. */
+  /** Signals the whole group, so that processes started by the command get it too. Does nothing if they have ended. */
   send(signal: NodeJS.Signals): void {
     try {
       process.kill(this.target, signal);

@@ -6,11 +6,11 @@ import type { Terminal } from './terminal.ts';
 export interface Flag {
   readonly name: string;
   readonly short?: string;
-  /** The placeholder of its value in the help; a flag without one is a switch. */
+  /** The placeholder of its value in the help. A flag without a placeholder is a switch. */
   readonly value?: string;
-  /** Where only these values are allowed. */
+  /** The only values that are allowed. Any value is allowed if this is missing. */
   readonly choices?: readonly string[];
-  /** Gives the value if the flag does not. */
+  /** The environment variable that gives the value if the flag does not. */
   readonly variable?: string;
   /** The value if neither the flag nor the variable gives one. */
   readonly fallback?: string;
@@ -20,17 +20,17 @@ export interface Flag {
 export interface Operand {
   readonly name: string;
   readonly optional?: boolean;
-  /** Takes all that is left; only the last one may. */
+  /** Takes all remaining words. Only the last operand may do this. */
   readonly many?: boolean;
   readonly choices?: readonly string[];
 }
 
-/** What a command gets to work with. */
+/** Everything that a command gets when it runs. */
 export interface Invocation {
   readonly given: Given;
   readonly env: NodeJS.ProcessEnv;
   readonly terminal: Terminal;
-  /** Read from flags and variables when it is first asked for: not every command has a service to speak to. */
+  /** Read from flags and variables at the first call, because some commands need no service. */
   readonly connection: () => Connection;
 }
 
@@ -40,35 +40,35 @@ export interface Command {
   readonly summary: string;
   readonly operands: readonly Operand[];
   readonly flags: readonly Flag[];
-  /** Whether a command to run follows after `--`. */
+  /** True if a command to run follows after `--`. */
   readonly runsCommand?: boolean;
-  /** Whether it calls a service. If so, it takes the flags that name the service and the caller. */
+  /** True if the command calls a service. It then also takes the flags that name the service and the caller. */
   readonly connects: boolean;
-  /** What the help says besides the summary. */
+  /** Text of the help after the summary. */
   readonly details?: string;
   readonly examples: readonly string[];
   /** Resolves with the exit code. */
   run(invocation: Invocation): Promise<number>;
 }
 
-/** Taken by every command. */
+/** Every command takes these. */
 export const commonFlags: readonly Flag[] = [
-  { name: 'json', meaning: 'Print JSON for scripts: one document, or one per line where events keep coming.' },
-  { name: 'no-color', meaning: 'Print no colours; NO_COLOR does the same.' },
+  { name: 'json', meaning: 'Print JSON for scripts: one document, or one per line for a stream of events.' },
+  { name: 'no-color', meaning: 'Print without colors; NO_COLOR does the same.' },
   { name: 'help', short: 'h', meaning: 'Show the help of this command.' },
 ];
 
-/** Taken by every command that speaks to a service. */
+/** Every command that calls a service takes these. */
 export const connectionFlags: readonly Flag[] = [
-  { name: 'url', value: 'url', meaning: 'Where the service is; HOLDFAST_URL, else http://127.0.0.1:4100.' },
+  { name: 'url', value: 'url', meaning: 'URL of the service; HOLDFAST_URL, else http://127.0.0.1:4100.' },
   { name: 'namespace', short: 'n', value: 'name', meaning: "The namespace; HOLDFAST_NAMESPACE, else 'default'." },
   // No flag takes the token itself, since any user of the machine can list command lines.
-  { name: 'token-file', value: 'path', meaning: 'File with the bearer token; else it is taken from HOLDFAST_TOKEN.' },
+  { name: 'token-file', value: 'path', meaning: 'File with the bearer token; HOLDFAST_TOKEN if not given.' },
   { name: 'sigv4', meaning: 'Sign requests for IAM with the AWS keys of the environment.' },
-  { name: 'region', value: 'region', meaning: 'AWS Region to sign for, where the URL does not tell it.' },
+  { name: 'region', value: 'region', meaning: 'AWS Region to sign for, if the URL does not name it.' },
 ];
 
-/** All that a command takes, its own flags first. */
+/** All flags of a command, with its own flags first. */
 export const flagsOf = ({ flags, connects }: Pick<Command, 'flags' | 'connects'>): readonly Flag[] => [
   ...flags,
   ...(connects ? connectionFlags : []),

@@ -6,10 +6,13 @@ import type { Given } from './arguments.ts';
 import { Service } from './service.ts';
 import { UsageError } from './usage-error.ts';
 
-/** Where the local service listens when nothing else is said. */
+/** The default address of the local service. */
 export const defaultUrl = 'http://127.0.0.1:4100';
 
-/** A person waits. Five seconds are enough for a service that restarts, and do not look like a hang. A waiting acquire tries for as long as it waits. */
+/**
+ * A person waits for these. Five seconds are enough for a service that restarts, and do not look like a hang. An
+ * acquire that waits in the queue retries for as long as it waits.
+ */
 const patience = { requestMs: 10_000, retryMs: 5_000, releaseMs: 5_000 };
 
 /** Never opens. The breaker is for processes with many callers. Here it would hide why the service can't be reached. */
@@ -19,7 +22,7 @@ const breaker = { failuresMax: Number.POSITIVE_INFINITY };
 export interface Connection {
   readonly url: string;
   readonly namespace: string;
-  /** What others see as the holder or waiter. */
+  /** The name that others see as the holder or waiter. */
   readonly owner: string;
   readonly transport: HttpTransport;
   readonly service: Service;
@@ -35,7 +38,7 @@ export function connect(given: Given, env: NodeJS.ProcessEnv): Connection {
   return { url, namespace, owner, transport, service };
 }
 
-/** Colleagues see from it which person to ask and which process to look for. */
+/** It shows colleagues which person to ask and which process to look for. */
 function defaultOwner(): string {
   return `${userName()}@${hostname()}:${process.pid}`.slice(-128);
 }
@@ -44,7 +47,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a number that has no name.
+    // In a container, the user id may have no name.
     return String(process.getuid?.() ?? 'user');
   }
 }
@@ -63,7 +66,7 @@ function readAuth(given: Given, env: NodeJS.ProcessEnv): Auth | undefined {
   }
   const token = path === undefined ? env.HOLDFAST_TOKEN : readTokenFile(path);
   if (!token) return undefined;
-  // It travels in a header, where a space or a line break would end it. The message must not show it.
+  // The token is sent in a header, and a space or a line break would end it there. The message must not show the token.
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError(`${path ?? 'HOLDFAST_TOKEN'} expects a token of printable ASCII without spaces.`);
   }

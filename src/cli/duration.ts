@@ -17,7 +17,7 @@ export function parseDurationMs(text: string): number | undefined {
   return text === '' ? undefined : Math.round(totalMs);
 }
 
-/** Reads the duration of a flag, within what the service takes. */
+/** Reads the duration of a flag, and checks it against the service's limits. */
 export function readDurationMs(flag: string, text: string, minMs: number, maxMs: number): number {
   const ms = parseDurationMs(text);
   if (ms === undefined) {

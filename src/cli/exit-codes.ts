@@ -1,30 +1,32 @@
 import type { ErrorCode } from '../client/index.ts';
 
 /**
- * What the program's own exits mean. They follow sysexits.h, so that they stay clear of the small numbers that commands use for
- * themselves, and of the shell's 126 and up.
+ * The program's own exit codes. They follow sysexits.h, so that they differ from the small numbers that commands use
+ * and from the shell's codes, which begin at 126.
  */
 export const exitCodes = {
   ok: 0,
-  /** The question was understood and the answer is no: a fence that does not hold, a record that is not there. */
+  /** The question was understood and the answer is no: a fence is not valid, or a record does not exist. */
   no: 1,
-  /** EX_USAGE: the command line, or what it asks of the service, is wrong. */
+  /** EX_USAGE: the command line is wrong, or the service refuses what it asks for. */
   usage: 64,
-  /** EX_DATAERR: what is stored does not fit what the write expected. */
+  /** EX_DATAERR: the stored value is not what the write expected. */
   conflict: 65,
   /** EX_UNAVAILABLE: the service could not be reached. */
   unavailable: 69,
-  /** EX_SOFTWARE: something that should not happen. */
+  /** EX_SOFTWARE: an error that should never happen. */
   internal: 70,
-  /** EX_TEMPFAIL: somebody else has the lock. Later it may be free. */
+  /** EX_TEMPFAIL: somebody else has the lock. It may be free later. */
   refused: 75,
-  /** The next number to EX_TEMPFAIL: the lock was held and is lost, so what ran may have run beside another. */
+  /**
+   * The number after EX_TEMPFAIL: the lock was held and then lost, so the command may have run beside another holder's.
+   */
   lost: 76,
-  /** EX_NOPERM: the service does not know the caller, or does not let it. */
+  /** EX_NOPERM: the service does not know the caller, or does not allow the request. */
   forbidden: 77,
-  /** As shells have it: the command is there and can't be run. */
+  /** The same number as in shells: the command exists, but can't be run. */
   notExecutable: 126,
-  /** As shells have it: there is no such command. */
+  /** The same number as in shells: there is no such command. */
   notFound: 127,
 } as const;
 
@@ -59,5 +61,5 @@ const byErrorCode: Readonly<Record<ErrorCode, ExitName>> = {
   'unexpected-answer': 'unavailable',
 };
 
-/** A service that is newer than this program may have a code that it does not know. */
+/** A newer service may send a code that this program does not know. */
 export const exitCodeOf = (code: ErrorCode): number => exitCodes[byErrorCode[code] ?? 'internal'];

@@ -1,7 +1,7 @@
-/** Something went wrong that the program knows: it says the message alone, and exits with the code. */
+/** An expected failure: the program prints the message without a stack, and exits with the code. */
 export class Failure extends Error {
   override readonly name: string = 'Failure';
-  /** What `--json` calls it. */
+  /** The error code in the output of `--json`. */
   readonly code: string;
   readonly exitCode: number;
 

@@ -1,14 +1,14 @@
 /**
- * Ends a command when the process that holds its lock can't: because that was killed with -9, was stopped, or hangs.
+ * Ends a command if the process that holds its lock can't do so, because it was killed with -9, was stopped, or hangs.
  *
- * No process can clean up after its own kill -9, so somebody else must. This one reads from a pipe, which the operating system closes
- * however its other end dies. It is told which process group to end, and again and again for how long the lock is surely held; when
- * that time is over, or the pipe ends without a farewell, it ends the group. It runs in a session of its own, so that neither
- * Ctrl-C nor a closed terminal reaches it.
+ * No process can clean up after its own kill -9, so this second process does. It reads from a pipe, which the operating
+ * system closes however the holder dies. The holder writes which process group to end, and writes again and again how
+ * long the lock is certainly held. The guardian ends the group when that time is over, or when the pipe closes without
+ * `done`. It runs in its own session, so that neither Ctrl-C nor a closed terminal reaches it.
  *
- *     target -4711      the process group, or a process where the number is positive
+ *     target -4711      the process group, or one process if the number is positive
  *     held 28500        milliseconds from now
- *     done              all is over: end without doing anything
+ *     done              the command has ended: exit and do nothing
  */
 import { createInterface } from 'node:readline';
 
@@ -17,7 +17,7 @@ let target: number | undefined;
 let deadline: NodeJS.Timeout | undefined;
 let ending = false;
 
-/** False if there is nobody left. */
+/** False if no process is left. */
 function send(signal: NodeJS.Signals | 0): boolean {
   try {
     return target !== undefined && process.kill(target, signal);
@@ -34,7 +34,8 @@ function end(): void {
     send('SIGKILL');
     process.exit(0);
   }, graceMs);
-  // Ten looks a second: a number whose process has ended may be given to another, so it is not kept for longer than needed.
+  // Ten times a second: the system may give the number of an ended process to another one, so it must not be used for
+  // long.
   setInterval(() => {
     if (!send(0)) process.exit(0);
   }, 100);

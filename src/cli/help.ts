@@ -60,8 +60,8 @@ Which service: --url or HOLDFAST_URL, --namespace or HOLDFAST_NAMESPACE, --token
 Durations are written as 30s, 5m, 1h30m or 1500ms; a plain number means milliseconds.
 
 Exit codes: ${exitCodes.ok} success, ${exitCodes.no} the answer is no, ${exitCodes.usage} usage, ${exitCodes.conflict} conflict, ${exitCodes.unavailable} unavailable, ${exitCodes.refused} refused, ${exitCodes.lost} lost,
-${exitCodes.forbidden} not allowed. 'run' and 'elect' pass on those of their command.
+${exitCodes.forbidden} not allowed. 'run', 'once' and 'elect' exit with the code of their command.
 
-'holdfast <command> --help' tells more about one, with examples.
+'holdfast <command> --help' explains one command, with examples.
 `;
 }

@@ -1,7 +1,7 @@
 import { LeaseLostError } from '../client/index.ts';
 import { Child } from './child.ts';
 import { formatMs } from './duration.ts';
-import { Guard } from './guard.ts';
+import { GuardianPipe } from './guardian-pipe.ts';
 import type { Lease } from './service.ts';
 import type { Signals } from './signals.ts';
 import type { Terminal } from './terminal.ts';
@@ -15,45 +15,48 @@ export interface HoldOptions {
   readonly terminal: Terminal;
 }
 
-/** How it ended: the command by itself, or because its lock was lost. */
+/** The command either ended by itself, or was ended because its lock was lost. */
 export type Outcome =
   | { readonly kind: 'exited'; readonly exitCode: number }
   | { readonly kind: 'lost'; readonly error: LeaseLostError };
 
 /**
- * A quarter: renewals come after a third of the lease, and one that is late by as much again must not yet cost the command its life.
+ * A quarter: a renewal is sent after a third of the lease. If it takes another third, the command must not be ended
+ * yet.
  */
 const gracePerLease = 1 / 4;
 const lookMsMax = 1_000;
 const lookMsMin = 50;
 
-/** The terminal sends these to every process in its foreground, so that passing them on would send them twice. */
+/** The terminal sends these to every foreground process. If we passed them on, the command would get them twice. */
 const sentByTerminal: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'];
 
 /**
- * Runs a command for as long as the lock is held, and ends it when it is lost.
+ * Runs a command while the lock is held, and ends it if the lock is lost.
  *
- *     renewals fail                      told to end     killed    lease ends on the service
+ *     renewals fail                       SIGTERM         SIGKILL    lease ends on the service
  *      │───────────────────────────────────│──── grace ────│─margin───│
  *
- * Where the service says that the lock is already lost, there is no time left to count: the command is told at once, and killed after
- * the same grace.
+ * If the service says that the lock is already lost, no time is left: the command gets SIGTERM at once, and SIGKILL
+ * after the same grace.
  */
 export async function holdCommand({ lock, leaseId, leaseMs }: Lease, options: HoldOptions): Promise<Outcome> {
   const { terminal, signals, foreground } = options;
   const graceMs = Math.min(options.graceMs, leaseMs * gracePerLease);
-  const guard = new Guard(graceMs, () =>
-    terminal.note('the guardian is gone: should this process be killed with -9, the command runs on.'),
+  const guardian = new GuardianPipe(graceMs, () =>
+    terminal.note(
+      'the guardian process has ended: if this process is killed with -9, the command will run on without the lock.',
+    ),
   );
   try {
     const env = commandEnv(options.env, lock, leaseId);
     const child = await Child.start(options.command, { env, foreground });
-    guard.target(child.target);
-    const ending = new Ending(child, guard, graceMs, terminal);
+    guardian.target(child.target);
+    const ending = new Ending(child, guardian, graceMs, terminal);
     const look = () => {
       const leftMs = lock.remainingMs();
       if (ending.error !== undefined) return;
-      guard.held(leftMs);
+      guardian.held(leftMs);
       if (leftMs <= graceMs) {
         const message = `The lease on ${lock.name} could not be renewed and ends in ${formatMs(leftMs)}.`;
         ending.begin(new LeaseLostError(message, 'unconfirmed'));
@@ -65,23 +68,22 @@ export async function holdCommand({ lock, leaseId, leaseMs }: Lease, options: Ho
     const stopPassing = signals.passTo((signal) => pass(child, signal, foreground, terminal));
     try {
       const { exitCode, signal } = await child.exited;
-      // What a command that died by a signal leaves behind is half of its work, and would go on without the lock.
+      // A signal ended the command in the middle of its work. Processes that it started would go on without the lock.
       if (!foreground && (signal !== null || ending.error !== undefined)) child.send('SIGKILL');
-      // The guardian may have been first, where this process was stopped.
+      // If this process was stopped for a while, the guardian may have ended the command first.
       const error = ending.error ?? (signal === null ? undefined : (lock.signal.reason as LeaseLostError | undefined));
       return error === undefined ? { kind: 'exited', exitCode } : { kind: 'lost', error };
     } finally {
       clearInterval(looking);
-      ending.letGo();
+      ending.cancelKill();
       stopListening();
       stopPassing();
     }
   } finally {
-    guard.done();
+    guardian.done();
   }
 }
 
-/** What the command gets to know. */
 const commandEnv = (env: NodeJS.ProcessEnv, lock: Lease['lock'], leaseId: string): NodeJS.ProcessEnv => ({
   ...env,
   HOLDFAST_LOCK: lock.name,
@@ -91,24 +93,26 @@ const commandEnv = (env: NodeJS.ProcessEnv, lock: Lease['lock'], leaseId: string
 
 function pass(child: Child, signal: NodeJS.Signals, foreground: boolean, terminal: Terminal): void {
   if (signal === 'SIGTSTP') {
-    terminal.note('not stopped: a stopped command would keep the lock, and a stopped holder would lose it.');
+    terminal.note(
+      'not stopped: a stopped command would keep the lock for nothing, and without this process the lock would be lost.',
+    );
     if (foreground) child.send('SIGCONT');
   } else if (!foreground || !sentByTerminal.includes(signal)) child.send(signal);
 }
 
-/** The end of a command whose lock is lost, or about to be. */
+/** Ends a command whose lock is lost or about to be lost. */
 class Ending {
-  /** Why; undefined while all is well. */
+  /** The reason. Undefined while the lock is held. */
   error: LeaseLostError | undefined;
   readonly #child: Child;
-  readonly #guard: Guard;
+  readonly #guardian: GuardianPipe;
   readonly #graceMs: number;
   readonly #terminal: Terminal;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(child: Child, guard: Guard, graceMs: number, terminal: Terminal) {
+  constructor(child: Child, guardian: GuardianPipe, graceMs: number, terminal: Terminal) {
     this.#child = child;
-    this.#guard = guard;
+    this.#guardian = guardian;
     this.#graceMs = graceMs;
     this.#terminal = terminal;
   }
@@ -116,20 +120,20 @@ class Ending {
   begin(error: LeaseLostError): void {
     this.error = error;
     this.#terminal.error(`${error.message} Ending the command.`);
-    this.#guard.held(this.#graceMs);
+    this.#guardian.held(this.#graceMs);
     this.#child.send('SIGTERM');
-    // A stopped command could not act on it.
+    // A stopped command can't react to SIGTERM.
     this.#child.send('SIGCONT');
     this.#timer = setTimeout(() => this.#child.send('SIGKILL'), this.#graceMs);
   }
 
   onLost(error: LeaseLostError): void {
-    // Told already, it has had its grace: now the time is over.
+    // The command already got SIGTERM and its grace is over.
     if (this.error !== undefined) this.#child.send('SIGKILL');
     else this.begin(error);
   }
 
-  letGo(): void {
+  cancelKill(): void {
     clearTimeout(this.#timer);
   }
 }

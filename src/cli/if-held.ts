@@ -1,4 +1,6 @@
-/** What a command does if somebody else has the lock: `--if-held`, as flock's `-E` and `-n` for cron. */
+/**
+ * The flag `--if-held`: what a command does if somebody else has the lock. It is like flock's `-E` and `-n` for cron.
+ */
 import { isHoldfastError } from '../client/index.ts';
 import type { Given } from './arguments.ts';
 import type { Flag } from './command.ts';
@@ -8,12 +10,12 @@ import { UsageError } from './usage-error.ts';
 export const ifHeld: Flag = {
   name: 'if-held',
   value: 'how',
-  meaning: `If the lock is held: end quietly with 0, fail with ${exitCodes.refused} (default), or end with a code of your own.`,
+  meaning: `If the lock is held: exit quietly with 0, fail with ${exitCodes.refused} (default), or exit with this code.`,
 };
 
 const heldCodes: readonly string[] = ['lock-held', 'wait-timeout', 'queue-full'];
 
-/** The exit code for a lock that is held; undefined where that is a failure like any other. */
+/** The exit code for a lock that is held. Undefined if a held lock is an ordinary failure. */
 export function readIfHeld(given: Given): number | undefined {
   const text = given.text('if-held') ?? 'fail';
   if (text === 'fail') return undefined;
@@ -23,7 +25,7 @@ export function readIfHeld(given: Given): number | undefined {
   throw new UsageError(`--if-held expects skip, fail or an exit code from 0 to 255, but got '${text}'.`);
 }
 
-/** Runs the work; a lock that is held ends it with the code that was asked for. */
+/** Runs the work. If the lock is held, returns the code that the user asked for. */
 export async function unlessHeld(exitCode: number | undefined, work: () => Promise<number>): Promise<number> {
   try {
     return await work();

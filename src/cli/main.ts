@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { enableCompileCache } from 'node:module';
 
-// A command line starts often and lives briefly, so what was compiled once is kept. Only what is imported after this line is.
+// The command line starts often and runs briefly, so compiled code is cached. The cache covers only imports after this
+// line.
 enableCompileCache();
 const { runProgram } = await import('./program.ts');
 

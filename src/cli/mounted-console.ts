@@ -6,16 +6,16 @@ import { Console, newConsoleToken } from '../console/server/console.ts';
 import type { LocalOptions } from '../local/options.ts';
 import type { Running } from '../local/serve.ts';
 
-/** The namespace of the lines that the banner tells people to try. */
+/** The namespace of the commands that the banner suggests. */
 const namespace = 'demo';
 
-/** Opens the console beside the service that was started here. Comes back with its address, which carries the token. */
+/** Serves the console on the service's own port. Returns its address, which contains the token. */
 export function mountConsole(running: Running, options: LocalOptions): string {
   const { url } = running;
   const token = consoleToken(options);
   running.mount(
     new Console({
-      // By way of the port, as everybody else: what the page shows is what callers get.
+      // The console calls the service over HTTP like every other caller, so the page shows what callers get.
       transport: new HttpTransport({ url, auth: options.token === undefined ? undefined : bearer(options.token) }),
       serviceUrl: url,
       auth: options.token === undefined ? 'none' : 'bearer',
@@ -28,17 +28,20 @@ export function mountConsole(running: Running, options: LocalOptions): string {
   return `${url}/console?token=${token}`;
 }
 
-/** Kept with the data, so that a page which is open goes on after a restart. Whoever can read it can read the data too. */
+/**
+ * Kept with the data, so that an open page still works after a restart. Anybody who can read this file can read the
+ * data too.
+ */
 function consoleToken({ memory, dataFolder }: LocalOptions): string {
   const token = newConsoleToken();
   if (memory) return token;
   const file = join(dataFolder, 'console-token');
   try {
     const kept = readFileSync(file, 'utf8').trim();
-    // A file that was cut short, or emptied by hand, must not become a token that can be guessed.
+    // A file that was cut short or emptied must not become a token that can be guessed.
     if (kept.length >= token.length) return kept;
   } catch {
-    // There is none yet.
+    // No token was saved yet.
   }
   mkdirSync(dataFolder, { recursive: true });
   writeFileSync(file, `${token}\n`, { mode: 0o600 });

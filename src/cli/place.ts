@@ -4,17 +4,20 @@ import { formatMs } from './duration.ts';
 import { harmless } from './table.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The service tells of the place about every 20 s; somebody who watches wants to know sooner. Only a terminal costs these reads. */
+/**
+ * The service reports the place about every 20 s, and a person at a terminal wants to know sooner. Without a terminal
+ * these reads do not happen.
+ */
 const lookMs = 2_000;
 
-/** What is known of a wait, at a moment of this process's clock. */
+/** What we know about a wait. All times are on this process's clock. */
 export interface Place {
   readonly position: number | undefined;
   readonly queueDepth: number;
   readonly holder: string | undefined;
-  /** When the turn is expected to come. */
+  /** When the lock is expected to be granted to us. */
   readonly etaAtMs: number | undefined;
-  /** When the lock is free at the latest, unless its holder renews. */
+  /** The latest time at which the lock becomes free, if its holder does not renew. */
   readonly endsAtMs: number | undefined;
 }
 
@@ -31,7 +34,7 @@ export function describePlace(lock: string, place: Place | undefined, waitedMs: 
   return parts.join(' · ');
 }
 
-/** The place as a 202 tells it. */
+/** The place that a 202 answer reports. */
 export const placeOfWaiting = (waiting: Waiting, nowMs: number): Place => ({
   position: waiting.position,
   queueDepth: waiting.queueDepth,
@@ -40,7 +43,10 @@ export const placeOfWaiting = (waiting: Waiting, nowMs: number): Place => ({
   endsAtMs: endOf(waiting.holders, nowMs),
 });
 
-/** The place, from what every caller may see. Ours is the waiter with our owner. It is the only one unless another caller has the same name. */
+/**
+ * The place according to a view that every caller may see. Our waiter is the one with our owner name. This is wrong
+ * only if another caller uses the same name.
+ */
 export function placeOfView(view: LockView, owner: string, nowMs: number): Place {
   const mine = view.queue.find((waiter) => waiter.owner === owner);
   return {
@@ -48,7 +54,7 @@ export function placeOfView(view: LockView, owner: string, nowMs: number): Place
     queueDepth: view.queueDepth,
     holder: view.holders[0]?.owner,
     etaAtMs: undefined,
-    // Only the next waiter can tell its time from the present lease.
+    // The end of the current lease says something only to the first waiter.
     endsAtMs: mine?.position === 1 ? endOf(view.holders, nowMs) : undefined,
   };
 }
@@ -74,16 +80,16 @@ export async function showingPlace<T>(
   const look = async () => {
     try {
       const seen = placeOfView(await service.inspect(lock), owner, performance.now());
-      // An estimate of the service is better than none, until the queue has moved.
+      // Keep the service's estimate until the queue has moved.
       const etaAtMs = seen.position === place?.position ? place?.etaAtMs : undefined;
       place = { ...seen, etaAtMs };
     } catch {
-      // Who waits may not be allowed to look; the wait goes on without a place to show.
+      // A caller that may wait may still not be allowed to look. The wait goes on, and no place is shown.
     }
   };
-  const looking = spinner.turns ? setInterval(() => void look(), lookMs) : undefined;
-  // Soon after the start, when the request that queues us has arrived.
-  const first = spinner.turns ? setTimeout(() => void look(), 300) : undefined;
+  const looking = spinner.visible ? setInterval(() => void look(), lookMs) : undefined;
+  // A short time after the start, so that our request has reached the queue.
+  const first = spinner.visible ? setTimeout(() => void look(), 300) : undefined;
   try {
     return await wait({
       onWaiting: (waiting) => {

@@ -17,10 +17,10 @@ import { UsageError } from './usage-error.ts';
 
 const versionFlag: Flag = { name: 'version', short: 'v', meaning: 'Show the version.' };
 
-/** Runs what the command line asks for. Resolves with the exit code. */
+/** Runs the command line. Resolves with the exit code. */
 export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   endWithReader();
-  // What stands after -- belongs to the command that is run, also where it looks like a flag of ours.
+  // Everything after -- belongs to the command, even if it looks like one of our flags.
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
   const terminal = new Terminal({ json: own.includes('--json'), colour: !own.includes('--no-color'), env });
   let connection: Connection | undefined;
@@ -32,16 +32,16 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
     return await dispatch(args, env, terminal, connected);
   } catch (error) {
     const exitCode = report(error, terminal, connection);
-    // What `eval` gets in place of the exports: without it, the script would go on as if it held the lock.
+    // `eval` gets this line instead of the exports. Without it, the script would go on as if it held the lock.
     if (own.includes('--export')) terminal.print(exitLine(exitCode));
     return exitCode;
   } finally {
-    // Gives up a place in a queue, where a wait was broken off. What was taken to be kept stays.
+    // Leaves the queue if a wait was interrupted. A lock that was granted stays held.
     await connection?.service.close();
   }
 }
 
-/** Whoever read the output has seen enough, as `head` does: that is no failure to tell of. */
+/** The reader of our output closed the pipe, as `head` does. That is not an error. */
 function endWithReader(): void {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
@@ -62,7 +62,7 @@ async function dispatch(
   }
   if (words.length === 0 || words[0] === 'help') {
     if (terminal.json && words.length === 0 && !leading.some((flag) => flag === '--help' || flag === '-h')) {
-      throw new UsageError("The command is missing. 'holdfast --help' lists all.");
+      throw new UsageError("The command is missing. 'holdfast --help' lists all commands.");
     }
     process.stdout.write(helpFor(words.slice(1)));
     return args.length === 0 ? exitCodes.usage : exitCodes.ok;
@@ -70,7 +70,7 @@ async function dispatch(
   const command = findCommand(words);
   if (command === undefined) {
     if (terminal.json && !words.some((word) => word === '--help' || word === '-h')) {
-      throw new UsageError(`'${words[0]}' needs one of its commands. 'holdfast ${words[0]} --help' lists them.`);
+      throw new UsageError(`'${words[0]}' needs a second word. 'holdfast ${words[0]} --help' lists them.`);
     }
     process.stdout.write(helpOfGroup(words[0] ?? ''));
     return words.slice(1).some((word) => word === '--help' || word === '-h') ? exitCodes.ok : exitCodes.usage;
@@ -83,7 +83,7 @@ async function dispatch(
   return command.run({ given, env, terminal, connection: () => connected(() => connect(given, env)) });
 }
 
-/** Flags may also stand before the command. Their values must then not be taken for it. */
+/** Flags may come before the command. Their values must not be read as the command. */
 function splitLeading(args: readonly string[]): { leading: readonly string[]; words: readonly string[] } {
   const known = [...connectionFlags, ...commonFlags, versionFlag];
   let at = 0;
@@ -100,7 +100,7 @@ function splitLeading(args: readonly string[]): { leading: readonly string[]; wo
   return { leading: args.slice(0, at), words: args.slice(at) };
 }
 
-/** Undefined if only the first word of two was given. */
+/** Undefined if only the first of two words was given. */
 function findCommand(words: readonly string[]): Command | undefined {
   const [first = '', second = ''] = words;
   const found = commands.find(({ name }) => name === first || name === `${first} ${second}`);
@@ -108,7 +108,9 @@ function findCommand(words: readonly string[]): Command | undefined {
   const group = commands.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name.split(' ')[1] ?? '');
   if (group.length === 0) {
     const known = [...new Set([...commands.map(({ name }) => name.split(' ')[0] ?? ''), 'help'])];
-    throw new UsageError(`There is no command '${first}'.${didYouMean(first, known)} 'holdfast --help' lists all.`);
+    throw new UsageError(
+      `There is no command '${first}'.${didYouMean(first, known)} 'holdfast --help' lists all commands.`,
+    );
   }
   if (second === '' || second.startsWith('-')) return undefined;
   throw new UsageError(`There is no command '${first} ${second}'.${didYouMean(second, group)}`);
@@ -120,7 +122,7 @@ function helpFor(words: readonly string[]): string {
   return command === undefined ? helpOfGroup(words[0] ?? '') : helpOf(command);
 }
 
-/** Tells what went wrong, and how that is said to a script. */
+/** Prints the error, as text or as JSON, and returns the exit code. */
 function report(error: unknown, terminal: Terminal, connection: Connection | undefined): number {
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
   if (error instanceof UsageError) return tell(terminal, exitCodes.usage, { code: 'usage', message: error.message });
@@ -148,7 +150,7 @@ function tell(
   return exitCode;
 }
 
-/** What a refusal says besides its message. */
+/** Further lines about a refusal, such as the holders. */
 function linesOf(error: object): string[] {
   const { holders, errors, requestId } = error as {
     holders?: readonly { owner: string; fence: number; remainingMs: number | null }[];
@@ -177,7 +179,7 @@ function hint(code: string, connection: Connection | undefined): string {
   return '';
 }
 
-/** What was underneath: fetch wraps the reason that a person would look for. */
+/** The innermost cause, because fetch wraps the error that explains the failure. */
 function rootOf(error: Error): string {
   return error.cause instanceof Error
     ? rootOf(error.cause)

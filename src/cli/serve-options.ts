@@ -27,7 +27,7 @@ export const serveFlags = [
     value: 'address',
     variable: 'HOLDFAST_HOST',
     fallback: defaultOptions.host,
-    meaning: 'Address to listen on; any but loopback needs HOLDFAST_TOKEN.',
+    meaning: 'Address to listen on; an address other than loopback needs HOLDFAST_TOKEN.',
   },
   {
     name: 'data',
@@ -74,18 +74,18 @@ export const serveFlags = [
     name: 'allow-revoke',
     variable: 'HOLDFAST_ALLOW_REVOKE',
     fallback: 'off',
-    meaning: 'Let the console revoke leases; without it the console reads only.',
+    meaning: 'Let the console revoke leases; without this flag it only reads.',
   },
 ] as const satisfies readonly Flag[];
 
 type FlagName = (typeof serveFlags)[number]['name'];
 
-/** A flag wins over its variable, and an empty variable counts as none. */
+/** A flag wins over its variable. An empty variable counts as unset. */
 export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOptions {
   const setting = (name: FlagName): Setting =>
     given.setting(serveFlags.find((flag) => flag.name === name) as Flag, env);
   if (given.has('memory') && given.has('data')) {
-    throw new UsageError('--memory keeps nothing and --data names where to keep it: give one of the two.');
+    throw new UsageError('--memory keeps nothing, and --data names a folder that keeps data: give one of the two.');
   }
   const token = readToken(env.HOLDFAST_TOKEN);
   const eventsUrl = readUrl('HOLDFAST_EVENTS_URL', env.HOLDFAST_EVENTS_URL);
@@ -96,7 +96,8 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     port: readInteger(port.by, port.text, 0, 65_535),
     host: readHost(setting('host'), token),
     dataFolder: setting('data').text,
-    // A folder on the command line is more deliberate than a variable that was set once for the whole shell.
+    // A folder on the command line was given for this run. A variable may have been set for the whole shell, so the
+    // folder wins.
     memory: !given.has('data') && readSwitch(setting('memory')),
     table: readMatch(setting('table'), /^[a-zA-Z0-9_.-]{3,255}$/, '3 to 255 letters, digits, _, - or .'),
     engine: readEngine(setting('engine')),
@@ -133,14 +134,17 @@ function readHost({ text, by }: Setting, token: string | undefined): string {
     throw new UsageError(`${by} expects an IP address or a host name, but got '${text}'.`);
   }
   if (!isLoopback(text) && token === undefined) {
-    throw new UsageError(`${by} ${text} can be reached by others: set HOLDFAST_TOKEN, or listen on 127.0.0.1.`);
+    throw new UsageError(
+      `${by} ${text} can be reached from other machines: set HOLDFAST_TOKEN, or listen on 127.0.0.1.`,
+    );
   }
   return text;
 }
 
 function readToken(text: string | undefined): string | undefined {
   if (!text) return undefined;
-  // It travels in an Authorization header, where a space or a line break would end it. The message must not show it.
+  // The token is sent in an Authorization header, and a space or a line break would end it there. The message must not
+  // show the token.
   if (!/^[\x21-\x7e]+$/.test(text)) throw new UsageError('HOLDFAST_TOKEN expects printable ASCII without spaces.');
   return text;
 }

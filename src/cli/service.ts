@@ -18,7 +18,7 @@ import type {
   SessionView,
 } from '../contract/views.ts';
 
-/** A lock that is held and renewed, with the id that the SDK keeps to itself: a command may pass it on. */
+/** A lock that is held and renewed, with its lease id. The SDK hides that id, but a command may pass it on. */
 export interface Lease {
   readonly lock: HeldLock;
   readonly leaseId: string;
@@ -28,8 +28,8 @@ export interface Lease {
 type Waits = Pick<AcquireOptions, 'waitMs' | 'signal' | 'onWaiting'>;
 
 /**
- * The SDK's client, and what only a command line needs: leases and sessions that outlive the process which began them, and that are
- * known by nothing but their id.
+ * The SDK's client, plus what only a command line needs: leases and sessions that outlive the process that began them.
+ * Only their id identifies them.
  */
 export class Service extends Holdfast {
   /** Takes a lock and renews it until it is released. */
@@ -55,7 +55,7 @@ export class Service extends Holdfast {
     return runOnce(parts, key, options, (lock) => work(leases.get(lock) as Lease));
   }
 
-  /** Takes a lock and leaves it held: the answer is the grant, with its lease id. */
+  /** Takes a lock and leaves it held. Returns the grant with its lease id. */
   async acquireLease(name: string, options: AcquireOptions, sessionId?: string): Promise<GrantBody> {
     const claims = lockClaim(
       this.core,

@@ -1,14 +1,14 @@
 import { constants } from 'node:os';
 
-/** What asks a program to end. */
-const endings = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+/** Signals that ask a program to end. */
+const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 /**
- * What tells a program something, for the command to know and not for this program. Ctrl-Z is among them, since a stopped holder would
- * renew nothing and lose the lock.
+ * Signals that are meant for the command, not for this program. Ctrl-Z is one of them: a stopped holder would not
+ * renew, and would lose the lock.
  */
-const tidings = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT', 'SIGTSTP'] as const;
+const commandSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT', 'SIGTSTP'] as const;
 
-/** A signal came before there was a command to pass it on to. */
+/** A signal came before the command was started. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
   readonly signal: NodeJS.Signals;
@@ -19,17 +19,17 @@ export class Interrupted extends Error {
   }
 }
 
-/** As shells tell it. */
+/** The exit code that a shell reports. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-/** Catches signals to this process, and gives each one to the listener that is in charge now. */
+/** Catches signals to this process, and gives each one to the current receiver. */
 export class Signals {
   readonly #interruption = new AbortController();
   readonly #listeners = new Map<NodeJS.Signals, () => void>();
   #receiver: ((signal: NodeJS.Signals) => void) | undefined;
 
   constructor() {
-    for (const signal of [...endings, ...tidings]) {
+    for (const signal of [...endSignals, ...commandSignals]) {
       const listener = () => this.#receive(signal);
       this.#listeners.set(signal, listener);
       process.on(signal, listener);
@@ -41,7 +41,7 @@ export class Signals {
     return this.#interruption.signal;
   }
 
-  /** From now on signals are passed on. What this returns ends that. */
+  /** From now on the receiver gets all signals. Call the returned function to end that. */
   passTo(receiver: (signal: NodeJS.Signals) => void): () => void {
     this.#receiver = receiver;
     return () => {
@@ -49,13 +49,13 @@ export class Signals {
     };
   }
 
-  letGo(): void {
+  stopListening(): void {
     for (const [signal, listener] of this.#listeners) process.off(signal, listener);
     this.#listeners.clear();
   }
 
   #receive(signal: NodeJS.Signals): void {
     if (this.#receiver !== undefined) this.#receiver(signal);
-    else if (endings.some((ending) => ending === signal)) this.#interruption.abort(new Interrupted(signal));
+    else if (endSignals.some((ending) => ending === signal)) this.#interruption.abort(new Interrupted(signal));
   }
 }

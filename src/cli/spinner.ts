@@ -1,26 +1,29 @@
 import { cutTo } from './table.ts';
 
 const marks = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/** Ten steps a second look smooth and cost nothing. */
+/** Ten steps a second look smooth and cost almost nothing. */
 const stepMs = 100;
 const clearLine = '\r\u001b[2K';
 
-/** One line that is drawn again and again until it is stopped, and then gone. It leaves the cursor alone, so that a kill -9 leaves a sound terminal. */
+/**
+ * One line that is redrawn until it is stopped, and then erased. It never hides the cursor, so that the terminal is
+ * usable after a kill -9.
+ */
 export class Spinner {
-  /** Whether anybody sees it. */
-  readonly turns: boolean;
+  /** False if there is no terminal to draw on. */
+  readonly visible: boolean;
   readonly #stream: NodeJS.WriteStream;
   readonly #prefix: (mark: string) => string;
   readonly #text: () => string;
   readonly #timer: NodeJS.Timeout | undefined;
   #step = 0;
 
-  constructor(stream: NodeJS.WriteStream, turns: boolean, prefix: (mark: string) => string, text: () => string) {
-    this.turns = turns;
+  constructor(stream: NodeJS.WriteStream, visible: boolean, prefix: (mark: string) => string, text: () => string) {
+    this.visible = visible;
     this.#stream = stream;
     this.#prefix = prefix;
     this.#text = text;
-    if (!turns) return;
+    if (!visible) return;
     this.#draw();
     this.#timer = setInterval(() => this.#draw(), stepMs);
     this.#timer.unref();
@@ -34,7 +37,7 @@ export class Spinner {
 
   #draw(): void {
     const mark = marks[this.#step++ % marks.length] ?? '';
-    // The mark, its space, and one column kept free, since a full line wraps.
+    // Leaves space for the mark and the blank after it, and one free column: a full line would wrap.
     const width = (this.#stream.columns || 80) - 3;
     this.#stream.write(`${clearLine}${this.#prefix(mark)}${cutTo(this.#text(), width)}`);
   }

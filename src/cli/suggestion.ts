@@ -1,4 +1,4 @@
-/** The number of single edits, swaps of neighbours included, that turn one word into the other. */
+/** The number of single edits that turn one word into the other. A swap of two neighboring letters is one edit. */
 export function editDistance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let i = 1; i <= a.length; i++) {
@@ -17,9 +17,9 @@ export function editDistance(a: string, b: string): number {
 
 const at = (rows: readonly (readonly number[])[], i: number, j: number): number => rows[i]?.[j] as number;
 
-/** ` Did you mean X?`, or nothing where no known word is close: a wild guess is worse than none. */
+/** ` Did you mean X?`, or nothing if no known word is close. A wrong guess is worse than none. */
 export function didYouMean(typed: string, known: readonly string[]): string {
-  // A third of the word may be wrong, and at least one letter.
+  // Up to a third of the letters may be wrong, and at least one.
   const farthest = Math.max(1, Math.floor(typed.length / 3));
   const [closest] = known
     .map((word) => ({ word, distance: word.startsWith(typed) ? 0.5 : editDistance(typed, word) }))

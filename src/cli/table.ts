@@ -2,23 +2,24 @@ import { stripVTControlCharacters } from 'node:util';
 
 export interface Column {
   readonly title: string;
-  /** Numbers stand under each other by their last digit. */
+  /** Numbers are aligned right, so that their digits line up. */
   readonly align?: 'left' | 'right';
 }
 
 const gap = '  ';
 const widePattern = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}]/u;
 
-/** How many columns of a terminal a text takes. */
+/** The number of terminal columns that a text needs. */
 export const widthOf = (text: string): number =>
   [...stripVTControlCharacters(text)].reduce((width, char) => width + (widePattern.test(char) ? 2 : 1), 0);
 
 /**
- * Makes text that others wrote harmless: an owner or a reason must not move the cursor, set the title or hide what stands before it.
+ * Makes text from other callers safe to print. An owner or a reason must not move the cursor, set the title or hide
+ * text.
  */
 export const harmless = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}');
 
-/** Cuts a text that is wider than it may be. Colours are lost with the part that is cut, so only plain text is passed here. */
+/** Cuts a text that is too wide. Pass plain text only: a cut would lose the codes that end a color. */
 export function cutTo(text: string, widthMax: number): string {
   if (widthOf(text) <= widthMax) return text;
   let kept = '';
@@ -30,8 +31,8 @@ export function cutTo(text: string, widthMax: number): string {
 }
 
 /**
- * Lays rows out under their titles. Where the terminal is too narrow, the widest column gives way, but never below its title or eight
- * characters.
+ * Lays out rows under their titles. If the terminal is too narrow, the widest column shrinks, but never below its title
+ * or eight characters.
  */
 export function layTable(
   columns: readonly Column[],

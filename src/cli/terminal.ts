@@ -11,12 +11,12 @@ export interface TerminalStreams {
 
 export interface TerminalOptions {
   readonly json: boolean;
-  /** False where --no-color was given. */
+  /** False if --no-color was given. */
   readonly colour: boolean;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Where a command speaks: results on stdout, everything else on stderr, so that a pipe gets results alone. */
+/** The output of a command: results on stdout, everything else on stderr, so that a pipe gets only results. */
 export class Terminal {
   readonly json: boolean;
   readonly #streams: TerminalStreams;
@@ -28,7 +28,7 @@ export class Terminal {
     this.#streams = streams;
   }
 
-  /** Colours are for terminals: a pipe or a file gets none, nor does who sets NO_COLOR to anything at all. */
+  /** Only terminals get colors. A pipe or a file gets none, and any value of NO_COLOR turns them off. */
   styled(format: Format, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
     const { colour, env } = this.#options;
     const wanted = colour && !env.NO_COLOR && env.TERM !== 'dumb' && this.#streams[stream].isTTY === true;
@@ -44,7 +44,7 @@ export class Terminal {
     this.print(JSON.stringify(value));
   }
 
-  /** The result as JSON where that was asked for, else as `show` prints it. */
+  /** Prints the result as JSON if --json was given, else as `show` prints it. */
   result(value: unknown, show: () => void): void {
     if (this.json) this.printJson(value);
     else show();
@@ -78,10 +78,10 @@ export class Terminal {
     this.#streams.stderr.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Turns on stderr while something is waited for; silent where that is no terminal. */
+  /** Shown on stderr during a wait. Draws nothing if stderr is not a terminal. */
   spinner(text: () => string): Spinner {
     const { stderr } = this.#streams;
-    const turns = stderr.isTTY === true && this.#options.env.TERM !== 'dumb';
-    return new Spinner(stderr, turns, (mark) => `${this.styled('cyan', mark, 'stderr')} `, text);
+    const visible = stderr.isTTY === true && this.#options.env.TERM !== 'dumb';
+    return new Spinner(stderr, visible, (mark) => `${this.styled('cyan', mark, 'stderr')} `, text);
   }
 }

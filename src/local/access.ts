@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Refusal } from './http-answer.ts';
 
-/** Decides which requests may reach the gateway at all, before a handler runs. Undefined lets the request through. */
+/** Decides which requests reach the gateway, before a handler runs. Undefined lets the request through. */
 export type AccessRule = (headers: Readonly<Record<string, string | undefined>>) => Refusal | undefined;
 
 export type SocketRule = (
@@ -9,7 +9,7 @@ export type SocketRule = (
   hasTicket: boolean,
 ) => Refusal | undefined;
 
-// Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.
+// Hashes have equal lengths, so the time of the comparison does not reveal how much of a guess was right.
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 function requireToken(token: string): AccessRule {
@@ -32,12 +32,12 @@ const loopbackPattern = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3
 const stripPort = (host: string): string => host.replace(/:\d{1,5}$/, '');
 
 /**
- * Without a token, being on this machine is the only credential, and a browser lends it to every page that it shows.
- * A page can reach a loopback port in two ways, and a header that pages can't set betrays each:
+ * Without a token, any program on this machine is trusted, and so is any page in its browser. A page can reach a
+ * loopback port in two ways. Each shows in a header that pages can't set:
  *
  * - DNS rebinding: the page's own name is made to resolve to 127.0.0.1, so the browser takes this service for the
- *   page's origin. `Host` then carries the foreign name.
- * - A cross-site request, or a WebSocket, which no same-origin policy stops. `Origin` then carries the foreign origin.
+ *   page's origin. `Host` then has the foreign name.
+ * - A cross-site request, or a WebSocket, which no same-origin policy stops. `Origin` then has the foreign origin.
  */
 function requireLoopback(boundHost: string): AccessRule {
   const bound = boundHost.includes(':') ? `[${boundHost}]` : boundHost.toLowerCase();
@@ -60,8 +60,8 @@ function requireLoopback(boundHost: string): AccessRule {
 }
 
 /**
- * For a WebSocket. A ticket, which the service itself checks, stands in for the token: a browser can't send headers with it. Where no
- * token is asked for, a page of another site stays refused, with a ticket or without.
+ * For a WebSocket. A ticket may replace the token, because a browser can't send headers with a WebSocket. The service
+ * itself checks the ticket. If no token is required, a page of another site is refused even with a ticket.
  */
 export function createSocketRule(boundHost: string, token: string | undefined): SocketRule {
   const access = createAccessRule(boundHost, token);

@@ -19,20 +19,20 @@ const clientOptions = (url: string, region: string) => ({
   credentials: localCredentials,
 });
 
-/** Task tokens are answered at an endpoint of the user's choice; Step Functions Local speaks the same API. */
+/** Answers task tokens at the URL that the user set. Step Functions Local has the same API. */
 export function localTasks({ url, region, log }: Setting): Completions {
-  if (url === undefined) return nobodys(log, 'A task token can not be answered: HOLDFAST_TASKS_URL is not set.');
+  if (url === undefined) return undeliverable(log, "A task token can't be answered: HOLDFAST_TASKS_URL is not set.");
   return new StepFunctionsTasks({ client: new SFNClient(clientOptions(url, region)) });
 }
 
-/** Callbacks of durable functions are completed at an endpoint of the user's choice, which speaks Lambda's API. */
+/** Completes callbacks of durable functions at the URL that the user set. The endpoint must have Lambda's API. */
 export function localCallbacks({ url, region, log }: Setting): Completions {
-  if (url === undefined) return nobodys(log, 'A callback can not be completed: HOLDFAST_CALLBACKS_URL is not set.');
+  if (url === undefined) return undeliverable(log, "A callback can't be completed: HOLDFAST_CALLBACKS_URL is not set.");
   return new LambdaCallbacks({ client: new LambdaClient(clientOptions(url, region)) });
 }
 
-/** Nowhere to deliver means that the waiter can't be told: its grant goes to the next one, and the log says why. */
-function nobodys(log: NotifyLog, why: string): Completions {
+/** Without a URL the waiter can't be told. Its grant goes to the next waiter, and the log says why. */
+function undeliverable(log: NotifyLog, why: string): Completions {
   const gone = (): Promise<Delivered> => {
     log.error(why);
     return Promise.resolve('gone');

@@ -2,54 +2,55 @@ import type { WebSocket } from 'ws';
 import type { EpochMs } from '../time/clock.ts';
 
 export const defaultWebsocketLimits = {
-  /** API Gateway's limits: a message, a frame of one, the silence that ends a connection, and its longest life. */
+  /** API Gateway's limits: the size of a message and of a frame, the idle time and the longest life of a connection. */
   messageBytesMax: 128 * 1024,
   frameBytesMax: 32 * 1024,
   idleMs: 600_000,
   lifeMs: 7_200_000,
   /** The longest that a WebSocket API waits for a Lambda function. */
   answerMs: 29_000,
-  /** A peer that vanished without a word is found at the second ping: within a minute, well before it counts as idle. */
+  /** A peer that vanished is found at the second ping: within a minute, well before its connection counts as idle. */
   heartbeatMs: 30_000,
-  /** Eight messages of the largest size. A watcher that lags further behind than this is not reading. */
+  /** Eight messages of the largest size. A watcher that is further behind than this does not read. */
   bufferedBytesMax: 1024 * 1024,
-  /** How long a closing peer may take for its part of the goodbye. */
+  /** How long a peer may take to answer the closing frame. */
   goodbyeMs: 5_000,
 } as const;
 
 export type WebsocketLimits = { readonly [Name in keyof typeof defaultWebsocketLimits]: number };
 
-/** RFC 6455: the endpoint is going away. API Gateway closes with it when a connection was idle or lived too long. */
+/**
+ * RFC 6455: the endpoint is going away. API Gateway sends this code to connections that were idle or open for too long.
+ */
 export const goingAwayCode = 1001;
 export const tooLargeCode = 1009;
 
-/** What the service may do with its WebSocket connections; deployed, the ApiGatewayManagementApi does it. */
+/** What the service may do with its WebSocket connections. In AWS, the ApiGatewayManagementApi does it. */
 export interface Connections {
   /**
-   * Resolves when the message is accepted for sending, not when it was read: one slow watcher must not hold up the
-   * others. `gone` is what the management API says by 410, also for a connection whose `$connect` has not ended yet.
+   * Resolves when the message is accepted for sending, not when it is read: one slow watcher must not delay the others.
+   * `gone` is the 410 of the management API. A connection also counts as gone until its `$connect` has ended.
    */
   post(connectionId: string, text: string): Promise<'sent' | 'gone'>;
   close(connectionId: string): void;
 }
 
-/** What is known of a connection from its beginning. */
+/** The facts about a connection that never change. */
 export interface ConnectionFacts {
   readonly connectionId: string;
   readonly connectedAt: EpochMs;
 }
 
-/** One open connection. */
 export class Connection {
   readonly facts: ConnectionFacts;
   readonly socket: WebSocket;
   lastMessageAtMs: number;
   isAwaitingPong = false;
-  /** Once set, what still arrives is ignored: the peer broke a limit and has been told so. */
+  /** True after the peer broke a limit and was told so. Everything that still arrives is then ignored. */
   isRefused = false;
   /** Messages that a handler has not answered yet. */
   unanswered = 0;
-  /** The last of the handler calls of this connection, which run one after the other. */
+  /** The last handler call of this connection. Its calls run one after the other. */
   tail: Promise<void> = Promise.resolve();
 
   constructor(facts: ConnectionFacts, socket: WebSocket) {
@@ -80,7 +81,7 @@ export class Connection {
       this.socket.close(goingAwayCode, 'Going away');
       return;
     }
-    // While a handler works, the socket is paused and a pong could not be heard.
+    // While a handler works, the socket is paused, so a pong can't be read.
     if (this.unanswered > 0) return;
     if (this.isAwaitingPong) {
       this.socket.terminate();
@@ -91,7 +92,7 @@ export class Connection {
   }
 }
 
-/** The open connections by id. Made before the gateway, because the handlers that post are made before it too. */
+/** The open connections by id. Made before the gateway, because the handlers that post to connections need it. */
 export class ConnectionTable implements Connections {
   readonly limits: WebsocketLimits;
   readonly #byId = new Map<string, Connection>();
@@ -121,7 +122,7 @@ export class ConnectionTable implements Connections {
   }
 
   close(connectionId: string): void {
-    // 1000, a normal end: what DeleteConnection's clients see.
+    // 1000 is a normal end. Clients see the same code after DeleteConnection.
     this.#byId.get(connectionId)?.socket.close(1000);
   }
 }

@@ -24,12 +24,12 @@ export interface Engine {
   /** One phrase for the banner and the log. */
   description: string;
   endpoint: string;
-  /** Left out where the SDK's default chain is to find them. */
+  /** Missing if the SDK's default chain finds them. */
   credentials?: Credentials;
   pid?: number;
-  /** Ends the engine and frees its folder; does nothing the second time, and nothing to an engine that was not started here. */
+  /** Ends the engine and frees its folder. A second call does nothing. An engine that was not started here goes on. */
   stop(): Promise<void>;
-  /** Settles when the engine's process has ended, asked or not; never for a remote one. */
+  /** Resolves when the engine's process has ended for any reason. Never resolves for a remote engine. */
   exited: Promise<EngineExit>;
 }
 
@@ -44,13 +44,13 @@ export type EngineRequest = {
   logger?: EngineLogger;
 } & ({ memory: true } | { memory?: false; dataFolder: string });
 
-/** A JVM is ready in 3 s on a quiet laptop; a busy build machine takes several times that. */
+/** A JVM is ready in 3 s on a quiet laptop. A busy build machine takes several times as long. */
 const readyWithinMs = 30_000;
 
-/** If the network takes longer, every lock operation is too slow to help anybody. */
+/** If one answer takes longer than this, every lock operation would be too slow to be useful. */
 const remoteAnswersWithinMs = 5_000;
 
-/** An engine that is installed here and could be run. */
+/** An engine that is installed here and can run. */
 interface Installed {
   name: 'dynamodb-local' | 'dynoxide';
   description: string;
@@ -72,8 +72,8 @@ async function installedDynamoDbLocal(): Promise<Installed | string> {
     description: `DynamoDB Local on Java ${java.major}`,
     ...(!java.runsSource && {
       warning:
-        'DynamoDB Local listens on every interface: it has no option against it, and only a full JDK can run it on ' +
-        'loopback alone. Where others share the network, install a JDK or use --engine dynoxide.',
+        'DynamoDB Local listens on every interface: it has no option to prevent that, and only a full JDK can run it on ' +
+        'loopback alone. If others share your network, install a JDK or use --engine dynoxide.',
     }),
     command: (storage) => dynamoDbLocalCommand(java, jar, storage),
   };
@@ -86,7 +86,7 @@ function installedDynoxide(): Installed | string {
   return { name: 'dynoxide', description: 'dynoxide', command: (storage) => dynoxideCommand(binary, storage) };
 }
 
-/** The engine that was named, or a `StartError` that says why it can't run. */
+/** Finds the engine that was named, or throws a `StartError` that says why it can't run. */
 async function choose(choice: 'dynamodb-local' | 'dynoxide'): Promise<Installed> {
   const found = choice === 'dynoxide' ? installedDynoxide() : await installedDynamoDbLocal();
   if (typeof found !== 'string') return found;
@@ -94,11 +94,12 @@ async function choose(choice: 'dynamodb-local' | 'dynoxide'): Promise<Installed>
 }
 
 /**
- * The engine to take by itself. A folder stays with the engine that wrote it: another one would not see what is in it, and every lock
- * would look free. Otherwise it is DynamoDB Local, else undefined, which is the built-in engine. dynoxide is taken only by name or for
- * its own folder: it slows down with its age (`npm run bench:age`).
+ * Chooses an engine if none was named. A folder stays with the engine that wrote it: another engine would not see its
+ * items, and every lock would look free. Otherwise it chooses DynamoDB Local if that can run, else undefined, which
+ * means the built-in engine. dynoxide is used only if it was named or wrote the folder, because it gets slower with age
+ * (`npm run bench:age`).
  */
-async function chooseByItself(request: EngineRequest): Promise<Installed | undefined> {
+async function chooseAutomatically(request: EngineRequest): Promise<Installed | undefined> {
   const written = request.memory ? undefined : engineOf(request.dataFolder);
   if (written === 'dynoxide' || written === 'dynamodb-local') {
     return choose(written).catch((error: unknown) => {
@@ -112,7 +113,9 @@ async function chooseByItself(request: EngineRequest): Promise<Installed | undef
   return typeof found === 'string' ? undefined : found;
 }
 
-/** In this very process, on every platform, in milliseconds. It keeps nothing, whatever was asked for. */
+/**
+ * Runs in this process, on every platform, and starts in milliseconds. It keeps nothing, even if a folder was given.
+ */
 async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
   const { endpoint, stop } = await serveEngine({ region });
   return {
@@ -121,21 +124,21 @@ async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
     endpoint,
     credentials: localCredentials,
     stop,
-    // It lives and ends with this process.
+    // It ends with this process.
     exited: new Promise(() => {}),
   };
 }
 
 const noneInstalled =
-  `DynamoDB Local can't run here: it needs Java ${javaMajorMin} or newer. So the built-in engine serves. ` +
-  'It keeps nothing when the service stops. --engine dynoxide, where it is installed, keeps a folder.';
+  `DynamoDB Local can't run here: it needs Java ${javaMajorMin} or newer. The built-in engine runs instead. ` +
+  'It loses everything when the service stops. --engine dynoxide keeps a folder, if it is installed.';
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
   const claim = request.memory ? undefined : await claimFolder(request.dataFolder, installed.name);
   let guarded: GuardedEngine | undefined;
   const stop = async () => {
     await guarded?.stop();
-    // Only now, since the next service may start on the folder at once.
+    // Released last, because the next service may use the folder at once.
     claim?.release();
   };
   try {
@@ -176,7 +179,7 @@ async function awaitReady(installed: Installed, guarded: GuardedEngine, at: Endp
   throw new StartError(`${installed.description} ${what} while starting; it last said: ${oneLine(lastLines)}`);
 }
 
-/** A start error is one line, and the last words of an engine are the ones that say why. */
+/** A start error is one line. The engine's last lines say why it failed. */
 const oneLine = (text: string): string => text.split('\n').slice(-5).join(' | ').replaceAll(/\s+/g, ' ') || 'nothing';
 
 async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
@@ -186,7 +189,7 @@ async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
   try {
     await askForTables({ endpoint, region, ...(credentials && { credentials }) }, remoteAnswersWithinMs);
   } catch (error) {
-    // A role that may use its table but not list all tables is a good role: it was DynamoDB that answered.
+    // A role may use its table without the right to list all tables. Then it was still DynamoDB that answered.
     if ((error as Error).name !== 'AccessDeniedException') {
       const why = oneLine(reasonOf(error));
       throw new StartError(`Expected DynamoDB at ${endpoint}, but: ${why}. Check --engine, --region and credentials.`);
@@ -197,22 +200,22 @@ async function connect(endpoint: EndpointUrl, region: string): Promise<Engine> {
     description: `DynamoDB at ${endpoint}`,
     endpoint,
     ...(credentials && { credentials }),
-    // Not started here, so not ended here.
+    // This process did not start the engine, so it does not end it.
     stop: async () => {},
     exited: new Promise(() => {}),
   };
 }
 
-/** The user named an engine, so it is taken; but nobody should wonder where their locks are. */
+/** The user named this engine, so it is used. The warning explains why locks seem to be missing. */
 function warnOfOtherEngine(name: string, request: EngineRequest): void {
   const written = request.memory ? undefined : engineOf(request.dataFolder);
   if (written === undefined || written === name) return;
   request.logger?.warn(
-    `The data folder also holds what ${written} wrote. ${name} does not see that, and keeps its own.`,
+    `The data folder also has items that ${written} wrote. ${name} does not see them, and keeps its own.`,
   );
 }
 
-/** Brings up the engine that was asked for and answers once it serves, or throws a `StartError` that says what to do. */
+/** Starts the engine and returns when it serves. Throws a `StartError` that says what to do. */
 export async function startEngine(request: EngineRequest): Promise<Engine> {
   const { engine } = request;
   if (engine === 'memory') {
@@ -220,7 +223,7 @@ export async function startEngine(request: EngineRequest): Promise<Engine> {
     return startBuiltIn(request);
   }
   if (engine !== 'auto' && engine !== 'dynamodb-local' && engine !== 'dynoxide') return connect(engine, request.region);
-  const installed = engine === 'auto' ? await chooseByItself(request) : await choose(engine);
+  const installed = engine === 'auto' ? await chooseAutomatically(request) : await choose(engine);
   if (installed !== undefined) {
     warnOfOtherEngine(installed.name, request);
     return startInstalled(installed, request);

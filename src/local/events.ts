@@ -6,14 +6,17 @@ import { toIso } from '../time/clock.ts';
 import { pauseFor, systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
 
-/** An endpoint of a developer's own answers in milliseconds, or is stopped in a debugger; nobody waits for the latter. */
+/**
+ * A developer's own endpoint answers in milliseconds, unless it is stopped in a debugger. Then there is no use in
+ * waiting.
+ */
 const postMsMax = 2_000;
-/** Enough for an endpoint that restarts when its code is saved. */
+/** Enough for an endpoint that restarts after its code was saved. */
 const pausesMs = [0, 100, 300];
 
 /**
- * A bus on one machine: each event is posted to an endpoint, in the shape in which EventBridge hands it to a target. Without an
- * endpoint it is a bus without rules: it takes every event, and nobody hears of it.
+ * An event bus on one machine. It posts each event to an endpoint, in the form that EventBridge gives to a target.
+ * Without an endpoint it accepts every event and delivers none, like a bus without rules.
  */
 export class HttpEventBus implements EventBus {
   readonly #url: string | undefined;
@@ -32,8 +35,8 @@ export class HttpEventBus implements EventBus {
     for (const [index, event] of events.entries()) {
       if (await this.#post(url, event)) continue;
       const left = events.slice(index);
-      this.#log.warn('HOLDFAST_EVENTS_URL did not take events.', { events: left.length });
-      // Only what a waiter depends on is worth holding up the stream for: a listener that was not started must not.
+      this.#log.warn('HOLDFAST_EVENTS_URL did not accept events.', { events: left.length });
+      // Only a grant that a waiter depends on may delay the stream. A listener that nobody started must not.
       return left
         .filter(({ detailType }) => detailType === grantedToWaiter)
         .map((event) => ({ event, isFinal: false }));

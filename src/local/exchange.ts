@@ -7,7 +7,9 @@ import type { AccessRule } from './access.ts';
 import { failedAnswer, framedHeaders, refusalAnswer, timedOutAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
 
-/** Powertools' logger and the console both fit. Paths are never logged: some hold a session's id, which is secret. */
+/**
+ * Both Powertools' logger and the console fit. Paths are never logged, because some contain the secret id of a session.
+ */
 export interface GatewayLogger {
   error(message: string, cause: unknown): void;
 }
@@ -27,7 +29,7 @@ interface Running {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Fires once nobody will read the answer: the connection broke, or it was answered already that the time was up. */
+/** Aborts when nobody will read the answer any more: the connection broke, or a timeout was already answered. */
 class Gone {
   #isGone = false;
   #controller: AbortController | undefined;
@@ -44,18 +46,18 @@ class Gone {
   }
 }
 
-/** HTTP requests on their way through the handler, from the request line to the last byte of the answer. */
+/** HTTP requests in progress, from the request line to the last byte of the answer. */
 export class Exchanges {
   readonly #options: ExchangeOptions;
   readonly #running = new Set<Running>();
-  /** Once set, each answer is the last of its connection, so that a closing server runs dry. */
+  /** If true, each answer is the last one of its connection, so that a closing server loses its connections. */
   isClosing = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
   }
 
-  /** True while the handler works for this connection: anything written to it now would be taken for that answer. */
+  /** True while the handler works for this connection. Anything written to it now would look like that answer. */
   isRunningOn(socket: Duplex): boolean {
     for (const running of this.#running) if (running.socket === socket) return true;
     return false;
@@ -92,7 +94,7 @@ export class Exchanges {
         chunks.push(chunk);
         return;
       }
-      // A chunked body tells its length only by arriving. What has come is dropped at once.
+      // A chunked body shows its length only as it arrives. The part that has arrived is dropped at once.
       chunks.length = 0;
       request.off('data', onData);
       request.off('end', onEnd);
@@ -107,8 +109,8 @@ export class Exchanges {
   }
 
   /**
-   * The rest of a refused body is read and thrown away, within the server's time limit for a request: closing with
-   * unread bytes resets the connection, and the client would see that instead of the 413.
+   * Reads and drops the rest of a refused body, within the server's time limit for a request. If the connection were
+   * closed with unread bytes, it would be reset, and the client would see that instead of the 413.
    */
   #refuseBody(request: IncomingMessage, response: ServerResponse, requestId: string): void {
     request.resume();
@@ -144,8 +146,8 @@ export class Exchanges {
   ): Promise<void> {
     const { handler, logger, answerMs } = this.#options;
     const gone = new Gone();
-    // 'close' comes for every response. Before 'finish' it means that the connection broke; a connection that is kept
-    // alive stays open behind its response and closes only that.
+    // 'close' comes for every response. Before 'finish' it means that the connection broke. After 'finish' it only ends
+    // the response: a connection that is kept alive stays open.
     response.on('close', () => {
       if (!response.writableFinished) gone.mark();
     });
@@ -166,7 +168,7 @@ export class Exchanges {
     }
   }
 
-  /** Sends once: what comes after a timeout, or to a client that left, has no reader. */
+  /** Sends only the first answer. After a timeout, or if the client left, nobody reads a second one. */
   #send(response: ServerResponse, answer: Answer): void {
     if (response.headersSent || response.destroyed) return;
     if (this.isClosing) response.shouldKeepAlive = false;

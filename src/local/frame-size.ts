@@ -1,10 +1,10 @@
 /**
- * Watches the frames of one WebSocket connection go by and tells when one is larger than allowed. API Gateway limits
- * frames (32 KB) apart from messages (128 KB); `ws` limits messages only, so without this a client that works here
- * could fail when deployed.
+ * Reads along with the frames of one WebSocket connection and reports a frame that is too large. API Gateway limits
+ * both frames (32 KB) and messages (128 KB), but `ws` limits only messages. Without this check, a client that works
+ * here could fail in AWS.
  */
-export class FrameSizeGuard {
-  // The longest frame header: two bytes, eight of length, four of mask.
+export class FrameSizeCheck {
+  // The longest frame header: two bytes, eight bytes of length, four bytes of mask.
   readonly #header = Buffer.alloc(14);
   readonly #frameBytesMax: number;
   #headerBytes = 0;
@@ -14,7 +14,10 @@ export class FrameSizeGuard {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Takes the next bytes, in order. False once a frame among them is too large; nothing after that is meaningful. */
+  /**
+   * Takes the next bytes, in order. Returns false if a frame in them is too large. After that, further results mean
+   * nothing.
+   */
   isWithin(chunk: Buffer): boolean {
     let offset = 0;
     while (offset < chunk.length) {

@@ -13,23 +13,31 @@ export const defaultGatewayLimits = {
   bodyBytesMax: 10 * 1024 * 1024,
   /** The longest that an HTTP API waits for a Lambda function. */
   answerMs: 30_000,
-  /** Headers fit into a packet or two; who needs longer holds a socket, not a conversation. */
+  /** Headers fit into one or two packets. A client that needs longer than this only keeps a socket busy. */
   headersMs: 10_000,
-  /** Headers and body together: the largest body needs 3 Mbit/s to make it. The handler's own time does not count. */
+  /**
+   * Headers and body together. The largest body needs 3 Mbit/s to arrive in time. The handler's time does not count.
+   */
   requestMs: 30_000,
-  /** Above the 60 s after which common clients and proxies drop an idle connection: the sender should be who closes. */
+  /**
+   * Common clients and proxies drop an idle connection after 60 s. This is longer, because the client should be the one
+   * that closes.
+   */
   keepAliveMs: 65_000,
-  /** How often connections are checked against the limits above, and so how late a slow one is found. */
+  /** How often connections are checked against the limits above. A slow one is found at most this much later. */
   checkMs: 2_000,
-  /** For requests in flight when the gateway closes: enough for all but a long poll, which its client repeats. */
+  /**
+   * For requests in progress when the gateway closes. Enough for all of them except a long poll, which its client
+   * repeats.
+   */
   closeGraceMs: 5_000,
-  /** Far above what the clients of one machine open, and a bound on what they can make this process hold. */
+  /** Far more than the clients of one machine open. It limits how much memory they can make this process use. */
   connectionsMax: 10_000,
 } as const;
 
 export type GatewayLimits = { readonly [Name in keyof typeof defaultGatewayLimits]: number };
 
-/** Node's default, written down: API Gateway allows 10,240 bytes of request line and header values, names apart. */
+/** Node's default, made explicit. API Gateway allows 10,240 bytes of request line and header values, without names. */
 const headerBytesMax = 16 * 1024;
 
 export interface GatewayOptions {
@@ -37,16 +45,16 @@ export interface GatewayOptions {
   /** 0 takes any free port. */
   readonly port: number;
   readonly handler: Handler;
-  /** Where given, every request must carry it as a bearer token. */
+  /** If set, every request must carry it as a bearer token. */
   readonly token?: string | undefined;
   readonly websocket?: WebsocketOptions | undefined;
   readonly logger?: GatewayLogger | undefined;
   readonly limits?: Partial<GatewayLimits> | undefined;
 }
 
-/** Something that answers part of the paths beside the service, such as the console. It decides itself who may come in. */
+/** Answers some paths beside the service, such as the console. It decides itself who has access. */
 export interface Mount {
-  /** True where the request was its own, and is answered. */
+  /** True if the request was for this mount and is answered. */
   handle(request: IncomingMessage, response: ServerResponse): boolean;
   close(): void;
 }
@@ -55,11 +63,11 @@ export interface Gateway {
   readonly url: string;
   readonly port: number;
   mount(mount: Mount): void;
-  /** Stops accepting, lets requests in flight end for a bounded time, then cuts what is left. */
+  /** Stops accepting connections, gives requests in progress a limited time, then cuts the rest. */
   close(): Promise<void>;
 }
 
-/** Malformed HTTP never becomes a request, so it is answered on the bare socket. */
+/** Malformed HTTP never becomes a request object, so it is answered on the raw socket. */
 const brokenRequests: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
@@ -79,7 +87,7 @@ const malformedRequest: Refusal = {
   status: 400,
   title: 'Bad Request',
   code: 'invalid-request',
-  detail: 'Expected an HTTP/1.1 request and got something else.',
+  detail: 'Expected an HTTP/1.1 request, but got something else.',
 };
 
 function answerOnSocket(socket: Duplex, refusal: Refusal): void {
@@ -97,7 +105,7 @@ function listen(server: Server, host: string, port: number): Promise<AddressInfo
   });
 }
 
-/** A wildcard address says where to listen, not where to connect to. */
+/** A wildcard address tells where to listen, but nobody can connect to it. */
 function toUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;
@@ -117,10 +125,10 @@ function createHttpServer(
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkMs,
-      // Requests without a body need no body stream to be read to its end.
+      // Node then does not wait for the end of a body that a request does not have.
       optimizeEmptyRequests: true,
-      // Some clients offer HTTP/2 on every plain request (`Upgrade: h2c`). An offer may be ignored, so only what is
-      // meant for the WebSocket endpoint leaves the path of ordinary requests.
+      // Some clients offer HTTP/2 on every plain request (`Upgrade: h2c`). The offer may be ignored. Only requests for
+      // the WebSocket endpoint are upgraded, and all others are answered as usual.
       shouldUpgradeCallback: (request) => websockets?.accepts(request) ?? false,
     },
     (request, response) => {
@@ -138,7 +146,7 @@ function createHttpServer(
   return server;
 }
 
-/** Starts an HTTP server that does for the service what API Gateway does for it where it is deployed. */
+/** Starts an HTTP server that does what API Gateway does in AWS. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits: GatewayLimits = { ...defaultGatewayLimits, ...options.limits };
   const logger = options.logger ?? console;
@@ -163,7 +171,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     socket.once('close', () => sockets.delete(socket));
   });
   const { port } = await listen(server, options.host, options.port);
-  // Accepting can fail later too, for want of file descriptors. That costs one connection, not the process.
+  // Accepting can also fail later, for example if file descriptors run out. That costs one connection, not the process.
   server.on('error', (error) => logger.error('A connection could not be accepted.', error));
 
   async function stop(): Promise<void> {
@@ -171,16 +179,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     for (const mount of mounts) mount.close();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeIdleConnections();
-    // Node does not count a connection as idle before its first request; browsers and pools open such ones in advance.
+    // Node does not count a connection as idle before its first request. Browsers and pools open connections in
+    // advance.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     websockets?.close();
-    // Not `closeAllConnections`, which knows nothing of upgraded connections.
+    // `closeAllConnections` does not close upgraded connections.
     const cut = setTimeout(() => {
       for (const socket of sockets) socket.destroy();
     }, limits.closeGraceMs);
     await closed;
     clearTimeout(cut);
-    // Handlers whose client was cut off may still be at work; the caller closes their store next.
+    // Handlers may still run although their client was cut off. The caller closes their store next.
     await Promise.all([exchanges.settle(limits.closeGraceMs), websockets?.settle(limits.closeGraceMs)]);
   }
 

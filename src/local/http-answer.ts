@@ -1,25 +1,29 @@
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
 import { type Answer, instanceOf } from '../http/handler.ts';
 
-/** 204 and 304 have neither body nor length; every other answer says its length, without which `node:http` would send chunks. */
+/**
+ * 204 and 304 have neither body nor length. Every other answer has its length: without it, `node:http` would send
+ * chunks.
+ */
 export function framedHeaders({ status, headers, body = '' }: Answer): Record<string, string> {
   if (status === 204 || status === 304) return { ...headers };
   return { ...headers, 'content-length': String(Buffer.byteLength(body)) };
 }
 
-const ownWords = (status: number, message: string, requestId: string): Answer => ({
+const gatewayMessage = (status: number, message: string, requestId: string): Answer => ({
   status,
   headers: { 'content-type': 'application/json', 'x-request-id': requestId },
   body: JSON.stringify({ message }),
 });
 
-/** What API Gateway itself says when a handler failed to answer. */
-export const failedAnswer = (requestId: string): Answer => ownWords(500, 'Internal Server Error', requestId);
+/** API Gateway's own answer if a handler fails. */
+export const failedAnswer = (requestId: string): Answer => gatewayMessage(500, 'Internal Server Error', requestId);
 
-/** What API Gateway itself says when a handler took longer than an integration may. */
-export const timedOutAnswer = (requestId: string): Answer => ownWords(504, 'Endpoint request timed out', requestId);
+/** API Gateway's own answer if a handler takes longer than an integration may. */
+export const timedOutAnswer = (requestId: string): Answer =>
+  gatewayMessage(504, 'Endpoint request timed out', requestId);
 
-/** Why the gateway does not let a request through. Some have a status that the service itself never answers. */
+/** Why the gateway refuses a request. Some refusals have a status that the service itself never answers. */
 export interface Refusal {
   readonly status: number;
   readonly title: string;
@@ -29,8 +33,8 @@ export interface Refusal {
 }
 
 /**
- * A refusal by the gateway, before any operation ran, in the service's own form of error (RFC 9457). `message` is the one field that
- * API Gateway's own refusals have.
+ * A refusal by the gateway before any operation ran, in the service's own error format (RFC 9457). `message` is the one
+ * field that API Gateway's own refusals have.
  */
 export function refusalAnswer({ status, title, code, detail, headers }: Refusal, requestId: string): Answer {
   const type = `urn:holdfast:problem:${code}`;
@@ -42,7 +46,9 @@ export function refusalAnswer({ status, title, code, detail, headers }: Refusal,
   };
 }
 
-/** The answer as bytes for a socket that has no `ServerResponse`: a refused upgrade, a request that can't be parsed. */
+/**
+ * The answer as bytes, for a socket without a `ServerResponse`: a refused upgrade, or a request that can't be parsed.
+ */
 export function formatRawAnswer(answer: Answer): Buffer {
   let head = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? 'Unknown'}\r\n`;
   for (const [name, value] of Object.entries(framedHeaders(answer))) {

@@ -1,4 +1,4 @@
-/** Everything that tells others of what happened to locks, on one machine: the deployed notifier and reaper, with local ports. */
+/** The notifier and reaper of a deployment, with ports for one machine. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { HandOffs } from '../notify/hand-offs.ts';
 import { notifierEffects } from '../notify/notifier.ts';
@@ -21,9 +21,9 @@ import { HttpEventBus } from './events.ts';
 
 import { ProcessTimers } from './timers.ts';
 
-/** As deployed: each minute, for what a lost timer missed. */
+/** The same as in a deployment: each minute, for locks whose timer was lost. */
 const sweepEveryMs = 60_000;
-/** A look that failed, because the engine was away, is made again after this. */
+/** If a look failed because the engine was away, it is repeated after this time. */
 const lookAgainMs = 1_000;
 
 export interface NotificationOptions {
@@ -41,7 +41,7 @@ export interface NotificationOptions {
 export interface Notifications {
   readonly handler: StreamHandler;
   readonly watchers: WatcherStore;
-  /** Arms the timers that ended with the last process, and sweeps from then on. */
+  /** Sets the timers again that ended with the last process, and starts the sweeps. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export function createNotifications(options: NotificationOptions): Notifications
   const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, callbacksUrl, log } = options;
   const timers = new ProcessTimers();
   const watchers = new DynamoDBWatchers({ client, tableName });
-  // A line for each delivery belongs into CloudWatch, not onto a developer's screen.
+  // A line for each delivery is useful in CloudWatch, but not on a developer's screen.
   const shared = {
     bus: new HttpEventBus({ url: eventsUrl, region, log }),
     connections,
@@ -96,7 +96,7 @@ export function createNotifications(options: NotificationOptions): Notifications
   };
   let sweeping: NodeJS.Timeout | undefined;
   return {
-    // One pump reads the stream for both. Every call of theirs ends in bounded time.
+    // One pump reads the stream for both. Each of their calls ends in limited time.
     handler: createStreamHandler([...notifying, ...publishing], shared.log),
     watchers,
     start() {

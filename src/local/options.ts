@@ -10,7 +10,7 @@ export interface LocalOptions {
   port: number;
   host: string;
   dataFolder: string;
-  /** Nothing is kept: `dataFolder` is not used. */
+  /** Keep nothing. `dataFolder` is then not used. */
   memory: boolean;
   table: string;
   engine: EngineChoice;
@@ -19,18 +19,18 @@ export interface LocalOptions {
   pollMs: number;
   /** Whether the console may revoke leases. */
   allowRevoke: boolean;
-  /** When set, every request must carry it. It is a secret: it has no flag, since any user can list command lines. */
+  /** If set, every request must carry it. It is a secret and has no flag, because any user can list command lines. */
   token?: string;
-  /** Where events are posted, in place of EventBridge. */
+  /** Where events are posted, instead of to EventBridge. */
   eventsUrl?: string;
-  /** Where task tokens are answered: an endpoint that speaks Step Functions' API, such as Step Functions Local. */
+  /** Where task tokens are answered: an endpoint with Step Functions' API, such as Step Functions Local. */
   tasksUrl?: string;
-  /** Where callbacks of durable functions are completed: an endpoint that speaks Lambda's API. */
+  /** Where callbacks of durable functions are completed: an endpoint with Lambda's API. */
   callbacksUrl?: string;
 }
 
 export const defaultOptions: LocalOptions = {
-  // Free of the ports that web frameworks take by default (3000, 5000, 8000, 8080).
+  // Not one of the default ports of web frameworks (3000, 5000, 8000, 8080).
   port: 4100,
   host: '127.0.0.1',
   dataFolder: '.holdfast',
@@ -38,19 +38,19 @@ export const defaultOptions: LocalOptions = {
   table: defaultTableName,
   engine: 'auto',
   region: 'us-east-1',
-  // Long enough that waiting costs little, and well under API Gateway's 30 s.
+  // Long enough that waiting costs little, and well under the 30 s of API Gateway.
   pollMs: 20_000,
   allowRevoke: false,
 };
 
-/** A poll must be answered before API Gateway gives up at 30 s, and the local service keeps to what is deployed. */
+/** A poll must be answered before API Gateway's limit of 30 s. The local service keeps the limits of a deployment. */
 export const pollMsMax = 29_000;
-/** Below a tenth of a second a long poll is a busy loop. */
+/** Below a tenth of a second, a long poll would be a busy loop. */
 export const pollMsMin = 100;
 
 export const isWebUrl = (text: string): text is EndpointUrl =>
   URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
 
-/** Whether only this machine can reach a server that listens on the host. */
+/** True if only this machine can reach a server that listens on the host. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));

@@ -18,23 +18,31 @@ export type { PumpLogger } from './pump/faults.ts';
 
 export interface PumpOptions {
   readonly client: DynamoDBStreamsClient;
-  /** A function is asked again after each failure, so that a table which was re-created is found again. */
+  /** A function is called again after each failure, so that the stream of a re-created table is found. */
   readonly streamArn: string | (() => Promise<string>);
   readonly handler: StreamHandler;
   readonly checkpoints: Checkpoints;
-  /** Where a stream begins that was never read. With a checkpoint, or after the table was re-created, nothing is skipped. */
+  /**
+   * Where to begin in a stream that was never read. With a checkpoint, or after the table was re-created, nothing is
+   * skipped.
+   */
   readonly startAt: 'TRIM_HORIZON' | 'LATEST';
   readonly onDeadLetter: (records: DynamoDBRecord[], error: unknown) => Promise<void> | void;
   readonly logger: PumpLogger;
-  /** Like the filter criteria of a deployed mapping: a record that it rejects counts as taken. */
+  /** Like the filter criteria of a deployed mapping: a rejected record counts as taken. */
   readonly filter?: (record: DynamoDBRecord) => boolean;
   /** Lambda's default for streams. */
   readonly batchSize?: number;
-  /** Five: with the backoff a second, enough for a conflict or a hiccup, short for those who wait behind. */
+  /**
+   * Five: with the backoff they take about a second. That is enough for a conflict or a short failure, and short for
+   * the records behind it.
+   */
   readonly retriesMax?: number;
-  /** A minute: the notifier's answers take milliseconds, so whatever takes this long will not come. */
+  /** A minute: the notifier answers in milliseconds, so an answer that takes this long will not come. */
   readonly handlerTimeoutMs?: DurationMs;
-  /** How long `stop` waits for the handler: ten seconds, what a container is given between SIGTERM and SIGKILL. */
+  /**
+   * How long `stop` waits for the handler. Ten seconds is the time that a container gets between SIGTERM and SIGKILL.
+   */
   readonly stopGraceMs?: DurationMs;
   readonly pace?: Pace;
   readonly clock?: Clock;
@@ -55,16 +63,16 @@ export interface PumpStats {
 }
 
 export interface Pump {
-  /** Resolves when iterators are positioned: whatever is written from then on will be seen. */
+  /** Resolves when all iterators have a position. Every later write will be seen. */
   readonly ready: Promise<void>;
-  /** Lets the batch in hand end, keeps the checkpoint, and leaves no timer behind. May be called again. */
+  /** Waits for the current batch, saves the checkpoint, and leaves no timer behind. May be called again. */
   stop(): Promise<void>;
   stats(): PumpStats;
 }
 
-/** A safety net: a shard that closes, a table that goes and an engine that fails each cause a look at once. */
+/** Only a precaution: a closed shard, a deleted table and a failed engine each cause a look at once. */
 const rediscoverMs: DurationMs = 10_000;
-/** While no shard can be read, as between a table's deletion and its creation, there is nothing else to do. */
+/** Shorter while no shard can be read, for example between a table's deletion and its creation. */
 const rediscoverEmptyMs: DurationMs = 250;
 
 export function startPump(options: PumpOptions): Pump {
@@ -78,7 +86,7 @@ class StreamPump implements Pump {
   readonly #stopping = new AbortController();
   readonly #faultLog: FaultLog;
   readonly #random: () => number;
-  /** Woken up when the listing of shards may have changed. */
+  /** Woken up when the list of shards may have changed. */
   readonly #untilNextLook = new PauseWithWakeUp();
   readonly #becameReady = Promise.withResolvers<void>();
   readonly #supervising: Promise<void>;
@@ -92,7 +100,7 @@ class StreamPump implements Pump {
     this.#stream = new Stream(options.client, this.#stopping.signal);
     this.#faultLog = new FaultLog(options.logger, options.clock ?? systemClock);
     this.ready = this.#becameReady.promise;
-    // Whoever awaits it hears of a pump that stopped too early; nobody has to.
+    // A caller that awaits `ready` learns if the pump stopped too early. Callers do not have to await it.
     this.ready.catch(() => {});
     this.#supervising = this.#supervise();
   }
@@ -116,7 +124,7 @@ class StreamPump implements Pump {
     this.#becameReady.reject(new Error('The pump was stopped before it was ready.'));
     await withinLimit(this.#supervising, this.#options.stopGraceMs ?? 10_000);
     await this.#options.checkpoints.flush().catch((error: unknown) => {
-      // The next start repeats what this checkpoint would have spared; nothing is lost, so stopping succeeds.
+      // The next start repeats some records, but nothing is lost. So the stop counts as a success.
       this.#options.logger.error('stream pump: the checkpoint was not kept', { error: errorText(error) });
     });
   }
@@ -141,11 +149,11 @@ class StreamPump implements Pump {
 
   async #discover(): Promise<Generation> {
     const { streamArn } = this.#options;
-    // A function asks the same engine, which may hang.
+    // The function calls the same engine, which may hang.
     const arn = typeof streamArn === 'string' ? streamArn : await requireWithin(streamArn(), requestTimeoutMs);
     let generation = this.#generation;
     if (generation?.streamArn !== arn) {
-      // The changes that the old stream may still hold are those of a table that is gone.
+      // Changes that are left in the old stream belong to a table that is gone.
       await this.#end(generation);
       generation = await this.#begin(arn, generation);
       this.#generation = generation;
@@ -161,7 +169,8 @@ class StreamPump implements Pump {
     const { checkpoints, startAt } = this.#options;
     const checkpoint = previous?.checkpoint ?? (await checkpoints.load());
     const shards = checkpoint?.streamArn === streamArn ? checkpoint.shards : {};
-    // A stream that replaced another one began after it. All of it is new, wherever a first start would have begun.
+    // A stream that replaced another one began after it, so all of it is new. It is read from its start, wherever a
+    // first start would begin.
     return new Generation(streamArn, checkpoint === null ? startAt : 'TRIM_HORIZON', shards);
   }
 
@@ -171,7 +180,7 @@ class StreamPump implements Pump {
 
   async #read(generation: Generation, reader: ShardReader): Promise<void> {
     const ending = await reader.run(this.#readingOf(generation)).catch((error: unknown): ReadingEnd => {
-      // Only a mistake in this code or in a callback gets here; the shard is tried again rather than left alone.
+      // Only a bug in this code or in a callback gets here. The shard is tried again, so that it is not left unread.
       return { kind: 'lost', error };
     });
     if (ending.kind === 'drained') {
@@ -183,7 +192,7 @@ class StreamPump implements Pump {
       await pause(retryInMs(engineBackoff, failures, this.#random), generation.ending.signal);
     }
     generation.ended(reader);
-    // Children may begin, the engine may be back, or the table may have another stream: all are found by a look.
+    // Child shards may begin, the engine may be back, or the table may have another stream. A look finds all of these.
     this.#untilNextLook.wakeUp();
   }
 
@@ -219,7 +228,7 @@ class StreamPump implements Pump {
     const last = records.at(-1);
     if (delivery.ending.aborted || !last) return;
     this.#count.filtered += records.length - wanted.length;
-    // Those that were filtered out need no handler, also at the end of a page.
+    // Records that the filter rejected need no handler, even at the end of a page.
     if (last !== wanted.at(-1)) delivery.onTaken(sequenceNumberOf(last), 0);
   }
 
@@ -227,7 +236,8 @@ class StreamPump implements Pump {
     try {
       return this.#options.filter?.(record) ?? true;
     } catch {
-      // The handler can refuse what it does not want; nobody else would see what a broken filter dropped.
+      // Deliver the record if the filter fails. The handler can ignore it, but nobody would notice a record that was
+      // dropped.
       return true;
     }
   }

@@ -1,16 +1,17 @@
 import { randomFillSync } from 'node:crypto';
 
 /**
- * Eleven random bytes, the length of API Gateway's own request and connection ids: 88 bits, which nobody guesses
- * and which never repeat in practice.
+ * Eleven random bytes, as in API Gateway's own request and connection ids. These are 88 bits: nobody can guess them,
+ * and in practice they never repeat.
  */
 const idBytes = 11;
 
-// One call to the random source for 256 ids: a system call per request would be the dearest part of an event.
+// One call to the random source for 256 ids. A system call for each request would be the most expensive part of an
+// event.
 const pool = Buffer.allocUnsafe(idBytes * 256);
 let poolOffset = pool.length;
 
-/** An id shaped like API Gateway's, e.g. `QQCtFipSIAMEPNQ=`: URL-safe base64 that ends in its padding. */
+/** An id in the format of API Gateway's, for example `QQCtFipSIAMEPNQ=`: URL-safe base64 that ends with padding. */
 export function createGatewayId(): string {
   if (poolOffset === pool.length) {
     randomFillSync(pool);

@@ -27,16 +27,16 @@ export { StartError } from './start-error.ts';
 export interface Running {
   readonly url: string;
   readonly engine: Engine;
-  /** Resolves when the engine has gone without being asked to. */
+  /** Resolves if the engine ends without being asked to. */
   readonly failed: Promise<string>;
   /** Answers some paths beside the service, on the same port. */
   mount(mount: Mount): void;
-  /** Namespaces in which something happened since the start. */
+  /** Namespaces in which a lock changed since the start. */
   namespaces(): readonly string[];
   stop(): Promise<void>;
 }
 
-/** Brings up the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
+/** Starts the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
 export async function serve(
   options: LocalOptions,
   log: ServiceLog = afterwards(createLogger('holdfast')),
@@ -62,7 +62,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
     tableName: options.table,
     alone: true,
     engine: engine.name,
-    // The caller's own name for this service, so that a proxy in between carries the socket too.
+    // Uses the host name that the caller used, so that a proxy in between also forwards the socket.
     socketUrl: (host = 'localhost') => `ws://${host}${watchPath}`,
     pollMs: options.pollMs,
   });
@@ -77,7 +77,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
     watchers: notifications.watchers,
     sockets: new DynamoDBSockets({ client: documents, calls, tableName }),
     locks,
-    // Whoever comes without a ticket has shown the token, or is on this machine.
+    // A caller without a ticket has sent the token, or is on this machine.
     needsTicket: false,
     log,
   });
@@ -121,16 +121,18 @@ async function openGateway(
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'EADDRINUSE')
-      throw new StartError(`Port ${port} is in use; stop what listens there, or choose another by --port.`);
+      throw new StartError(
+        `Port ${port} is in use; stop the program that listens there, or choose another port with --port.`,
+      );
     if (code === 'EACCES')
-      throw new StartError(`Port ${port} may not be used by this user; choose one above 1023 by --port.`);
+      throw new StartError(`Port ${port} may not be used by this user; choose one above 1023 with --port.`);
     if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-      throw new StartError(`${host} is not an address of this machine; choose another by --host.`);
+      throw new StartError(`${host} is not an address of this machine; choose another with --host.`);
     throw error;
   }
 }
 
-/** DynamoDB takes five reads a second from a shard, and bills each: a local engine is asked far more often. */
+/** DynamoDB allows five reads a second from a shard, and bills each. A local engine is read far more often. */
 const remotePace = { busyMs: 250, idleMaxMs: 1_000 };
 
 interface PumpSetting {
@@ -155,7 +157,7 @@ function startStreamPump(
   });
   return startPump({
     client,
-    // Asked again after a failure: the table may have been created again.
+    // Called again after a failure, because the table may have been re-created.
     streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {
       noteNamespaces(namespaces, event);
@@ -165,17 +167,18 @@ function startStreamPump(
     checkpoints: options.memory
       ? memoryCheckpoints()
       : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
-    // A table of others' has a day of changes in its stream that others have told of; our own begins with the first change.
+    // A shared table's stream has a day of changes that others have already delivered. Our own stream begins with the
+    // first change.
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
     pace: isRemote ? remotePace : awaitingPace(() => service.locks.waits.openCount > 0),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
-    // Everything that the notifier wants, the publisher wants too.
+    // The publisher's filter is enough, because it lets through every record that the notifier needs.
     filter: (record) => passesFilter(record, publisherFilter),
     logger: log,
   });
 }
 
-/** More namespaces than a person picks from. */
+/** More namespaces than a person would choose from. */
 const namespacesMax = 200;
 
 function noteNamespaces(namespaces: Set<string>, event: DynamoDBStreamEvent): void {
@@ -185,7 +188,7 @@ function noteNamespaces(namespaces: Set<string>, event: DynamoDBStreamEvent): vo
   }
 }
 
-/** A release in another process wakes its successor here: the stream shows what it wrote. */
+/** The stream shows a release in another process. This wakes the next waiter here. */
 function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
   for (const record of event.Records) {
     const key = changedLock(record);
@@ -194,7 +197,7 @@ function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
     try {
       locks.memory.learn(key, (lockChangeOf(record) as LockChange).after);
     } catch {
-      // The notifier, which reads the same records, reports one that can't be read.
+      // The notifier reads the same records, and reports one that can't be read.
     }
   }
 }

@@ -14,7 +14,7 @@ import {
 import { tableShape } from '../store/dynamodb/table.ts';
 import { StartError } from './start-error.ts';
 
-/** A local engine needs milliseconds; DynamoDB takes about ten seconds for a table with three indexes. */
+/** A local engine needs milliseconds. DynamoDB takes about ten seconds for a table with three indexes. */
 const activeWithinSeconds = 60;
 
 const keySchema = (partitionKey: string, sortKey: string): KeySchemaElement[] => [
@@ -24,7 +24,7 @@ const keySchema = (partitionKey: string, sortKey: string): KeySchemaElement[] =>
 
 export function createTableInput(tableName: string): CreateTableCommandInput {
   const indexes = Object.values(tableShape.indexes);
-  // Each attribute is defined once, however many keys it is part of.
+  // Each attribute is defined once, even if it is part of several keys.
   const attributeTypes = new Map<string, 'S' | 'N'>([
     [tableShape.partitionKey, 'S'],
     [tableShape.sortKey, 'S'],
@@ -62,7 +62,7 @@ async function describe(client: DynamoDBClient, tableName: string): Promise<Tabl
 const spell = (keys: readonly KeySchemaElement[] | undefined): string =>
   (keys ?? []).map(({ AttributeName, KeyType }) => `${AttributeName} ${KeyType}`).join(', ') || 'none';
 
-/** Says how a table that exists differs from the shape, or nothing when it fits. More indexes than needed do no harm. */
+/** Says how an existing table differs from the expected shape. Undefined if it fits. Additional indexes do no harm. */
 function difference(table: TableDescription, wanted: CreateTableCommandInput): string | undefined {
   if (spell(table.KeySchema) !== spell(wanted.KeySchema)) {
     return `expected the keys ${spell(wanted.KeySchema)}, but it has ${spell(table.KeySchema)}`;
@@ -91,14 +91,14 @@ async function enableTtl(client: DynamoDBClient, tableName: string): Promise<voi
       }),
     );
   } catch (error) {
-    // Another process came first: the engines word it differently, but all refuse to enable what is on.
+    // Another process was first. The engines use different words, but all refuse to enable a stream that is on.
     if (!(error instanceof Error && /already enabled|in progress/i.test(error.message))) throw error;
   }
 }
 
 /**
- * Makes sure that the table exists in the shape that the store relies on, and returns the ARN of its stream.
- * Any number of processes may do so at once: one creates it and the others find it.
+ * Makes sure that the table exists in the shape that the store needs, and returns the ARN of its stream. Any number of
+ * processes may call this at once: one creates the table and the others find it.
  */
 export async function ensureTable(client: DynamoDBClient, tableName: string): Promise<string> {
   const wanted = createTableInput(tableName);

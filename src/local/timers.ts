@@ -8,7 +8,9 @@ interface Armed {
   readonly cancel: () => void;
 }
 
-/** Timers inside the process, one per lock at most. They end with it: the sweep at the next start sets them again. */
+/**
+ * Timers in this process, at most one per lock. They end with the process. The sweep at the next start sets them again.
+ */
 export class ProcessTimers implements LockTimers {
   readonly #clock: Clock;
   readonly #timers: Timers;
@@ -21,12 +23,11 @@ export class ProcessTimers implements LockTimers {
     this.#timers = timers ?? systemTimers;
   }
 
-  /** How many locks have a timer. */
   get size(): number {
     return this.#armed.size;
   }
 
-  /** Set once: the reaper that is called arms timers itself, so neither can be made before the other. */
+  /** Set after construction: the reaper also arms timers, so neither of the two can be made first. */
   onFire(look: (key: LockKey) => void): void {
     this.#onFire = look;
   }

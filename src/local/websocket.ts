@@ -8,7 +8,7 @@ import type { WebsocketHandler } from '../websocket/handler.ts';
 import type { SocketRule } from './access.ts';
 import { Connection, type ConnectionFacts, type ConnectionTable, goingAwayCode, tooLargeCode } from './connections.ts';
 import type { GatewayLogger } from './exchange.ts';
-import { FrameSizeGuard } from './frame-size.ts';
+import { FrameSizeCheck } from './frame-size.ts';
 import { failedAnswer, formatRawAnswer, refusalAnswer, timedOutAnswer } from './http-answer.ts';
 import { createGatewayId } from './request-id.ts';
 
@@ -17,17 +17,17 @@ export interface WebsocketOptions {
   readonly connections: ConnectionTable;
 }
 
-/** Deployed, the WebSocket API has a URL of its own; locally it shares the HTTP server, at this path. */
+/** In AWS the WebSocket API has its own URL. Locally it shares the HTTP server, at this path. */
 export const watchPath = '/v1/watch';
 
-/** The WebSocket side of the gateway: connections come in by `upgrade`, and the handler is told of each end. */
+/** The WebSocket side of the gateway. Connections come in through `upgrade`, and the handler learns of each end. */
 export class Websockets {
   readonly #handler: WebsocketHandler;
   readonly #connections: ConnectionTable;
   readonly #access: SocketRule;
   readonly #logger: GatewayLogger;
   readonly #server: WebSocketServer;
-  /** Calls of the handler, and connections until the handler knows of their end. */
+  /** Handler calls in progress, and connections whose end the handler does not know yet. */
   readonly #running = new Set<Promise<unknown>>();
   #heartbeat: NodeJS.Timeout | undefined;
   #isClosing = false;
@@ -40,7 +40,7 @@ export class Websockets {
     const serverOptions = {
       noServer: true,
       clientTracking: false,
-      // API Gateway does not compress either, and a compressed message could unpack to far more than it weighs.
+      // API Gateway does not compress either. A small compressed message could also unpack to a very large one.
       perMessageDeflate: false,
       maxPayload: this.#connections.limits.messageBytesMax,
       closeTimeout: this.#connections.limits.goodbyeMs,
@@ -57,7 +57,8 @@ export class Websockets {
   }
 
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    // Until `ws` takes over, nobody else listens for the errors of this socket, and an unheard one ends the process.
+    // Until `ws` takes over, nothing else listens for errors of this socket, and an unhandled error would end the
+    // process.
     const onError = (): void => void socket.destroy();
     socket.on('error', onError);
     const requestId = createGatewayId();
@@ -85,13 +86,13 @@ export class Websockets {
       });
     }
     if (!isOpen) {
-      // The handler knows of a connection that never came to be (the client left, or its handshake was wrong).
+      // The handler was told of a connection that never opened, because the client left or its handshake was wrong.
       if (this.#isClosing) socket.destroy();
       await this.#disconnect(facts);
     }
   }
 
-  /** Tells every peer that the service goes away. The handler is told of the end of each. */
+  /** Tells every peer that the service is going away. The handler learns of the end of each connection. */
   close(): void {
     this.#isClosing = true;
     clearInterval(this.#heartbeat);
@@ -102,7 +103,7 @@ export class Websockets {
     await withinLimit(Promise.allSettled(this.#running), limitMs);
   }
 
-  /** Asks the handler; what comes back, if anything, is the refusal as it goes onto the wire. */
+  /** Asks the handler. Returns the refusal as bytes for the socket, or undefined if the connection is accepted. */
   async #connect(
     facts: ConnectionFacts,
     query: Readonly<Record<string, string>>,
@@ -128,10 +129,10 @@ export class Websockets {
     this.#connections.add(connection);
     this.#heartbeat ??= setInterval(() => this.#checkAll(), limits.heartbeatMs).unref();
 
-    const guard = new FrameSizeGuard(limits.frameBytesMax);
-    // Before `ws` sees the bytes: a frame that is too large must not get as far as a message.
+    const check = new FrameSizeCheck(limits.frameBytesMax);
+    // Runs before `ws` sees the bytes: a frame that is too large must not become a message.
     socket.prependListener('data', (chunk: Buffer) => {
-      if (connection.isRefused || guard.isWithin(chunk)) return;
+      if (connection.isRefused || check.isWithin(chunk)) return;
       connection.isRefused = true;
       webSocket.close(tooLargeCode, 'Frame too large');
     });
@@ -139,7 +140,7 @@ export class Websockets {
     webSocket.on('pong', () => {
       connection.isAwaitingPong = false;
     });
-    // `ws` closes a connection that erred by itself; 'close' follows and says all that is of interest.
+    // `ws` itself closes a connection after an error. The 'close' event that follows has all that we need.
     webSocket.on('error', () => undefined);
     const farewell = new Promise<void>((resolve) => {
       webSocket.once('close', () => {
@@ -157,8 +158,8 @@ export class Websockets {
   }
 
   /**
-   * One message of a connection at a time, in order. Nothing is read from the socket in the meantime, so a client that
-   * sends faster than the handler answers fills its own buffers, not this process.
+   * Handles one message of a connection at a time, in order. Meanwhile nothing is read from the socket. If a client
+   * sends faster than the handler answers, its own buffers fill up, not this process.
    */
   #receive(connection: Connection): void {
     if (connection.isRefused) return;
@@ -181,7 +182,7 @@ export class Websockets {
       connection.send(outcome.value, this.#connections.limits);
     } catch (error) {
       this.#logger.error('Answering a message failed.', error);
-      // The words in which API Gateway tells a WebSocket client.
+      // API Gateway's own message to a WebSocket client.
       const failure = { message: 'Internal server error', connectionId, requestId: createGatewayId() };
       connection.send(JSON.stringify(failure), this.#connections.limits);
     }
@@ -191,7 +192,7 @@ export class Websockets {
     try {
       await this.#call(this.#handler.disconnect(connectionId));
     } catch (error) {
-      this.#logger.error('The end of a connection could not be noted.', error);
+      this.#logger.error('The end of a connection could not be handled.', error);
     }
   }
 

@@ -265,7 +265,7 @@ describe('elect', () => {
     await revoke('chief');
     const [, second] = await b.said(/epoch (\d+)/);
     expect(Number(second)).toBeGreaterThan(Number(first));
-    await a.said(/standing again/, 'stderr');
+    await a.said(/waiting to lead again/, 'stderr');
 
     // B's command ends by itself, and with it B's candidacy.
     b.endInput();

@@ -750,7 +750,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the guardian of a command dies together with its holder',
-    file: 'src/cli/guard.ts',
+    file: 'src/cli/guardian-pipe.ts',
     text: '      detached: true,\n',
     instead: '',
   },

@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.ts';
 const shells = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof shells)[number];
 
-/** Made from the same table as the parser, so that it can't promise what is not there. */
+/** Made from the same table as the parser, so that it never offers a flag that does not exist. */
 export const completionOf = (commands: readonly Command[]): Command => ({
   name: 'completion',
   summary: 'Print a completion script for a shell.',
@@ -24,7 +24,7 @@ export const completionOf = (commands: readonly Command[]): Command => ({
 
 const wordsOf = (flags: readonly Flag[]): string => flags.map(({ name }) => `--${name}`).join(' ');
 
-/** First words, and for those that have them the second words. */
+/** The first word of each command, and the second words of commands that have two. */
 function groupsOf(commands: readonly Command[]): { first: string[]; groups: Map<string, string[]> } {
   const groups = new Map<string, string[]>();
   for (const { name } of commands) {
@@ -74,7 +74,7 @@ ${cases.join('\n')}
 complete -o default -F _holdfast holdfast`;
 }
 
-/** Within single quotes of a shell. */
+/** Makes a text safe inside single quotes of a shell. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
 
 function zsh(commands: readonly Command[]): string {

@@ -11,10 +11,10 @@ export const showConsole: Command = {
   operands: [],
   flags: [
     { name: 'port', value: 'n', meaning: 'Port on this machine; any free one by default.' },
-    { name: 'allow-revoke', meaning: 'Let the page revoke leases. Without it the page reads only.' },
+    { name: 'allow-revoke', meaning: 'Let the page revoke leases. Without this flag the page only reads.' },
   ],
   connects: true,
-  details: `Prints an address to open in a browser on this machine; nobody else can use it. This program signs the requests and
+  details: `Prints an address that only works in a browser on this machine. This program signs the requests and
 forwards them, so that credentials never reach the browser. It runs until Ctrl-C.`,
   examples: [
     'holdfast console',
@@ -23,7 +23,7 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
   async run({ given, env, terminal, connection }) {
     const port = given.integer('port', 0, 65_535) ?? 0;
     const { url: serviceUrl, namespace, transport, service } = connection();
-    // A page that can't show anything does not say why. A request does, and so a wrong URL or token is told at once.
+    // The page can't show the reason if nothing works. This request can: it fails at once if the URL or token is wrong.
     await service.health();
     const token = newConsoleToken();
     const auth = given.has('sigv4') ? 'sigv4' : given.has('token-file') || env.HOLDFAST_TOKEN ? 'bearer' : 'none';
@@ -36,7 +36,7 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
         const inUse = error.code === 'EADDRINUSE';
-        reject(inUse ? new UsageError(`Port ${port} is in use; choose another by --port.`) : error);
+        reject(inUse ? new UsageError(`Port ${port} is in use; choose another with --port.`) : error);
       });
       server.listen(port, '127.0.0.1', resolve);
     });
@@ -44,7 +44,7 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
     terminal.result({ url }, () => {
       terminal.print(`The console of ${serviceUrl} is at`);
       terminal.print(`  ${url}`);
-      terminal.note(`It ${allowRevoke ? 'may revoke leases' : 'reads only'}. Ctrl-C ends it.`);
+      terminal.note(`It ${allowRevoke ? 'may revoke leases' : 'only reads'}. Ctrl-C ends it.`);
     });
     await new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());

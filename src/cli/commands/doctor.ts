@@ -8,15 +8,15 @@ import type { Connection } from '../connection.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodeOf, exitCodes } from '../exit-codes.ts';
 
-/** Five tell a slow service from one slow answer, and take no time on a sound one. */
+/** Five samples show whether the service is slow or only one answer was. On a healthy service they take no time. */
 const samples = 5;
 const answerWithinMs = 10_000;
 const connectWithinMs = 5_000;
-/** The Date header counts whole seconds, so less than two says nothing. */
+/** The Date header has whole seconds, so a difference under two seconds means nothing. */
 const skewMsKnown = 2_000;
 /** AWS refuses a signature that is older than this. */
 const skewMsMax = 300_000;
-/** A renewal should fit into a short lease many times over. */
+/** A slower service could not renew a short lease several times in time. */
 const latencyMsMax = 1_000;
 
 type Status = 'ok' | 'warn' | 'fail';
@@ -25,24 +25,24 @@ interface Finding {
   readonly check: string;
   readonly status: Status;
   readonly detail: string;
-  /** What the program exits with where it failed. */
+  /** The exit code of the program if this check failed. */
   readonly exitCode?: number;
 }
 
 interface Sample {
   readonly answer: Answer;
   readonly tookMs: number;
-  /** The service's clock minus ours, as well as the Date header tells. */
+  /** The service's clock minus ours, as exactly as the Date header shows it. */
   readonly skewMs: number | undefined;
 }
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'Check the way to the service: address, credentials, clock, latency, version, watching.',
+  summary: 'Check the connection to the service: address, credentials, clock, latency, version, watching.',
   operands: [],
   flags: [],
   connects: true,
-  details: 'Changes nothing. Exits with 0 where all is well or merely worth a warning.',
+  details: 'Changes nothing. Exits with 0 if no check fails; warnings do not count.',
   examples: ['holdfast doctor', 'holdfast doctor --url https://abc.execute-api.eu-west-1.amazonaws.com --sigv4'],
   async run({ terminal, connection }) {
     const findings: Finding[] = [];
@@ -85,13 +85,14 @@ async function sample({ transport }: Connection): Promise<Sample> {
   const answer = await transport.request(call, AbortSignal.timeout(answerWithinMs));
   const tookMs = performance.now() - beganMs;
   const date = Date.parse(answer.headers.date ?? '');
-  // The header is cut to the second, so it means its middle; the answer was written half-way, as far as can be known.
+  // The header is cut to whole seconds: on average the true time is 500 ms later. We assume that the service wrote it
+  // half-way between request and answer.
   return { answer, tookMs, skewMs: Number.isNaN(date) ? undefined : date + 500 - (sentAtMs + tookMs / 2) };
 }
 
 function endpoint(url: string, taken: readonly Sample[]): Finding {
   const bad = taken.find(({ answer }) => answer.status !== 200)?.answer;
-  if (bad === undefined) return { check: 'endpoint', status: 'ok', detail: `${url} is well` };
+  if (bad === undefined) return { check: 'endpoint', status: 'ok', detail: `${url} is healthy` };
   if (bad.status === 401 || bad.status === 403) {
     return { check: 'endpoint', status: 'warn', detail: `${url} answers ${bad.status} to the health check` };
   }
@@ -115,14 +116,15 @@ function clock(taken: readonly Sample[]): Finding {
   const known = taken.map(({ skewMs }) => skewMs).filter((skewMs) => skewMs !== undefined);
   if (known.length === 0) return { check: 'clock', status: 'warn', detail: 'the service sends no Date header' };
   const skewMs = known.sort((a, b) => Math.abs(a) - Math.abs(b))[0] ?? 0;
-  if (Math.abs(skewMs) < skewMsKnown) return { check: 'clock', status: 'ok', detail: "agrees with the service's" };
-  const detail = `is ${formatMs(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the service's`;
-  // Leases are counted by the service alone, so a wrong clock costs no lock; it costs the signature.
+  if (Math.abs(skewMs) < skewMsKnown)
+    return { check: 'clock', status: 'ok', detail: "agrees with the service's clock" };
+  const detail = `is ${formatMs(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the service's clock`;
+  // Only the service's clock counts for leases, so a wrong clock here costs no lock. It only breaks signatures.
   const consequence = Math.abs(skewMs) > skewMsMax ? 'AWS refuses such signatures' : 'locks do not depend on it';
   return { check: 'clock', status: 'warn', detail: `${detail}; ${consequence}` };
 }
 
-/** Looks at a lock that nobody uses: what is asked of is the right to look, not the lock. */
+/** Looks at a lock that nobody uses. The check is about the right to look, not about the lock. */
 async function credentials({ service, namespace }: Connection): Promise<Finding> {
   const check = 'credentials';
   try {

@@ -9,22 +9,22 @@ import { Signals } from '../signals.ts';
 import { leaseFlags, readLeaseMs } from './lease-flags.ts';
 import { commandFlags, runUnderLease } from './run.ts';
 
-/** Fifteen minutes, the longest that one wait may last; then the candidate queues again. */
+/** Fifteen minutes is the longest that one wait may last. After that the candidate queues again. */
 const candidacyMs = 900_000;
-/** A candidate that failed does not stand again at once: another may do better. It doubles up to the maximum. */
+/** A candidate that failed pauses first, so that another one can win. The pause doubles up to the maximum. */
 const pauseMsMin = 500;
 const pauseMsMax = 15_000;
 
 export const elect: Command = {
   name: 'elect',
-  summary: 'Stand for leadership, and run a command while leading.',
+  summary: 'Wait to be the leader, and run a command while leading.',
   operands: [{ name: 'name' }],
   flags: [...leaseFlags, ...commandFlags],
   runsCommand: true,
   connects: true,
-  details: `The leader holds the lock of this name. Its fence, in HOLDFAST_FENCE, is the epoch: it rises with every term. When
-leadership is lost the command is ended and the candidate stands again. When the command ends by itself, leadership is laid
-down and its exit code passed on. A service that can't be reached is waited for.`,
+  details: `The leader holds the lock of this name. Its fence, in HOLDFAST_FENCE, is the epoch: it rises with every term. If
+the lock is lost, the command is ended and this program waits for the lock again. If the command ends by itself, the lock
+is released and this program exits with the command's code. If the service can't be reached, this program keeps trying.`,
   examples: ['holdfast elect scheduler -- ./scheduler', 'holdfast elect scheduler --lease 10s -- ./scheduler'],
   async run(invocation) {
     const { given, terminal } = invocation;
@@ -32,36 +32,36 @@ down and its exit code passed on. A service that can't be reached is waited for.
     const name = given.operand('name');
     const leaseMs = readLeaseMs(given);
     const signals = new Signals();
-    const stand = (): Promise<Lease> =>
+    const waitForLease = (): Promise<Lease> =>
       showingPlace(connection, terminal, name, ({ onWaiting }) =>
         connection.service.holdLease(name, { leaseMs, waitMs: candidacyMs, onWaiting, signal: signals.interrupted }),
       );
     try {
       for (let failures = 0; ; failures++) {
         try {
-          const lease = await stand();
+          const lease = await waitForLease();
           failures = 0;
           terminal.note(`elected ${name}, epoch ${lease.lock.fence}`);
           const outcome = await runUnderLease(invocation, connection, lease, signals);
           if (outcome.kind === 'exited') return outcome.exitCode;
-          terminal.note('standing again');
+          terminal.note('waiting to lead again');
         } catch (error) {
           if (!isPassing(error)) throw error;
           if (error.code === 'wait-timeout') continue;
           const delayMs = steadyBackoffMs(failures, pauseMsMin, pauseMsMax, Math.random);
-          terminal.note(`${error.message} Standing again in ${formatMs(delayMs)}.`);
+          terminal.note(`${error.message} Trying again in ${formatMs(delayMs)}.`);
           await setTimeout(delayMs, undefined, { signal: signals.interrupted }).catch(() => undefined);
           signals.interrupted.throwIfAborted();
         }
       }
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
 
 const passing: readonly string[] = ['unavailable', 'internal', 'throttled', 'queue-full', 'wait-timeout', 'lease-lost'];
 
-/** Whether it may be better in a while. */
+/** True if the failure may go away by itself. */
 const isPassing = (error: unknown): error is Error & { code: string } =>
   isHoldfastError(error) && passing.includes(error.code);

@@ -6,7 +6,7 @@ import { harmless } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 import { UsageError } from '../usage-error.ts';
 
-/** As many as the service puts on one page; more must be asked for. */
+/** The service puts this many on one page. More than that needs further requests. */
 const historyLimitDefault = 50;
 const historyLimitMax = 100_000;
 
@@ -37,7 +37,7 @@ export const history: Command = {
     }
     terminal.result({ events }, () => {
       if (events.length === 0) {
-        terminal.note('nothing is known of this lock');
+        terminal.note('no events are known for this lock');
         return;
       }
       terminal.table(
@@ -60,25 +60,25 @@ export const watch: Command = {
   summary: 'Show what happens to locks, as it happens.',
   operands: [{ name: 'lock', optional: true }],
   flags: [
-    { name: 'prefix', value: 'text', meaning: 'All locks whose names begin so, in place of one.' },
-    { name: 'count', value: 'n', meaning: 'End after so many events; else Ctrl-C does.' },
+    { name: 'prefix', value: 'text', meaning: 'Watch all locks whose names begin with this text.' },
+    { name: 'count', value: 'n', meaning: 'Stop after this many events; without it, Ctrl-C stops.' },
   ],
   connects: true,
-  details: `Reconnects by itself. 'connected' comes first and after each reconnection: what happened in between was missed. Deployed, the
-WebSocket API has a URL of its own: set HOLDFAST_WATCH_URL.`,
+  details: `Reconnects by itself. 'connected' is printed first and after each reconnection. Events in between were missed. For a
+deployed service set HOLDFAST_WATCH_URL, because its WebSocket API has its own URL.`,
   examples: ['holdfast watch wallet:42', 'holdfast watch --prefix wallet: --json'],
   async run({ given, terminal, connection }) {
     const lock = given.operand('lock');
     const prefix = given.text('prefix');
     if ((lock === '') === (prefix === undefined)) {
-      throw new UsageError('Say what to watch: one <lock>, or all that begin with --prefix.');
+      throw new UsageError('Say what to watch: one <lock>, or all locks that begin with --prefix.');
     }
     let left = given.integer('count', 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
     const { service } = connection();
-    // A WebSocket that is refused does not say why. A request does, and so a wrong URL or token is told at once.
+    // A refused WebSocket does not say why. This request does: it fails at once if the URL or token is wrong.
     await service.health();
     for await (const event of service.watch(prefix === undefined ? { lock } : { prefix })) {
-      // A grant to a parked waiter comes only to the connection that parked it, which this one never does.
+      // A grant to a parked waiter is sent only to the connection that parked it. This connection never parks.
       if ('leaseId' in event) continue;
       if (terminal.json) terminal.printJson(event);
       else showEvent(event, terminal);

@@ -38,5 +38,5 @@ const others: readonly Command[] = [
   serve,
 ];
 
-/** Every command, in the order in which the help names them. */
+/** Every command, in the order of the help. */
 export const commands: readonly Command[] = [...others, completionOf(others)];

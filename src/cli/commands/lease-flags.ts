@@ -5,7 +5,7 @@ import type { Flag } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { UsageError } from '../usage-error.ts';
 
-/** What the service takes, so that a mistake is told before anything is sent. */
+/** The service's own limit, so that a mistake is reported before anything is sent. */
 export const leaseMsRange = [lockLimits.leaseMsMin, lockLimits.leaseMsMax] as const;
 const waitMsRange = [0, lockLimits.waitMsMax] as const;
 const lockDelayMsRange = [0, lockLimits.lockDelayMsMax] as const;
@@ -18,43 +18,43 @@ const lease: Flag = {
 export const owner: Flag = {
   name: 'owner',
   value: 'text',
-  meaning: 'Who others see as the holder; HOLDFAST_OWNER, else user@host:pid.',
+  meaning: 'The name that others see as the holder; HOLDFAST_OWNER, else user@host:pid.',
 };
 export const wait: Flag = {
   name: 'wait',
   value: 'duration',
-  meaning: `How long to wait in line, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
+  meaning: `How long to wait in the queue, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
 };
 export const leaseId: Flag = {
   name: 'lease-id',
   value: 'id',
-  meaning: 'The id that acquire printed; else it is taken from HOLDFAST_LEASE_ID, which other users can not see.',
+  meaning: 'The id that acquire printed; HOLDFAST_LEASE_ID if not given. Other users can see flags, but not variables.',
 };
 export const session: Flag = {
   name: 'session',
   value: 'id',
-  meaning: 'Hold it for as long as this session lives, in place of a lease.',
+  meaning: 'Hold the lock for as long as this session lives, instead of a lease.',
 };
 
-/** The flags of everything that holds a lock for a while. */
+/** The flags of every command that holds a lock. */
 export const leaseFlags: readonly Flag[] = [lease, owner];
 
-/** The flags of everything that takes one lock. */
+/** The flags of every command that takes one lock. */
 export const lockFlags: readonly Flag[] = [
   wait,
   lease,
   {
     name: 'limit',
     value: 'n',
-    meaning: `A semaphore: how many permits there are, 1 to ${lockLimits.limitMax}. All must say the same.`,
+    meaning: `A semaphore: how many permits there are, 1 to ${lockLimits.limitMax}. All callers must give the same number.`,
   },
   { name: 'permits', value: 'n', meaning: 'How many of the permits are wanted; 1 by default.' },
-  { name: 'shared', meaning: 'A read-write lock: as one of many readers. Without it, as the one writer.' },
+  { name: 'shared', meaning: 'Take a read-write lock as one of many readers. Without it, as the only writer.' },
   owner,
   {
     name: 'lock-delay',
     value: 'duration',
-    meaning: `Keep the lock free for so long after a lease that expired, up to ${formatMs(lockLimits.lockDelayMsMax)}.`,
+    meaning: `How long nobody gets the lock after a lease expired, up to ${formatMs(lockLimits.lockDelayMsMax)}.`,
   },
   {
     name: 'tier',
@@ -62,7 +62,7 @@ export const lockFlags: readonly Flag[] = [
     choices: ['correctness', 'efficiency'],
     meaning: 'efficiency: a second holder only wastes work.',
   },
-  { name: 'meta', value: 'key=value', meaning: 'Shown to who inspects the lock; several are separated by commas.' },
+  { name: 'meta', value: 'key=value', meaning: 'Shown by inspect; separate several with commas.' },
 ];
 
 export function readLockOptions(given: Given): AcquireOptions {

@@ -9,7 +9,7 @@ import { Signals } from '../signals.ts';
 import { UsageError } from '../usage-error.ts';
 import { leaseId, lockFlags, readLeaseId, readLeaseMs, readLockOptions, session } from './lease-flags.ts';
 
-/** No exit code: tells a grant from a held lock whose code is 0. */
+/** Stands for a grant. It is not an exit code, because 0 may be the code for a lock that is held. */
 const granted = -1;
 
 export const acquire: Command = {
@@ -19,15 +19,18 @@ export const acquire: Command = {
   flags: [
     ...lockFlags,
     session,
-    { name: 'export', meaning: 'Print what a shell can eval: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.' },
+    {
+      name: 'export',
+      meaning: 'Print lines for eval in a shell: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.',
+    },
     ifHeld,
   ],
   connects: true,
-  details: `Nothing renews it after that: 'holdfast renew' must, before the lease ends. Where one command is to be run, 'holdfast run' does
-all of this and can't forget the release.
+  details: `This program does not renew the lease: run 'holdfast renew' before it ends. To run one command, prefer 'holdfast run': it
+acquires, renews and always releases.
 
-With --export, a failure prints a line that ends the script which evaluates it, with or without 'set -e'. It does not end
-a shell that somebody types into. To release whatever happens: trap 'holdfast release "$HOLDFAST_LOCK"' EXIT`,
+With --export, a failure prints a line for eval that ends the script, with or without 'set -e'. It does not end an
+interactive shell. To release however the script ends: trap 'holdfast release "$HOLDFAST_LOCK"' EXIT`,
   examples: [
     'holdfast acquire deploy --lease 10m',
     'eval "$(holdfast acquire deploy --lease 10m --export)"',
@@ -54,11 +57,11 @@ a shell that somebody types into. To release whatever happens: trap 'holdfast re
         return granted;
       });
       if (exitCode === granted) return exitCodes.ok;
-      // The script must not go on as if it held the lock, also where it was told to end with success.
+      // The script must not go on as if it held the lock, even if --if-held asks for exit code 0.
       if (given.has('export')) terminal.print(exitLine(exitCode));
       return exitCode;
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
@@ -69,7 +72,7 @@ export const renew: Command = {
   operands: [{ name: 'lock' }],
   flags: [
     leaseId,
-    { name: 'lease', value: 'duration', meaning: 'How long it lasts from now on; else as long as it was taken for.' },
+    { name: 'lease', value: 'duration', meaning: 'How long it lasts from now on; by default as long as at first.' },
   ],
   connects: true,
   examples: ['holdfast renew deploy --lease 10m', 'holdfast renew deploy --lease-id 5bXW…'],
@@ -88,7 +91,7 @@ export const release: Command = {
   operands: [{ name: 'lock' }],
   flags: [leaseId],
   connects: true,
-  details: 'The next in line gets the lock in the same step. To repeat it does no harm.',
+  details: 'The next waiter gets the lock in the same step. It is safe to repeat.',
   examples: ['holdfast release deploy', 'holdfast release deploy --lease-id 5bXW…'],
   async run(invocation) {
     const { given, env, terminal } = invocation;
@@ -115,7 +118,10 @@ function showGrant(grant: GrantBody, { terminal }: Invocation): void {
   for (const [title = '', text = ''] of rows) terminal.print(`  ${title.padEnd(8)}  ${text}`);
 }
 
-/** None of the three has a character that a shell would read: a name can't, an id can't, and a fence is a number. Quoted all the same. */
+/**
+ * A shell reads no character of these three specially: names and ids have none such, and a fence is a number. They are
+ * quoted anyway.
+ */
 function printExports({ lock, leaseId: id, fence }: GrantBody, { terminal }: Invocation): void {
   terminal.print(`export HOLDFAST_LOCK='${lock}' HOLDFAST_FENCE='${fence}' HOLDFAST_LEASE_ID='${id}'`);
 }

@@ -48,7 +48,7 @@ function showLock(view: LockView, terminal: Terminal): void {
         acquiredAt,
         Object.entries(metadata)
           .map(([key, value]) => `${key}=${value}`)
-          // The store keeps no order.
+          // The store returns the attributes in no fixed order.
           .sort()
           .join(' '),
       ]),
@@ -89,7 +89,7 @@ const list: Command = {
     for await (const lock of connection().service.list(filter)) locks.push(lock);
     terminal.result({ locks }, () => {
       if (locks.length === 0) {
-        terminal.note('there are none');
+        terminal.note('there are no locks');
         return;
       }
       terminal.table(
@@ -119,12 +119,12 @@ const list: Command = {
 
 const check: Command = {
   name: 'check',
-  summary: 'Tell whether a fence holds now.',
+  summary: 'Tell whether a fence is valid now.',
   operands: [{ name: 'lock' }, { name: 'fence' }],
   flags: [],
   connects: true,
-  details: `Exits with 0 where it holds, with 1 where it does not. The answer may be stale when it arrives: what the lock protects must check
-the fence itself.`,
+  details: `Exits with 0 if it is valid, with 1 if it is not. The answer may be out of date when it arrives, so the
+resource that the lock protects must check the fence itself.`,
   examples: ['holdfast check wallet:42 1794837595413'],
   async run({ given, terminal, connection }) {
     const fence = readInteger('<fence>', given.operand('fence'), 0, Number.MAX_SAFE_INTEGER);
@@ -142,11 +142,16 @@ const revoke: Command = {
   summary: "End a lease against its holder's will.",
   operands: [{ name: 'lock' }],
   flags: [
-    { name: 'fence', value: 'n', meaning: 'Whose lease to end, as inspect shows it: a later holder is not hit.' },
-    { name: 'reason', value: 'text', meaning: 'Why; it stands in the history.' },
+    {
+      name: 'fence',
+      value: 'n',
+      meaning: 'The fence of the lease to end, as inspect shows it. A later holder keeps its lease.',
+    },
+    { name: 'reason', value: 'text', meaning: 'Why; the history shows it.' },
   ],
   connects: true,
-  details: 'The next in line gets the lock. Writes of the former holder are refused only where the fence is checked.',
+  details:
+    "The next waiter gets the lock. The former holder's writes are refused only if the resource checks the fence.",
   examples: ["holdfast revoke wallet:42 --fence 1794837595413 --reason 'stuck since Tuesday'"],
   async run({ given, terminal, connection }) {
     const name = given.operand('lock');
@@ -163,5 +168,5 @@ const revoke: Command = {
   },
 };
 
-/** What looks at locks and at what others hold, in the order of the help. */
+/** The commands that look at locks or at other holders' leases, in the order of the help. */
 export const lookCommands: readonly Command[] = [inspect, list, check, revoke];

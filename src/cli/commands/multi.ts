@@ -14,7 +14,8 @@ export const multiAcquire: Command = {
   operands: [locks],
   flags: [wait, ...leaseFlags, session],
   connects: true,
-  details: 'Whatever order others ask in, nobody waits in a circle. Each lock has a fence of its own.',
+  details:
+    'Callers never wait for each other in a circle, in whatever order they name the locks. Each lock has its own fence.',
   examples: ['holdfast multi acquire wallet:1 wallet:2 --wait 10s'],
   async run(invocation) {
     const { given, terminal } = invocation;
@@ -34,7 +35,7 @@ export const multiAcquire: Command = {
       terminal.result(grant, () => showGrants(grant, invocation));
       return exitCodes.ok;
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
@@ -61,7 +62,7 @@ export const multiRelease: Command = {
   operands: [locks],
   flags: [leaseId],
   connects: true,
-  details: 'Exits with 76 where one of them was not held by this lease any more; the others are released all the same.',
+  details: 'Exits with 76 if this lease no longer held one of them. The others are released anyway.',
   examples: ['holdfast multi release wallet:1 wallet:2 --lease-id 5bXW…'],
   async run({ given, env, terminal, connection }) {
     const answer = await connection().service.releaseLeases(given.operands('locks'), readLeaseId(given, env));

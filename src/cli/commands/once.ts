@@ -8,14 +8,14 @@ import { UsageError } from '../usage-error.ts';
 import { leaseFlags, readLeaseMs, readWaitMs } from './lease-flags.ts';
 import { commandFlags, holdOptions } from './run.ts';
 
-/** What a record may be kept for: one second to one year. */
+/** The service keeps a record for one second to one year. */
 const spanMsRange = [1_000, 31_536_000_000] as const;
 
 const onceFlags: readonly Flag[] = [
   {
     name: 'every',
     value: 'duration',
-    meaning: 'Once in each window of so long, 1s to 365d, counted from 1970 in UTC.',
+    meaning: 'Run once in each window of this length, 1s to 365d, counted from 1970 in UTC.',
   },
   {
     name: 'offset',
@@ -25,17 +25,17 @@ const onceFlags: readonly Flag[] = [
   {
     name: 'keep',
     value: 'duration',
-    meaning: 'Without --every: how long it counts as done, 1s to 365d; 1d by default.',
+    meaning: 'Without --every: how long the job counts as done, 1s to 365d; 1d by default.',
   },
   {
     name: 'wait',
     value: 'duration',
-    meaning: 'How long to wait for a run under way, up to 15m; 0 by default: return at once.',
+    meaning: 'How long to wait for a run in progress, up to 15m; 0 by default: return at once.',
   },
   { name: 'close-on-failure', meaning: 'Do not run it again after a run that failed.' },
 ];
 
-/** What a run that succeeded leaves for the others. */
+/** The value that a successful run leaves for the other callers. */
 interface Done {
   readonly by: string;
 }
@@ -58,12 +58,12 @@ export const once: Command = {
   flags: [...onceFlags, ...leaseFlags, ...commandFlags],
   runsCommand: true,
   connects: true,
-  details: `Start it on every host: one of them runs the command, and the others exit with 0 when it is done. A command that exits
-with another code than 0 has failed, and the next caller runs it again. If a host dies, another one runs it within the
-window. If a run is under way, callers exit with 75, or wait with --wait.
+  details: `Start it on every host: one of them runs the command, and the others exit with 0 when it is done. If the
+command exits with another code than 0, it has failed, and the next caller runs it again. If a host dies, another one runs
+it within the window. If a run is in progress, callers exit with 75. With --wait they wait for it.
 
-Windows are counted by the service's clock. The lock and the record of the job are called once:JOB. The command gets the
-same variables as under run. If this host was too slow and another one has begun in its place, the exit code is 76.`,
+The service's clock decides where windows begin. The lock and the record of the job are called once:JOB. The command gets
+the same variables as with run. If this host was too slow and another one took over, the exit code is 76.`,
   examples: [
     'holdfast once nightly --every 24h -- ./settle.sh',
     'holdfast once report --every 7d --offset 4d --wait 15m -- ./report.sh',
@@ -86,7 +86,7 @@ same variables as under run. If this host was too slow and another one has begun
     try {
       const result = await connection.service.onceLease(job, { ...options, signal: signals.interrupted }, work);
       const { ran, done, value } = result;
-      // What the command prints is the result of a run; this is that of a call without one.
+      // If the command ran, its own output is the result. This is the result of a call that did not run it.
       if (!ran && terminal.json) terminal.printJson({ job, ran, done, ...value });
       else if (!ran) terminal.note(done ? `${job} is done, by ${value.by}.` : `${job} is being run by somebody else.`);
       return done ? exitCodes.ok : exitCodes.refused;
@@ -96,7 +96,7 @@ same variables as under run. If this host was too slow and another one has begun
       terminal.error(`${job} was taken over by another run before this one was done, so this one does not count.`);
       return exitCodes.lost;
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
@@ -105,7 +105,7 @@ function readOptions({ given }: Invocation) {
   const everyMs = given.durationMs('every', ...spanMsRange);
   const keepMs = given.durationMs('keep', ...spanMsRange);
   if (everyMs !== undefined && keepMs !== undefined) {
-    throw new UsageError('--every keeps a run to the end of its window, --keep for a time of its own: give one.');
+    throw new UsageError('--every keeps a run until its window ends, --keep sets its own time: give one of the two.');
   }
   if (everyMs === undefined && given.has('offset')) throw new UsageError('--offset needs --every.');
   return {

@@ -10,9 +10,9 @@ const fence: Flag = {
   value: 'n',
   meaning: 'The fence of the lock that guards the record; in a command under holdfast run: "$HOLDFAST_FENCE".',
 };
-const ifVersion: Flag = { name: 'if-version', value: 'n', meaning: 'Only where the record has this version.' };
-const ifPresent: Flag = { name: 'if-present', meaning: 'Only where there is one, whatever its version.' };
-const ifAbsent: Flag = { name: 'if-absent', meaning: 'Only where there is none.' };
+const ifVersion: Flag = { name: 'if-version', value: 'n', meaning: 'Only if the record has this version.' };
+const ifPresent: Flag = { name: 'if-present', meaning: 'Only if the record exists, in any version.' };
+const ifAbsent: Flag = { name: 'if-absent', meaning: 'Only if the record does not exist.' };
 
 export const recordGet: Command = {
   name: 'record get',
@@ -20,7 +20,7 @@ export const recordGet: Command = {
   operands: [{ name: 'key' }],
   flags: [{ name: 'value', meaning: 'Print the value alone, as JSON.' }],
   connects: true,
-  details: 'Exits with 1 where there is no such record.',
+  details: 'Exits with 1 if there is no such record.',
   examples: ['holdfast record get config', 'holdfast record get config --value | jq .retries'],
   async run({ given, terminal, connection }) {
     const key = given.operand('key');
@@ -45,7 +45,7 @@ export const recordGet: Command = {
 
 export const recordPut: Command = {
   name: 'record put',
-  summary: 'Write a record where it is as expected.',
+  summary: 'Write a record if it is as expected.',
   operands: [{ name: 'key' }, { name: 'json' }],
   flags: [ifVersion, ifAbsent, ifPresent, fence],
   connects: true,
@@ -68,11 +68,11 @@ export const recordPut: Command = {
 
 export const recordDelete: Command = {
   name: 'record delete',
-  summary: 'Delete a record where it is as expected.',
+  summary: 'Delete a record if it is as expected.',
   operands: [{ name: 'key' }],
   flags: [ifVersion, ifPresent, fence],
   connects: true,
-  details: 'Version and fence floor go on from there when it is created again.',
+  details: 'If the record is created again, its version and fence floor continue from there.',
   examples: ['holdfast record delete config --if-version 2'],
   async run({ given, terminal, connection }) {
     const key = given.operand('key');
@@ -84,7 +84,7 @@ export const recordDelete: Command = {
   },
 };
 
-/** A write that expects nothing would overwrite what another has written in between, so it must say what it expects. */
+/** A write without an expectation could overwrite another writer's change. So every write must say what it expects. */
 function readExpected(given: Given): Expected {
   const version = given.integer('if-version', 0, Number.MAX_SAFE_INTEGER);
   const said: Expected[] = [

@@ -10,21 +10,21 @@ import type { Lease } from '../service.ts';
 import { Signals } from '../signals.ts';
 import { lockFlags, readLockOptions } from './lease-flags.ts';
 
-/** Enough to write a buffer out and close a connection, and well under the ten seconds that container platforms give. */
+/** Enough to flush a buffer and close a connection, and well under the ten seconds that container platforms give. */
 const graceMsDefault = 5_000;
 
-/** How long a release is waited for when the lock is lost anyway. */
+/** The longest wait for a release after the lock is lost. That release rarely matters any more. */
 const lateReleaseMs = 1_000;
 
 export const commandFlags: readonly Flag[] = [
   {
     name: 'grace',
     value: 'duration',
-    meaning: 'From SIGTERM to SIGKILL when the lock is lost; 5s by default, and a quarter of the lease at most.',
+    meaning: 'Time from SIGTERM to SIGKILL after the lock is lost; 5s by default, a quarter of the lease at most.',
   },
   {
     name: 'foreground',
-    meaning: 'Leave the command in the process group of the terminal, for one that asks questions.',
+    meaning: 'Keep the command in the process group of the terminal. A command that asks questions needs this.',
   },
 ];
 
@@ -36,10 +36,10 @@ export const run: Command = {
   runsCommand: true,
   connects: true,
   details: `The command gets HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID. Its input, output and exit code are passed on, and
-signals reach it. The lock is renewed while it runs and released when it ends, however it ends.
+signals reach it. The lock is renewed while the command runs, and released however the command ends.
 
-When the lock is lost, the command and all of its process group get SIGTERM and, after the grace, SIGKILL: where the
-service can't be reached, before the lease ends. A guardian process does the same when this one is killed with -9.`,
+If the lock is lost, the command and its whole process group get SIGTERM and, after the grace, SIGKILL. If the service
+can't be reached, this happens before the lease ends. If this program is killed with -9, a guardian process does the same.`,
   examples: [
     'holdfast run nightly-report -- ./report.sh',
     'holdfast run nightly-report --if-held skip -- ./report.sh',
@@ -64,12 +64,11 @@ service can't be reached, before the lease ends. A guardian process does the sam
         return outcome.kind === 'exited' ? outcome.exitCode : exitCodes.lost;
       });
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
 
-/** How the command is held, as its flags say. */
 export function holdOptions(
   invocation: Invocation,
   { url, namespace }: Pick<Connection, 'url' | 'namespace'>,
@@ -78,7 +77,7 @@ export function holdOptions(
   const { given, env, terminal } = invocation;
   return {
     command: given.command,
-    // A command that speaks to the service itself finds the one that holds its lock.
+    // If the command calls the service itself, it must reach the one that holds its lock.
     env: { ...env, HOLDFAST_URL: url, HOLDFAST_NAMESPACE: namespace },
     graceMs: readGraceMs(invocation),
     foreground: given.has('foreground'),
@@ -89,7 +88,7 @@ export function holdOptions(
 
 const readGraceMs = ({ given }: Invocation): number => given.durationMs('grace', 0, 3_600_000) ?? graceMsDefault;
 
-/** Runs the command and releases, whatever happens. */
+/** Runs the command, then releases the lock however the command ended. */
 export async function runUnderLease(
   invocation: Invocation,
   connection: Connection,
@@ -108,10 +107,12 @@ export async function runUnderLease(
   return judge(outcome, lock, invocation);
 }
 
-/** A command that succeeded after its lease had ended may have run beside another's: that is no success. */
+/**
+ * A command may succeed after its lease ended. Another holder may have run at the same time, so this is not a success.
+ */
 async function judge(outcome: Outcome, lock: Lease['lock'], { terminal }: Invocation): Promise<Outcome> {
   if (outcome.kind === 'lost') {
-    // What may be left of the lease ends by itself soon, and the service is likely not to answer.
+    // A lease that still lives ends by itself soon, and the service probably does not answer.
     await Promise.race([lock.release().catch(() => undefined), setTimeout(lateReleaseMs, undefined, { ref: false })]);
     return outcome;
   }
@@ -125,7 +126,7 @@ async function judge(outcome: Outcome, lock: Lease['lock'], { terminal }: Invoca
       ? { kind: 'lost', error: new LeaseLostError(message, reason as LostReason) }
       : outcome;
   } catch {
-    terminal.note(`${lock.name} could not be released; its lease runs out by itself.`);
+    terminal.note(`${lock.name} could not be released. Its lease will end by itself.`);
     return outcome;
   }
 }

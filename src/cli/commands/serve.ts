@@ -6,7 +6,7 @@ import { Failure } from '../failure.ts';
 import { mountConsole } from '../mounted-console.ts';
 import { readServeOptions, serveFlags } from '../serve-options.ts';
 
-/** Two looks a second: soon enough for a person who stopped npm and starts it again. */
+/** Twice a second: a person who stops npm and starts it again does not wait longer than that. */
 const parentLookMs = 500;
 
 export const serve: Command = {
@@ -15,15 +15,15 @@ export const serve: Command = {
   operands: [],
   flags: serveFlags,
   connects: false,
-  details: `Each flag may also be given as the variable that stands beside it. These variables have no flag:
+  details: `Each flag can also be set by the variable beside it. These variables have no flag:
   HOLDFAST_TOKEN       Secret that requests must carry as 'Authorization: Bearer …'.
   HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
   HOLDFAST_TASKS_URL   Endpoint of Step Functions Local, which answers task tokens.
   HOLDFAST_CALLBACKS_URL
                        Endpoint with Lambda's API, which completes callbacks of durable functions.
 
-The engine 'auto' is DynamoDB Local if Java 17 or newer is found, else one that needs Node alone and keeps nothing. For DynamoDB
-itself give its https URL; credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,
+The engine 'auto' is DynamoDB Local if Java 17 or newer is found, else one that only needs Node and keeps nothing. For
+DynamoDB itself give its https URL; the credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,
   examples: [
     'holdfast serve --port 0 --memory',
     'holdfast serve --engine https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1 --table my-locks',
@@ -41,7 +41,7 @@ itself give its https URL; credentials then come from the usual AWS chain. 'npm 
 };
 
 async function start(options: LocalOptions): Promise<Running> {
-  // Loaded only here: the service brings an engine, and a caller that takes a lock should not wait for that.
+  // Imported only here, because the service loads an engine. Commands that only take a lock should not wait for that.
   const local = await import('../../local/serve.ts');
   try {
     return await local.serve(options);
@@ -52,8 +52,8 @@ async function start(options: LocalOptions): Promise<Running> {
 }
 
 /**
- * Ctrl-C and SIGTERM stop the service cleanly; a second one does not wait for that. It also stops when the reader of its output
- * is gone, and when npm started it and is gone: a SIGTERM to npm ends npm and its shell alone.
+ * Ctrl-C and SIGTERM stop the service cleanly. A second signal ends it at once. The service also stops if the reader of
+ * its output is gone. If npm started it, it stops when npm is gone: a SIGTERM to npm ends only npm and its shell.
  */
 function askedToStop(env: NodeJS.ProcessEnv): Promise<undefined> {
   return new Promise((resolve) => {

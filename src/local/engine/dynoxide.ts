@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { EngineCommand, EngineStorage } from './command.ts';
 
-/** The binary for this platform, where npm installed its optional package. */
+/** The binary for this platform, if npm installed its optional package. */
 export function findDynoxide(): string | undefined {
   try {
     const name = `@dynoxide/${process.platform}-${process.arch}/package.json`;

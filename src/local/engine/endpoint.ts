@@ -11,14 +11,14 @@ export interface Credentials {
 export interface Endpoint {
   endpoint: string;
   region: string;
-  /** Left out, the SDK's default chain finds them. */
+  /** If missing, the SDK's default chain finds them. */
   credentials?: Credentials;
 }
 
-/** Engines on this machine check nothing, but the SDK signs with something, and DynamoDB Local wants letters and digits. */
+/** Local engines check no credentials, but the SDK must sign with some, and DynamoDB Local wants letters and digits. */
 export const localCredentials: Credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
 
-/** A port that is free on loopback now. Another process may take it before the engine does, which then ends and says so. */
+/** A port that is free on loopback now. If another process takes it first, the engine ends with an error. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer().once('error', reject);
@@ -29,11 +29,11 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Asks the endpoint for its tables: the least question that only DynamoDB, or an engine like it, can answer. */
+/** Lists the tables: the simplest request that only DynamoDB, or an engine like it, can answer. */
 export async function askForTables(at: Endpoint, withinMs: number): Promise<void> {
   const client = new DynamoDBClient({ ...at, maxAttempts: 1 });
   const request = new AbortController();
-  // The limit covers the search for credentials too, which asks servers of its own and which a signal does not end.
+  // The limit also covers the search for credentials, which calls other servers and ignores an abort signal.
   try {
     await requireWithin(client.send(new ListTablesCommand({ Limit: 1 }), { abortSignal: request.signal }), withinMs);
   } finally {
@@ -42,16 +42,16 @@ export async function askForTables(at: Endpoint, withinMs: number): Promise<void
   }
 }
 
-/** Asks again and again until the endpoint answers, the time is over or `givenUp` says that there is no more hope. */
+/** Asks until the endpoint answers, the time is over, or `givenUp` returns true. */
 export async function answersWithin(at: Endpoint, withinMs: number, givenUp: () => boolean): Promise<boolean> {
   const deadline = performance.now() + withinMs;
   while (!givenUp() && performance.now() < deadline) {
     try {
-      // The first answer of a JVM on a busy machine may take seconds.
+      // On a busy machine the first answer of a JVM may take seconds.
       await askForTables(at, 5_000);
       return true;
     } catch {
-      // Small against the start of a JVM, and dynoxide is mostly ready at the second question.
+      // Short compared with the start of a JVM. dynoxide usually answers the second request.
       await pause(20);
     }
   }

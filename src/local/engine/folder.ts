@@ -10,11 +10,11 @@ import { StartError } from '../start-error.ts';
 import type { EngineCommand } from './command.ts';
 import { endNow } from './guarded.ts';
 
-/** The right of one service to use a data folder. */
+/** The exclusive right of one service to use a data folder. */
 export interface FolderClaim {
-  /** Where this engine keeps its files; each engine has its own, since they can't read each other's. */
+  /** Where this engine keeps its files. Each engine has its own folder, because none can read another's files. */
   engineFolder: string;
-  /** Writes down which process serves the folder, for the next start to end it should it be left behind. */
+  /** Notes which process serves the folder. If that process is left behind, the next start ends it. */
   record(enginePid: number, command: EngineCommand): void;
   release(): void;
 }
@@ -25,15 +25,15 @@ interface Serving {
   mark?: string;
 }
 
-/** An orphan gets SIGTERM first, so that it may close its files; one that hangs is killed. */
+/** An orphan gets SIGTERM first, so that it can close its files. If it hangs, it is killed. */
 const orphanEndsWithinMs = 3_000;
 
-/** Claims are kept here because a database that nobody refers to would be closed, and its lock lost, by the garbage collector. */
+/** Keeps a reference to each database. Without it, the garbage collector would close the database and free its lock. */
 const claimed = new Set<DatabaseSync>();
 
 /**
- * Takes a lock that the operating system frees when the process ends, however it ends, so that there is no stale lock to judge.
- * Node has no flock; an open SQLite transaction holds the same kind of lock on its file.
+ * Takes a lock that the operating system frees however the process ends, so a stale lock can't exist. Node has no
+ * flock, but an open SQLite transaction holds the same kind of lock on its file.
  */
 function lock(file: string): DatabaseSync | undefined {
   const database = new DatabaseSync(file);
@@ -62,7 +62,7 @@ function writeServing(file: string, serving: Serving): void {
   renameSync(draft, file);
 }
 
-/** The command line of a process, or an empty text when it has ended. */
+/** The command line of a process, or an empty text if it has ended. */
 async function commandLine(pid: number): Promise<string> {
   try {
     if (process.platform === 'linux') return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ');
@@ -73,8 +73,8 @@ async function commandLine(pid: number): Promise<string> {
 }
 
 /**
- * Ends an engine that outlived both its service and its guardian. Pids are used again, so a process is ours only if
- * its command line names both our engine and this folder.
+ * Ends an engine that outlived both its service and its guardian. The system uses pids again, so a process is ours only
+ * if its command line names both our engine and this folder.
  */
 async function endOrphan(serving: Serving | undefined, dataFolder: string): Promise<void> {
   if (!serving?.enginePid || !serving.mark) return;
@@ -87,32 +87,34 @@ async function endOrphan(serving: Serving | undefined, dataFolder: string): Prom
   try {
     process.kill(enginePid, 'SIGTERM');
   } catch {
-    // It ended meanwhile, perhaps by its guardian.
+    // It has ended in the meantime, perhaps by its guardian.
   }
   for (let waitedMs = 0; await isOurs(); waitedMs += 50) {
     if (waitedMs >= orphanEndsWithinMs) endNow(enginePid);
     if (waitedMs >= 2 * orphanEndsWithinMs) {
-      throw new StartError(`An engine left behind (pid ${enginePid}) does not end; end it, or use another --data.`);
+      throw new StartError(
+        `An engine left behind (pid ${enginePid}) does not end; kill it, or name another folder with --data.`,
+      );
     }
     await pause(50);
   }
 }
 
-/** Which engine last kept its items in the folder; undefined where none has. */
+/** The engine that last wrote to the folder. Undefined if none has. */
 export function engineOf(folder: string): string | undefined {
   const dataFolder = resolve(folder);
   try {
     return readFileSync(join(dataFolder, engineFile), 'utf8').trim();
   } catch {
-    // Written by an earlier release, which kept no note: the engine's own folder shows it.
+    // An earlier release wrote the folder and left no note. The engine's own folder shows which engine it was.
     return ['dynamodb-local', 'dynoxide'].find((name) => existsSync(join(dataFolder, name)));
   }
 }
 
-/** Names the engine whose items are in use. */
+/** The file that names the engine in use. */
 const engineFile = 'engine';
 
-/** Makes the folder ready for one engine and keeps every other service off it. */
+/** Prepares the folder for one engine, and keeps every other service out of it. */
 export async function claimFolder(folder: string, engineName: string): Promise<FolderClaim> {
   const dataFolder = resolve(folder);
   const engineFolder = join(dataFolder, engineName);

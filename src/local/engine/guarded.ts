@@ -8,9 +8,9 @@ import type { GuardianMessage } from './guardian.ts';
 export interface EngineExit {
   code: number | null;
   signal: NodeJS.Signals | null;
-  /** True when `stop` was asked for; otherwise the engine died by itself. */
+  /** True if `stop` was called. False if the engine ended by itself. */
   stopped: boolean;
-  /** The last that the engine wrote, to say why. */
+  /** The last lines that the engine wrote. They say why it ended. */
   lastLines: string;
 }
 
@@ -20,13 +20,13 @@ export interface GuardedEngine {
   stop(): Promise<void>;
 }
 
-/** Enough for a Java exception with its cause; an engine that writes for days must not fill the memory. */
+/** Enough for a Java exception with its cause. An engine that writes for days must not fill the memory. */
 const lastCharactersMax = 4_000;
 
-/** The guardian kills after 3 s, and then has only to exit. */
+/** The guardian kills the engine after 3 s, and then exits. */
 const stopWithinMs = 5_000;
 
-/** Beside this file, in the sources and in the published package alike. */
+/** The file lies beside this one, both in the sources and in the published package. */
 const guardianFile = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './guardian.ts' : './guardian.js', import.meta.url),
 );
@@ -35,16 +35,16 @@ export function endNow(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }
 
-/** Starts an engine under a guardian and answers once its process exists; whether it serves is another question. */
+/** Starts an engine under a guardian. Returns when the process exists, which may be before it serves. */
 export async function spawnGuarded(command: EngineCommand): Promise<GuardedEngine> {
   const guardian = fork(guardianFile, [command.file, ...command.args], {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // Flags of the service's own process, such as a debugger's port, are not for the guardian.
+    // The guardian must not get flags of this process, such as a debugger's port.
     execArgv: [],
   });
   let output = '';
@@ -58,15 +58,15 @@ export async function spawnGuarded(command: EngineCommand): Promise<GuardedEngin
     });
   }
 
-  // The output is read to its end, so that the last words are complete. (Node's 'close' event would say as much, but
-  // it does not come once the channel was disconnected from this side.)
+  // The output is read to its end, so that the last lines are complete. (Node's 'close' event would be enough, but it
+  // does not come after this side disconnected the channel.)
   const exited = Promise.all([
     new Promise<Pick<EngineExit, 'code' | 'signal'>>((resolve) => {
       guardian.once('exit', (code, signal) => resolve({ code, signal }));
     }),
     ...outputs.map((stream) => finished(stream).catch(() => {})),
   ]).then(([exit]): EngineExit => ({ ...(ended ?? exit), stopped, lastLines: output.trimEnd() }));
-  // A guardian that was killed could not end the engine, so that falls to the service.
+  // If the guardian was killed, it could not end the engine. This process must.
   guardian.once('exit', () => {
     if (ended === undefined && enginePid !== undefined) endNow(enginePid);
   });
@@ -85,7 +85,8 @@ export async function spawnGuarded(command: EngineCommand): Promise<GuardedEngin
 
   async function stop(): Promise<void> {
     stopped = true;
-    // The same signal that the death of this process would be: there is one way to end, and it is always in use.
+    // The guardian sees the same as if this process died. So there is only one way to end an engine, and it is in use
+    // every day.
     if (guardian.connected) guardian.disconnect();
     if ((await withinLimit(exited, stopWithinMs)).kind === 'done') return;
     endNow(pid);

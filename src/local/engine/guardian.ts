@@ -1,23 +1,23 @@
 /**
- * The engine's parent: runs it, and ends it as soon as the service is gone.
+ * The engine's parent process. It runs the engine, and ends it as soon as the service is gone.
  *
- * No process can clean up after its own `kill -9`, so someone else must. The channel to the service is closed
- * by the operating system however the service ends, and that is the one signal that this program needs. It runs in a
- * process group of its own, so that Ctrl-C reaches the service alone, which may then finish its requests first.
+ * No process can clean up after its own `kill -9`, so this second process does. However the service ends, the operating
+ * system closes its channel to this program, and this program needs no other signal. It runs in its own process group,
+ * so that Ctrl-C reaches only the service. The service can then finish its requests first.
  */
 import { spawn } from 'node:child_process';
 
-/** What the guardian tells the service. */
+/** Messages from the guardian to the service. */
 export type GuardianMessage =
   | { kind: 'started'; pid: number }
   | { kind: 'failed'; message: string }
   | { kind: 'ended'; code: number | null; signal: NodeJS.Signals | null };
 
-/** Engines end within a tenth of a second on SIGTERM; one that hangs must not outlive the service by much. */
+/** Engines end within a tenth of a second after SIGTERM. One that hangs must not outlive the service for long. */
 const endWithinMs = 3_000;
 
 const [file, ...args] = process.argv.slice(2);
-if (file === undefined) throw new Error('guardian expects the program to guard, and got nothing');
+if (file === undefined) throw new Error('guardian expects the program of the engine as its argument, but got nothing');
 
 const engine = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit'] });
 

@@ -8,16 +8,16 @@ export const javaMajorMin = 17;
 export interface Java {
   file: string;
   major: number;
-  /** A JDK runs a source file; a bare runtime does not. */
+  /** A JDK can run a source file. A plain runtime can't. */
   runsSource: boolean;
 }
 
-/** Starting a JVM takes a tenth of a second; ten seconds mean that what is called java is something else. */
+/** A JVM starts in a tenth of a second. After ten seconds, the program called java must be something else. */
 const answerWithinMs = 10_000;
 
 /**
- * Asks a java for its modules: one call tells the version and whether the compiler is there, in a form that, unlike the
- * text of `-version`, is the same for every vendor. Java 8 does not know the question and counts as too old.
+ * Lists the modules of a java program: one call shows the version and whether there is a compiler. The format is the
+ * same for every vendor, unlike the text of `-version`. Java 8 does not know this option and counts as too old.
  */
 async function inspect(file: string, env: NodeJS.ProcessEnv): Promise<Java | undefined> {
   try {
@@ -31,7 +31,7 @@ async function inspect(file: string, env: NodeJS.ProcessEnv): Promise<Java | und
   }
 }
 
-/** The first Java that is new enough: that of JAVA_HOME, else that of the PATH. */
+/** The first Java that is new enough: from JAVA_HOME, else from the PATH. */
 export async function findJava(env: NodeJS.ProcessEnv = process.env): Promise<Java | undefined> {
   const candidates = env.JAVA_HOME ? [join(env.JAVA_HOME, 'bin', 'java'), 'java'] : ['java'];
   for (const file of candidates) {

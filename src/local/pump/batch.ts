@@ -1,15 +1,15 @@
 /**
- * What follows from one call of the handler, by the rules of Lambda's event source mapping with
- * `ReportBatchItemFailures` and `BisectBatchOnFunctionError`. No I/O: the delivery loop carries it out.
+ * The result of one call of the handler, by the rules of Lambda's event source mapping with `ReportBatchItemFailures`
+ * and `BisectBatchOnFunctionError`. This file does no I/O. The delivery loop does.
  */
 export type Verdict =
   | { readonly kind: 'taken' }
-  /** Everything before `index` was taken; the record at `index` and all after it are sent again. */
+  /** Everything before `index` was taken. The record at `index` and all records after it are sent again. */
   | { readonly kind: 'failed-from'; readonly index: number }
-  /** Nothing is known to have been taken, nor which record is to blame. */
+  /** It is not known which records were taken, or which one failed. */
   | { readonly kind: 'failed' };
 
-/** An answer without failures is success, as for Lambda, whether it is empty, null or missing. */
+/** As with Lambda, a response without failures is success, even if it is empty, null or missing. */
 export function judge(sequenceNumbers: readonly string[], response: unknown): Verdict {
   const failures = (response as { batchItemFailures?: unknown } | null | undefined)?.batchItemFailures;
   if (failures === undefined || failures === null) return { kind: 'taken' };
@@ -18,29 +18,31 @@ export function judge(sequenceNumbers: readonly string[], response: unknown): Ve
   let first = sequenceNumbers.length;
   for (const failure of failures) {
     const index = sequenceNumbers.indexOf((failure as { itemIdentifier?: string } | null)?.itemIdentifier ?? '');
-    // An identifier that names no record of this batch leaves in doubt which one failed, so all are sent again.
+    // The identifier names no record of this batch, so it is unclear which one failed. All are sent again.
     if (index === -1) return { kind: 'failed' };
     first = Math.min(first, index);
   }
   return first === sequenceNumbers.length ? { kind: 'taken' } : { kind: 'failed-from', index: first };
 }
 
-/** How the next call is made. */
+/** How to make the next call. */
 export interface Plan {
-  /** With so many of the pending records, from the front. */
+  /** How many of the pending records to send, from the front. */
   readonly size: number;
-  /** Of which, with perhaps some that follow, it is known that they failed together: a search stays within them. */
+  /**
+   * This many records from the front failed together in an earlier call. The search for the bad one stays within them.
+   */
   readonly within: number;
-  /** So often has the first of them failed by itself. */
+  /** How often the first record has failed by itself. */
   readonly failures: number;
 }
 
 export const wholeBatch = (size: number): Plan => ({ size, within: size, failures: 0 });
 
 export interface Step {
-  /** So many records from the front are done with, and may be checkpointed. */
+  /** How many records from the front are done. They may be checkpointed. */
   readonly taken: number;
-  /** The record that comes after those has used up its retries: it leaves the shard, so that the rest can go on. */
+  /** True if the next record has used up its retries. It is taken out, so that the rest of the shard can go on. */
   readonly exhausted: boolean;
   readonly next: Plan;
 }
@@ -51,8 +53,8 @@ export function afterAttempt(pending: number, plan: Plan, verdict: Verdict, retr
     return { taken: size, exhausted: false, next: wholeBatch(within > size ? within - size : pending - size) };
   }
   if (verdict.kind === 'failed' && size > 1) {
-    // Halving finds a record that makes the handler throw in about 2 log2(n) calls. As for Lambda, a split is not
-    // counted as a retry: no single record is to blame yet.
+    // Halving finds a record that makes the handler throw in about 2 log2(n) calls. As with Lambda, a split does not
+    // count as a retry, because it is not known yet which record fails.
     const half = Math.ceil(size / 2);
     return { taken: 0, exhausted: false, next: { size: half, within: size, failures: plan.failures } };
   }

@@ -16,9 +16,11 @@ export interface Checkpoint {
 export interface Checkpoints {
   /** Null if there has never been one. */
   load(): Promise<Checkpoint | null>;
-  /** Takes note; may write later. A checkpoint that is lost repeats records and never skips one. */
+  /**
+   * Notes the checkpoint, and may write it later. If a checkpoint is lost, records are repeated, but none is skipped.
+   */
   save(checkpoint: Checkpoint): void;
-  /** Resolves when the last checkpoint saved is kept. */
+  /** Resolves when the last checkpoint is on disk. */
   flush(): Promise<void>;
 }
 
@@ -35,13 +37,13 @@ export function memoryCheckpoints(initial: Checkpoint | null = null): Checkpoint
 
 const checkpointFile = z.object({ streamArn: z.string(), shards: z.record(z.string(), z.string()) });
 
-/** A crash repeats at most this much; a write to disk for each batch would cost more than the batch. */
+/** A crash repeats at most this much. A write to disk for each batch would cost more than the batch itself. */
 const defaultWriteDelayMs = 200;
 
 export function fileCheckpoints(path: string, logger: PumpLogger, writeDelayMs = defaultWriteDelayMs): Checkpoints {
   let pending: Checkpoint | null = null;
   let timer: NodeJS.Timeout | null = null;
-  // Writes follow one another: two at once would share the temporary file.
+  // Writes run one after the other, because two at once would share the temporary file.
   let writing: Promise<void> = Promise.resolve();
 
   const write = (): Promise<void> => {
@@ -53,7 +55,7 @@ export function fileCheckpoints(path: string, logger: PumpLogger, writeDelayMs =
         const checkpoint = pending;
         if (!checkpoint) return;
         await replaceFile(path, `${JSON.stringify(checkpoint, null, 2)}\n`);
-        // Kept for the next write if this one failed or a newer one came meanwhile.
+        // Keep the checkpoint for the next write if this write failed. Keep a newer one too.
         if (pending === checkpoint) pending = null;
       });
     return writing;
@@ -84,8 +86,8 @@ async function readCheckpoint(path: string, logger: PumpLogger): Promise<Checkpo
   try {
     return checkpointFile.parse(JSON.parse(text));
   } catch (error) {
-    // An unreadable checkpoint must not be taken for a first start, which may begin at the latest record: a checkpoint
-    // of no stream makes the pump read all that is there.
+    // An unreadable checkpoint must not look like a first start, which may begin at the latest record. A checkpoint
+    // without a stream makes the pump read everything.
     logger.warn('stream pump: the checkpoint is unreadable, reading the stream from its start', {
       path,
       error: errorText(error),
@@ -94,7 +96,7 @@ async function readCheckpoint(path: string, logger: PumpLogger): Promise<Checkpo
   }
 }
 
-/** After a crash at any moment the path holds the old text or the new, never a part. */
+/** After a crash at any moment, the file has either the old text or the new text, never a part of one. */
 async function replaceFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const temporary = `${path}.tmp`;

@@ -7,7 +7,9 @@ import type { PumpLogger } from './faults.ts';
 import { type Backoff, retryInMs } from './pace.ts';
 import { pause } from './pause.ts';
 
-/** A deployed stream function, as Lambda calls it. It answers a `DynamoDBBatchResponse`, or nothing; `judge` reads it. */
+/**
+ * A deployed stream function, as Lambda calls it. It returns a `DynamoDBBatchResponse` or nothing. `judge` reads that.
+ */
 export type StreamHandler = (event: DynamoDBStreamEvent) => Promise<unknown>;
 
 export interface Delivery {
@@ -19,17 +21,17 @@ export interface Delivery {
   readonly logger: PumpLogger;
   /** Aborts when the pump stops or the table has another stream. */
   readonly ending: AbortSignal;
-  /** Called as soon as a record, and with it all before it, needs not be sent again. */
+  /** Called as soon as this record and all records before it need not be sent again. */
   readonly onTaken: (sequenceNumber: string, count: number) => void;
   readonly onRetry: () => void;
   readonly onDeadLetter: (records: DynamoDBRecord[], error: unknown) => Promise<void> | void;
-  /** Whether a failure may be held against the record: not while the engine is down, which fails any handler. */
+  /** False while the engine is down. Every handler fails then, so the failure must not count against the record. */
   readonly isEngineUp: () => Promise<boolean>;
 }
 
 /**
- * Sends the records in order until each was taken or given up. Returns early when reading ends: what was not
- * reported to `onTaken` comes again.
+ * Sends the records in order until each was taken or given up. Returns early when reading ends. Records that were not
+ * reported to `onTaken` come again.
  */
 export async function deliver(records: readonly DynamoDBRecord[], delivery: Delivery): Promise<void> {
   let pending = records;
@@ -41,7 +43,7 @@ export async function deliver(records: readonly DynamoDBRecord[], delivery: Deli
     pending = pending.slice(step.taken);
 
     if (step.exhausted && !(await delivery.isEngineUp())) {
-      // The record is tried again, and given up only if it fails while the engine can be reached.
+      // The record is tried again. It is given up only if it fails while the engine can be reached.
       plan = { ...wholeBatch(pending.length), failures: delivery.retriesMax };
       await pause(retryInMs(delivery.backoff, plan.failures, delivery.random), delivery.ending);
       continue;
@@ -69,7 +71,7 @@ function report(taken: readonly DynamoDBRecord[], delivery: Delivery): void {
 
 async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ verdict: Verdict; error: unknown }> {
   try {
-    // Each attempt gets its own copy, as Lambda's would: a handler that changed its event must not change the retry.
+    // Each attempt gets its own copy, as with Lambda. A handler that changes its event must not change the retry.
     const response = await callInTime({ Records: structuredClone(batch) }, delivery);
     const verdict = judge(batch.map(sequenceNumberOf), response);
     return { verdict, error: new Error('The handler reported that it could not take the record.') };
@@ -78,7 +80,10 @@ async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ v
   }
 }
 
-/** Lambda ends a function that overruns; here it can only be left behind, so that it does not block the shard. */
+/**
+ * Lambda ends a function that takes too long. Here we can only stop waiting for it, so that it does not block the
+ * shard.
+ */
 async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promise<unknown> {
   const { handler, handlerTimeoutMs } = delivery;
   return requireWithin(handler(event), handlerTimeoutMs);
@@ -86,13 +91,13 @@ async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promi
 
 async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Delivery): Promise<void> {
   const sequenceNumbers = records.map(sequenceNumberOf);
-  // Images hold lease ids, which are secret: the log names the record and nothing that is in it.
+  // Images contain lease ids, which are secret. So the log names the record and none of its content.
   const fields = { sequenceNumbers, error: errorText(error) };
   delivery.logger.error('stream pump: a record was given up', fields);
   try {
     await delivery.onDeadLetter(records, error);
   } catch (refusal) {
-    // As for Lambda: a dead-letter destination that fails can't hold up the shard.
+    // As with Lambda, a dead-letter destination that fails must not block the shard.
     delivery.logger.error('stream pump: a dead letter was not taken', {
       sequenceNumbers,
       error: errorText(refusal),

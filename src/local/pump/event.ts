@@ -2,8 +2,8 @@ import type { _Record, AttributeValue } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord, AttributeValue as LambdaAttributeValue } from 'aws-lambda';
 
 /**
- * What the Streams API returns and what Lambda hands to a function are the same change in two spellings:
- * Lambda's is JSON, so bytes are base64, times are epoch seconds, and the deleting service is spelled in camel case.
+ * The Streams API and Lambda describe the same change in two formats. Lambda's format is JSON: bytes are base64, times
+ * are epoch seconds, and `userIdentity` has names in camel case.
  */
 export function toLambdaRecord(record: _Record, streamArn: string): DynamoDBRecord {
   const change = record.dynamodb ?? {};
@@ -25,7 +25,7 @@ export function toLambdaRecord(record: _Record, streamArn: string): DynamoDBReco
       ...(change.StreamViewType !== undefined && { StreamViewType: change.StreamViewType }),
     },
     eventSourceARN: streamArn,
-    // A deletion by TTL is told from one by a caller by this field alone.
+    // Only this field tells a deletion by TTL from a deletion by a caller.
     ...(record.userIdentity && {
       userIdentity: { type: record.userIdentity.Type, principalId: record.userIdentity.PrincipalId },
     }),
@@ -45,9 +45,9 @@ function toLambdaValue(value: AttributeValue): LambdaAttributeValue {
   if (value.BS !== undefined) return { BS: value.BS.map(base64) };
   if (value.L !== undefined) return { L: value.L.map(toLambdaValue) };
   if (value.M !== undefined) return { M: toLambdaImage(value.M) };
-  // DynamoDB Local leaves the type of an empty map out; nothing else is ever without one.
+  // DynamoDB Local leaves out the type of an empty map. Every other value has a type.
   if (Object.keys(value).length === 0) return { M: {} };
-  // Strings, numbers, booleans, null and their sets are spelled alike on both sides.
+  // Strings, numbers, booleans, null and their sets are the same in both formats.
   return value as LambdaAttributeValue;
 }
 

@@ -1,17 +1,17 @@
 import type { Clock, EpochMs } from '../../time/clock.ts';
 import { errorText } from '../../tools/error-text.ts';
 
-/** What a failed call to the stream asks for next. */
+/** The kinds of failure of a call to the stream, by what to do next. */
 export type Fault =
-  /** The iterator is over 15 minutes old (a laptop slept): take a new one after the last record. */
+  /** The iterator is over 15 minutes old, for example because a laptop slept. Take a new one after the last record. */
   | 'expired'
-  /** The position is older than the stream's retention: go on from the oldest record that is left. */
+  /** The position is older than the stream's retention. Go on from the oldest record that is left. */
   | 'trimmed'
-  /** The engine refuses the position itself, so asking again can't help. */
+  /** The engine refuses the position itself, so the same request can't succeed later. */
   | 'refused'
-  /** Stream or shard are not there (any more): find out which stream the table has now. */
+  /** The stream or the shard does not exist, or not any more. Find out which stream the table has now. */
   | 'gone'
-  /** Down, restarting, throttling or failing inside: ask again later. */
+  /** The engine is down, restarts, throttles or has an internal error. Ask again later. */
   | 'unreachable';
 
 const faultOfName: ReadonlyMap<unknown, Fault> = new Map([
@@ -31,10 +31,10 @@ export interface PumpLogger {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** An engine that flaps may fail many times a second; one line in ten seconds says as much. */
+/** An unstable engine may fail many times a second. One line in ten seconds says as much. */
 const quietMs = 10_000;
 
-/** Says once that something fails and once that it works again, however often it is tried in between. */
+/** Logs once that a source fails and once that it works again, however often it is tried in between. */
 export class FaultLog {
   readonly #logger: PumpLogger;
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class FaultLog {
     this.#clock = clock;
   }
 
-  /** Answers how many times in a row the source has failed. */
+  /** Returns how many times in a row the source has failed. */
   failed(source: string, error: unknown): number {
     const now = this.#clock.now();
     const trouble = this.#failing.get(source) ?? { since: now, failures: 0, told: false };

@@ -2,7 +2,7 @@ import type { Checkpoint } from './checkpoints.ts';
 import { closedShards, type ListedShard, type Position, startable } from './lineage.ts';
 import { ShardReader } from './reader.ts';
 
-/** What is known of one stream; a table that is re-created gets another. It only keeps the books. */
+/** The state of reading one stream. A table that is re-created gets another stream. This class does no I/O. */
 export class Generation {
   readonly streamArn: string;
   /** Aborted when the table has another stream. */
@@ -11,11 +11,11 @@ export class Generation {
   readonly #readers = new Map<string, ShardReader>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #drained = new Set<string>();
-  /** Those of the first listing that have no iterator yet; null before it. */
+  /** Shards of the first listing that have no iterator yet. Null before the first listing. */
   #unpositioned: Set<string> | null = null;
   #shards: Record<string, string>;
 
-  /** The origin is where the shards of the first listing begin if they have no checkpoint. */
+  /** Shards of the first listing begin at `origin` if they have no checkpoint. */
   constructor(streamArn: string, origin: 'TRIM_HORIZON' | 'LATEST', shards: Readonly<Record<string, string>>) {
     this.streamArn = streamArn;
     this.#origin = origin;
@@ -26,7 +26,7 @@ export class Generation {
     return { streamArn: this.streamArn, shards: { ...this.#shards } };
   }
 
-  /** Whether nothing that is written from now on can be missed. */
+  /** True if no later write can be missed. */
   get isPositioned(): boolean {
     return this.#unpositioned?.size === 0;
   }
@@ -39,9 +39,9 @@ export class Generation {
     return this.#drained.size;
   }
 
-  /** Starts a reader, by `run`, for each listed shard whose turn it is. */
+  /** Starts a reader with `run` for each listed shard that may be read now. */
   adopt(listed: readonly ListedShard[], run: (reader: ShardReader) => Promise<void>): void {
-    // A shard that appears later began after the start, so all of it is new.
+    // A shard that appears later began after our start, so all of it is new.
     const origin = this.#unpositioned === null ? this.#origin : 'TRIM_HORIZON';
     if (origin === 'LATEST') for (const id of closedShards(listed)) this.#drained.add(id);
     const starting = startable(listed, this.#drained, new Set(this.#running.keys()));
@@ -74,7 +74,7 @@ export class Generation {
     this.#running.delete(reader.id);
   }
 
-  /** A shard is listed for a day after it closed; all that is known of it goes with it, the checkpoint too. */
+  /** A shard is listed for a day after it closed. After that, its state and its checkpoint are dropped. */
   #forgetUnlisted(listed: readonly ListedShard[]): void {
     const ids = new Set(listed.map((shard) => shard.id));
     const isKept = (id: string) => ids.has(id) || this.#running.has(id);

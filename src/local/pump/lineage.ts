@@ -1,6 +1,6 @@
 import type { Shard } from '@aws-sdk/client-dynamodb-streams';
 
-/** Where reading of a shard begins: a shard is read on after a record, or from one of its ends. */
+/** Where to read in a shard: after a given record, at its start, or at its end. */
 export type Position = { readonly after: string } | 'TRIM_HORIZON' | 'LATEST';
 
 export interface ListedShard {
@@ -14,7 +14,7 @@ export function toListedShard(shard: Shard): ListedShard | null {
 
 /**
  * The shards that may be read now. An item's changes move from a closed shard to its children, so a child waits until
- * its parent is drained; a parent that is no longer listed has been trimmed and can't be waited for.
+ * its parent is read to the end. A parent that is no longer listed was trimmed, so nothing waits for it.
  */
 export function startable(
   listed: readonly ListedShard[],
@@ -28,8 +28,8 @@ export function startable(
 }
 
 /**
- * Shards with children are closed. Whoever starts at the latest record has nothing to read in them. (The end of the
- * sequence range would tell as well, had not dynoxide given one to its open shard.)
+ * Shards with children are closed. A pump that starts at the latest record has nothing to read in them. (The end of the
+ * sequence range would show it too, but dynoxide gives one to its open shard.)
  */
 export function closedShards(listed: readonly ListedShard[]): string[] {
   const parents = new Set(listed.map((shard) => shard.parentId));

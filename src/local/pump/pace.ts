@@ -2,26 +2,26 @@ import type { DurationMs } from '../../time/clock.ts';
 import { steadyBackoffMs } from '../../tools/backoff.ts';
 
 export interface Pace {
-  /** Between two looks while changes come in. */
+  /** The pause between two reads while changes come in. */
   readonly busyMs: DurationMs;
-  /** The longest pause between two looks when nothing happens. */
+  /** The longest pause between two reads while no changes come in. */
   readonly idleMaxMs: DurationMs;
 }
 
 /**
  * An empty GetRecords costs about 1.5 ms of CPU in this process and 0.4 ms (dynoxide) or 1.5 ms (DynamoDB Local) in the
- * engine, and each page that is handed on costs writes of its history. At 20 ms a waiter here learns of what another process
- * wrote soon enough; at 50 ms an idle pump takes 3–4 % of a core here and 1–5 % there.
+ * engine. Each page also costs the writes of its history. At 20 ms, a waiter here learns soon enough of another
+ * process's write. At 50 ms, an idle pump takes 3–4 % of a core here and 1–5 % in the engine.
  */
 export const localPace: Pace = { busyMs: 20, idleMaxMs: 50 };
 
 /**
- * While nobody here waits, as often as Lambda looks at a stream: four times a second. A process wakes its own waiters without the stream, and
- * what came together is told and remembered together, which leaves the engine to those who call.
+ * Four times a second while nobody here waits, the same as Lambda. A process wakes its own waiters without the stream.
+ * Changes that come together are delivered and stored together, which leaves the engine free for callers.
  */
 const unawaitedMs: DurationMs = 250;
 
-/** The pace of a service whose waiters may wait for what another process writes. */
+/** The pace of a service in which callers may wait for another process's write. */
 export const awaitingPace = (isAwaited: () => boolean): Pace => ({
   get busyMs() {
     return isAwaited() ? localPace.busyMs : unawaitedMs;
@@ -29,12 +29,13 @@ export const awaitingPace = (isAwaited: () => boolean): Pace => ({
   idleMaxMs: localPace.idleMaxMs,
 });
 
-/** By a quarter each time, the pause takes about 12 empty looks, a quarter of a second, to go from busy to idle. */
+/** The pause grows by a quarter each time. It goes from busy to idle in about 12 empty reads, a quarter of a second. */
 const idleGrowth = 1.25;
 
 /**
- * A look at dynoxide takes longer the more its stream holds: three times as long at 20,000 records as at none. So the
- * pause also follows what a look takes: at most half of the time is spent looking when busy, and a tenth when idle.
+ * A read of dynoxide takes longer if its stream holds more: three times as long with 20,000 records as with none. So
+ * the pause also depends on how long a read takes. At most half of the time is spent reading when busy, and a tenth
+ * when idle.
  */
 const idleLooks = 9;
 
@@ -44,7 +45,7 @@ export interface Look {
 }
 
 export function nextPollMs(pace: Pace, previousMs: DurationMs, look: Look, batchSize: number): DurationMs {
-  // A full page means that more is waiting already.
+  // After a full page, more records are already there.
   if (look.received >= batchSize) return 0;
   const busyMs = Math.max(pace.busyMs, look.tookMs);
   if (look.received > 0) return busyMs;
@@ -57,12 +58,18 @@ export interface Backoff {
   readonly maxMs: DurationMs;
 }
 
-/** With 5 retries a record holds up its shard for about a second before it is given up: other locks wait behind it. */
+/** With 5 retries, a record blocks its shard for about a second before it is given up. Other locks wait behind it. */
 export const handlerBackoff: Backoff = { baseMs: 50, maxMs: 2_000 };
 
-/** An engine takes 0.05 to 3 s to start: a first retry soon enough for the one, a bound that finds the other promptly. */
+/**
+ * An engine takes 0.05 to 3 s to start. The first retry is soon enough for a fast one, and the maximum finds a slow one
+ * without much delay.
+ */
 export const engineBackoff: Backoff = { baseMs: 50, maxMs: 1_000 };
 
-/** How long to wait after so many failures in a row. No retry is immediate, and those that failed together spread out. */
+/**
+ * How long to wait after this many failures in a row. No retry is immediate. Retries of callers that failed together
+ * are spread.
+ */
 export const retryInMs = ({ baseMs, maxMs }: Backoff, failures: number, random: () => number): DurationMs =>
   steadyBackoffMs(Math.max(0, failures - 1), baseMs, maxMs, random);

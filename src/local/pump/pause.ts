@@ -4,7 +4,7 @@ import type { DurationMs } from '../../time/clock.ts';
 export const pause = (durationMs: DurationMs, signal: AbortSignal): Promise<void> =>
   new PauseWithWakeUp().pause(durationMs, signal);
 
-/** A pause that can be cut short. A wake-up while nobody pauses is kept, so that the next pause ends at once. */
+/** A pause that can be ended early. A wake-up outside a pause is kept, so that the next pause ends at once. */
 export class PauseWithWakeUp {
   #isWoken = false;
   #end: (() => void) | null = null;
@@ -14,7 +14,7 @@ export class PauseWithWakeUp {
     this.#end?.();
   }
 
-  /** Called before looking for work: any wake-up from here on asks for another look. */
+  /** Call this before looking for work. Any later wake-up then causes another look. */
   forgetWakeUps(): void {
     this.#isWoken = false;
   }

@@ -16,32 +16,35 @@ export interface Reading {
   readonly ending: AbortSignal;
   readonly onPositioned: (reader: ShardReader) => void;
   readonly onPage: (reader: ShardReader, records: number) => void;
-  /** The shard is read from its start, because its position is past retention or foreign to the stream. */
+  /**
+   * Called when the shard is read from its start again, because its position was trimmed or does not belong to the
+   * stream.
+   */
   readonly onRestarted: (reader: ShardReader, reason: 'trimmed' | 'refused', error: unknown) => void;
-  /** Resolves when every record was taken or given up, or the pump stops. */
+  /** Resolves when every record was taken or given up, or when the pump stops. */
   readonly onRecords: (reader: ShardReader, records: DynamoDBRecord[]) => Promise<void>;
 }
 
-/** `lost` means that reading failed in a way that the shard alone can't mend. */
+/** `lost` means that reading failed and a new position in the same shard can't help. */
 export type ReadingEnd =
   | { readonly kind: 'drained' }
   | { readonly kind: 'ended' }
   | { readonly kind: 'lost'; readonly error: unknown };
 
 /**
- * DynamoDB Local answers 500 to a sequence number that it has not reached, as when its folder was put back from an
- * older copy. A passing failure does not last through five tries, which the backoff spreads over a second.
+ * DynamoDB Local answers 500 to a sequence number that it has not reached, for example after its folder was restored
+ * from an older copy. A short failure does not last through five tries, which the backoff spreads over a second.
  */
 const internalFailuresMax = 5;
 
-/** Reads one shard in order. What it knows outlives a failure, so that reading goes on where it was. */
+/** Reads one shard in order. Its state survives a failure, so that reading goes on at the same position. */
 export class ShardReader {
   readonly id: string;
   position: Position;
-  /** Survives an outage: both engines honour an iterator that they gave out before a restart. */
+  /** Kept during an outage: both engines accept an iterator that they gave out before a restart. */
   #iterator: string | null = null;
   #internalFailures = 0;
-  #isMending = false;
+  #isRepositioned = false;
 
   constructor(id: string, position: Position) {
     this.id = id;
@@ -50,13 +53,13 @@ export class ShardReader {
 
   async run(reading: Reading): Promise<ReadingEnd> {
     let pauseMs: DurationMs = reading.pace.busyMs;
-    this.#isMending = false;
+    this.#isRepositioned = false;
     while (!reading.ending.aborted) {
       const lookedAtMs = performance.now();
       const page = await this.#look(reading).catch((error: unknown) => ({ error }));
       if (reading.ending.aborted) break;
       if ('error' in page) {
-        if (!this.#mend(page.error, reading)) return { kind: 'lost', error: page.error };
+        if (!this.#reposition(page.error, reading)) return { kind: 'lost', error: page.error };
         continue;
       }
       const look = { received: page.records.length, tookMs: performance.now() - lookedAtMs };
@@ -74,13 +77,13 @@ export class ShardReader {
   async #look(reading: Reading): Promise<Page> {
     if (this.#iterator === null) {
       this.#iterator = await reading.stream.iteratorAt(reading.streamArn, this.id, this.position);
-      // "The latest" was fixed by this iterator. Should it be lost, a second "latest" would skip what came between;
-      // the start of the shard may repeat, which is allowed.
+      // This iterator fixed the meaning of "latest". If it is lost, a second "latest" would skip the records in
+      // between. The start of the shard only repeats records, which is allowed.
       if (this.position === 'LATEST') this.position = 'TRIM_HORIZON';
       reading.onPositioned(this);
     }
     const page = await reading.stream.read(this.#iterator, reading.batchSize);
-    this.#isMending = false;
+    this.#isRepositioned = false;
     this.#internalFailures = 0;
     reading.onPage(this, page.records.length);
     return page;
@@ -92,8 +95,8 @@ export class ShardReader {
     await reading.onRecords(this, records);
   }
 
-  /** Answers whether asking again at once, from another position, can help. */
-  #mend(error: unknown, reading: Reading): boolean {
+  /** Returns true if the same read can be tried at once from another position. */
+  #reposition(error: unknown, reading: Reading): boolean {
     const fault = faultOf(error);
     const hadIterator = this.#iterator !== null;
     if (fault !== 'unreachable') this.#iterator = null;
@@ -104,9 +107,9 @@ export class ShardReader {
       this.position = 'TRIM_HORIZON';
       reading.onRestarted(this, fault === 'trimmed' ? 'trimmed' : 'refused', error);
     }
-    // Once between two pages. If an engine refuses every position, the caller's backoff applies.
-    const isFirst = !this.#isMending;
-    this.#isMending = true;
+    // At most once between two pages. If an engine refuses every position, the caller's backoff applies.
+    const isFirst = !this.#isRepositioned;
+    this.#isRepositioned = true;
     return isFirst && (isPositionBad || (hadIterator && (fault === 'expired' || fault === 'refused')));
   }
 }

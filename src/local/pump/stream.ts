@@ -14,13 +14,18 @@ export interface Page {
   readonly next: string | null;
 }
 
-/** A hanging engine (stopped in a debugger, say) must look like a dead one; its slowest true answer takes under a second. */
+/**
+ * A hanging engine, for example one that is stopped in a debugger, must look like a dead one. A working engine always
+ * answers in under a second.
+ */
 export const requestTimeoutMs: DurationMs = 10_000;
 
-/** A stream lists 100 shards a page, and its shards live a day; 100,000 would be a table beyond what one process can pump. */
+/**
+ * A stream lists 100 shards a page, and shards live for a day. One process could not read a table with 100,000 shards.
+ */
 const listPagesMax = 1_000;
 
-/** The three calls of the Streams API that a pump makes, each bounded in time and ended by `stopping`. */
+/** The three Streams API calls of a pump. Each has a time limit, and `stopping` ends it. */
 export class Stream {
   readonly #client: DynamoDBStreamsClient;
   readonly #stopping: AbortSignal;

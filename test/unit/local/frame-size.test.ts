@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FrameSizeGuard } from '../../../src/local/frame-size.ts';
+import { FrameSizeCheck } from '../../../src/local/frame-size.ts';
 
 /** A masked frame, as clients send it. */
 function frame(payloadBytes: number): Buffer {
@@ -16,12 +16,12 @@ function frame(payloadBytes: number): Buffer {
 }
 
 function isAllowed(bytes: Buffer, cuts: readonly number[], frameBytesMax: number): boolean {
-  const guard = new FrameSizeGuard(frameBytesMax);
+  const check = new FrameSizeCheck(frameBytesMax);
   const edges = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-  return edges.slice(1).every((end, index) => guard.isWithin(bytes.subarray(edges[index], end)));
+  return edges.slice(1).every((end, index) => check.isWithin(bytes.subarray(edges[index], end)));
 }
 
-describe('FrameSizeGuard', () => {
+describe('FrameSizeCheck', () => {
   it.each([
     [0, true],
     [125, true],

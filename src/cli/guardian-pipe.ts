@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// The sources are run as they are, the published package as JavaScript: the neighbour has the extension of this file.
+// The program's file has the same extension as this one: .ts in the sources, .js in the published package.
 const program = fileURLToPath(new URL(`guardian${extname(import.meta.url)}`, import.meta.url));
 
-/** The holder's end of the pipe to the guardian, which ends the command when the holder is gone. */
-export class Guard {
+/** Starts the guardian process and writes to its input. The guardian ends the command if the holder is gone. */
+export class GuardianPipe {
   readonly #guardian: ChildProcess;
   #over = false;
 
-  /** `onGone` tells that the guardian itself has died, so that nobody stands by any more. */
+  /** `onGone` is called if the guardian itself dies. From then on nothing would end the command. */
   constructor(graceMs: number, onGone: () => void) {
     const guardian = spawn(process.execPath, [program, String(graceMs)], {
       detached: true,
-      // It has no share in the command's output: a reader of a pipe must see the end when the command ends.
+      // The guardian must not hold the command's output open, because a reader of that pipe waits for its end.
       stdio: ['pipe', 'ignore', 'ignore'],
     });
     const gone = () => {
@@ -30,12 +30,12 @@ export class Guard {
     this.#guardian = guardian;
   }
 
-  /** What to end: a process group by its negative number, or one process. */
+  /** What the guardian ends: a process group, given as a negative number, or one process. */
   target(pid: number): void {
     this.#tell(`target ${pid}`);
   }
 
-  /** The lock is surely held for so long from now. */
+  /** The lock is certainly held for this long from now. */
   held(ms: number): void {
     this.#tell(`held ${Math.max(0, Math.round(ms))}`);
   }
