@@ -1,4 +1,4 @@
-/** `npm run demo`: starts the service in memory, tells the story of the paused holder against it, and leaves nothing behind. */
+/** `npm run demo`: starts the service in memory, runs the story of the paused holder, and leaves nothing behind. */
 import { defaultOptions } from '../local/options.ts';
 import { serve } from '../local/serve.ts';
 import { StartError } from '../local/start-error.ts';
@@ -6,15 +6,17 @@ import { tell } from './story.ts';
 import { Timeline } from './timeline.ts';
 import { Worker } from './worker.ts';
 
-/** The demo waits for two leases of one second and their grace. A viewer should not wait for more than three times that. */
+/**
+ * The demo waits for two leases of one second and their grace. A viewer should not wait more than three times as long.
+ */
 const storyMsMax = 8_000;
 
-/** The demo is the story; a log of requests would drown it. What fails is told at its end. */
+/** A log of requests would hide the story. Failures are printed at the end. */
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 async function main(): Promise<number> {
   const timeline = new Timeline(process.stdout);
-  // The environment may speak of another service, with a token and a table of its own: this one is apart from it.
+  // The environment may name another service, with its own token and table. The demo ignores it.
   const service = await serve({ ...defaultOptions, memory: true, port: 0 }, silent);
   try {
     timeline.paragraph(`Holdfast runs in memory at ${service.url}, and two workers talk to it.`);

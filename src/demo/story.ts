@@ -1,7 +1,7 @@
 /**
- * Why a lock alone is not enough, in three acts. An account holds 100. A wants to add 50 and B to take away 30, so it should end at
- * 120. A pauses between reading and writing, for longer than its lease lasts. Nothing is acted: each line is told when
- * the service has answered.
+ * Why a lock alone is not enough, in three acts. An account holds 100. A wants to add 50 and B to take away 30, so it
+ * should end at 120. A pauses between reading and writing, for longer than its lease lasts. Nothing is simulated: each
+ * line is printed after the service has answered.
  */
 import type { Timeline } from './timeline.ts';
 import { leaseMs, summarize, type Worker } from './worker.ts';
@@ -17,7 +17,7 @@ interface Scene {
   readonly b: Worker;
 }
 
-/** Tells the story; fails where the service does not behave as it says. */
+/** Runs the story. Fails if the service does not behave as the text says. */
 export async function tell(scene: Scene): Promise<void> {
   await withoutFence(scene);
   await withFence(scene);
@@ -27,12 +27,12 @@ export async function tell(scene: Scene): Promise<void> {
     '  A lock alone saves work that would be done twice; it does not keep a late writer out.',
     '  A lock with its fence checked is for long work, or work with effects in several places.',
     '  Compare-and-swap is for short work on one record, and needs no lock at all.',
-    '  docs/choosing.md tells more, also when to use none of them.',
+    '  docs/choosing.md explains more, including when to use none of them.',
     '',
   );
 }
 
-/** Both hold the lock in turn, and A outlives its lease. `headers` are what each sends with its write. */
+/** A and B hold the lock in turn, and A works on after its lease has ended. Both send `headers` with their writes. */
 async function pauseAndWriteLate(
   { timeline, a, b }: Scene,
   account: string,
@@ -62,7 +62,7 @@ async function pauseAndWriteLate(
 async function withoutFence(scene: Scene): Promise<void> {
   scene.timeline.act(
     1,
-    'A lock, and nobody checks the fence',
+    'A lock, but nobody checks the fence',
     'Both take the lock, and write whatever is there (If-Match: *).',
   );
   const late = await pauseAndWriteLate(scene, 'act-1', () => ({ 'if-match': '*' }));
@@ -131,5 +131,5 @@ async function concludeWell({ timeline, b }: Scene, account: string, because: st
 }
 
 function check(asTold: boolean, expected: string): void {
-  if (!asTold) throw new Error(`The story went another way than told: expected ${expected}.`);
+  if (!asTold) throw new Error(`The service did not behave as the story says: expected ${expected}.`);
 }

@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 
 export type Actor = 'A' | 'B';
 
-/** Where the story is told. Colours are for a terminal: a pipe gets none, nor does who sets NO_COLOR. */
+/** Prints the story. Only a terminal gets colors: a pipe gets none, and NO_COLOR turns them off. */
 export class Timeline {
   readonly #stream: NodeJS.WriteStream;
   readonly #now: () => number;
@@ -14,13 +14,13 @@ export class Timeline {
     this.#startedMs = now();
   }
 
-  /** Begins an act, and its time with it. */
+  /** Begins an act and resets its clock. */
   act(number: number, title: string, explanation: string): void {
     this.#startedMs = this.#now();
     this.#print('', this.#styled('bold', `${number}. ${title}`), this.#styled('dim', `   ${explanation}`), '');
   }
 
-  /** One step of a worker, with what the service answered. */
+  /** One step of a worker, with the service's answer. */
   step(actor: Actor, text: string, answer = ''): void {
     const seconds = `${((this.#now() - this.#startedMs) / 1000).toFixed(2)} s`;
     const who = this.#styled(actor === 'A' ? 'cyan' : 'magenta', actor);

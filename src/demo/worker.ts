@@ -23,12 +23,12 @@ export interface Balance {
   readonly version: number;
 }
 
-/** The shortest lease that the service grants, so that nobody who watches has to wait for long. */
+/** The shortest lease that the service grants, so that viewers do not wait for long. */
 export const leaseMs = 1_000;
-/** Longer than the lease and the grace after it, so that a waiter is granted and does not time out. */
+/** Longer than the lease and its grace, so that the waiter is granted the lock and does not time out. */
 const waitMs = 5_000;
 
-/** One worker: a client of the service like any other, over HTTP. */
+/** One worker: an ordinary client of the service over HTTP. */
 export class Worker {
   readonly actor: Actor;
   readonly #url: string;
@@ -64,7 +64,7 @@ export class Worker {
     return { value: body.value as number, version: body.version as number };
   }
 
-  /** A write may be refused: that is what the story is about. */
+  /** A write may be refused. The story is about that. */
   write(record: string, value: number, headers: Record<string, string>): Promise<Answer> {
     return this.#send('PUT', `/records/${record}`, { value }, headers, [200, 409, 412]);
   }
@@ -90,7 +90,6 @@ export class Worker {
   }
 }
 
-/** An answer in a few words. */
 export function summarize({ status, body }: Answer): string {
   if (body.code === 'stale-fence') return `${status} stale-fence, the floor is ${body.fenceFloor}`;
   if (body.code !== undefined) return `${status} ${body.code}, the version is ${body.version}`;

@@ -1,10 +1,10 @@
-/** What happened to a table's items, in order, for a while. */
+/** The recent changes to a table's items, in order. */
 import { EngineError } from './errors.ts';
 import { type Item, itemBytes, sameItem } from './values.ts';
 
-/** DynamoDB keeps a day. Memory is finite, so this keeps the latest changes only: hours for a busy laptop. */
+/** DynamoDB keeps changes for a day. Memory is limited, so this keeps only the latest ones: hours for a busy laptop. */
 const recordsKeptMax = 20_000;
-/** What DynamoDB hands out at once. */
+/** The most that DynamoDB returns at once. */
 const pageMax = 1_000;
 
 export type StreamView = 'NEW_AND_OLD_IMAGES' | 'NEW_IMAGE' | 'OLD_IMAGE' | 'KEYS_ONLY';
@@ -18,11 +18,11 @@ export interface Change {
   readonly before: Item | undefined;
   readonly after: Item | undefined;
   readonly keys: Item;
-  /** Set where no caller made the change but the table's own collection of old items. */
+  /** True if no caller made the change: the table itself deleted an item whose time to live was over. */
   readonly byTtl?: boolean;
 }
 
-/** Sequence numbers are texts that sort as numbers do, as DynamoDB's are. */
+/** Sequence numbers are texts that sort like numbers, as in DynamoDB. */
 const toText = (number: number): string => String(number).padStart(21, '0');
 
 /** One shard that never closes. */
@@ -44,7 +44,7 @@ export class ChangeStream {
 
   add({ before, after, keys, byTtl = false }: Change, now: number): void {
     if (before === undefined && after === undefined) return;
-    // As DynamoDB: a write that changes nothing leaves no record.
+    // As in DynamoDB, a write that changes nothing leaves no record.
     if (before !== undefined && after !== undefined && sameItem(before, after)) return;
     this.#latest += 1;
     const shows = (view: string) => this.view === view || this.view === 'NEW_AND_OLD_IMAGES';
@@ -68,7 +68,7 @@ export class ChangeStream {
         ...(byTtl ? { userIdentity: { Type: 'Service', PrincipalId: 'dynamodb.amazonaws.com' } } : {}),
       },
     });
-    // Twice the bound before trimming: one move of many instead of many moves of one.
+    // Trims at twice the limit: one large move is cheaper than many small ones.
     if (this.#records.length >= 2 * recordsKeptMax) this.#records = this.#records.slice(-recordsKeptMax);
   }
 
@@ -84,7 +84,7 @@ export class ChangeStream {
     };
   }
 
-  /** The number of the record before the one at which reading is to begin. */
+  /** The number of the record before the first one to read. */
   positionOf(type: string, sequenceNumber: string | undefined): number {
     switch (type) {
       case 'TRIM_HORIZON':
@@ -101,11 +101,11 @@ export class ChangeStream {
     }
   }
 
-  /** The records behind a position, and the position behind them. */
+  /** The records after a position, and the position after them. */
   read(position: number, limit = pageMax): { records: Record<string, unknown>[]; position: number } {
     const oldest = this.#records[0]?.number ?? this.#latest + 1;
     if (position + 1 < oldest)
-      throw new EngineError('TrimmedDataAccessException', 'The records at this position are not kept any more.');
+      throw new EngineError('TrimmedDataAccessException', 'The records at this position are no longer kept.');
     const from = position + 1 - oldest;
     const page = this.#records.slice(from, from + Math.min(limit, pageMax));
     return { records: page.map(({ body }) => body), position: page.at(-1)?.number ?? position };

@@ -1,6 +1,6 @@
 /**
- * A DynamoDB in memory: as much of it as Holdfast uses, with its conditions, indexes, transactions, units and stream. It keeps
- * nothing when the process ends.
+ * A DynamoDB in memory: the part of it that Holdfast uses, with its conditions, indexes, transactions, units and
+ * stream. Everything is lost when the process ends.
  */
 import { EngineError, invalid } from './errors.ts';
 import { checkUpdate, projected, updated } from './evaluation.ts';
@@ -23,11 +23,11 @@ import { describeTable, shapeOf, type TableDefinition } from './table-definition
 import { doubled, readUnits, totalOf, type Units, writeUnits } from './units.ts';
 import { checkValue, type Item, sameItem } from './values.ts';
 
-/** What a request used, for callers that count units. */
+/** The units that a request used, for callers that count them. */
 export interface Usage {
   readonly operation: string;
   readonly table: string;
-  /** The item that it used, or a partition where it was a query. */
+  /** The key of the item, or of the partition for a query. */
   readonly key: Item;
   readonly units: Units;
 }
@@ -41,14 +41,14 @@ export interface EngineOptions {
 type Answer = Record<string, unknown>;
 type Reported = { readonly ReturnConsumedCapacity?: string };
 
-/** DynamoDB's own bounds. */
+/** DynamoDB's own limits. */
 const batchReadMax = 100;
 const batchWriteMax = 25;
 const transactionMax = 100;
-/** DynamoDB knows a transaction by its token for ten minutes; so many are more than come in that time. */
+/** DynamoDB recognizes a transaction by its token for ten minutes. Fewer transactions than this come in that time. */
 const tokensKeptMax = 10_000;
 
-/** A write that was decided on and not yet made. */
+/** A write that is decided but not yet made. */
 interface Decided {
   readonly operation: string;
   readonly table: Table;
@@ -70,7 +70,7 @@ export class MemoryEngine {
     this.#onUsage = onUsage;
   }
 
-  /** Carries out one request. It is done when this returns: nothing comes in between. Throws an `EngineError`. */
+  /** Runs one request to its end, with nothing in between. Throws an `EngineError`. */
   call(operation: string, input: unknown): Answer {
     const operate = this.#operations[operation];
     if (operate === undefined)
@@ -78,7 +78,7 @@ export class MemoryEngine {
     return operate(input as never);
   }
 
-  /** Removes items whose time to live is over, as DynamoDB does within days. */
+  /** Deletes items whose time to live is over. DynamoDB does so within days. */
   collectExpired(): void {
     for (const table of this.#tables.values()) {
       for (const item of table.expired(this.#now() / 1000)) {
@@ -271,7 +271,7 @@ export class MemoryEngine {
     if (Put !== undefined) return this.#decidePut(Put);
     if (Update !== undefined) return this.#decideUpdate(Update);
     if (Delete !== undefined) return this.#decideDelete(Delete);
-    if (ConditionCheck === undefined) throw invalid('A transaction holds an item that is nothing.');
+    if (ConditionCheck === undefined) throw invalid('A transaction has an item without an operation.');
     const { table, before, isAllowed } = this.#decideDelete(ConditionCheck);
     return { operation: 'ConditionCheck', table, before, after: before, isAllowed };
   }

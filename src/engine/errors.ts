@@ -1,4 +1,4 @@
-/** What DynamoDB answers instead of a result: a name that its clients know, and what it carries beside the message. */
+/** An error that DynamoDB answers: a name that its clients know, a message, and further fields. */
 export class EngineError extends Error {
   readonly more: Readonly<Record<string, unknown>>;
 

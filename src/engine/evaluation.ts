@@ -1,4 +1,4 @@
-/** What an expression means for an item: whether a condition holds, what an update makes of it. */
+/** Evaluates expressions on an item: whether a condition is true, and what an update makes of the item. */
 import { invalid } from './errors.ts';
 import type { Assignment, Condition, Operand, Path, Update } from './expressions.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type Value,
 } from './values.ts';
 
-/** An item, and what the caller's aliases stand for. */
+/** An item, and the meaning of the caller's aliases. */
 export interface Scope {
   readonly item: Readonly<Item>;
   readonly names: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ function memberOf(value: Value | undefined, step: string | number): Value | unde
   return 'M' in value && Object.hasOwn(value.M, step) ? value.M[step] : undefined;
 }
 
-/** What lies at a path; undefined where nothing does. */
+/** The value at a path. Undefined if there is none. */
 export const valueAt = (path: Path, scope: Pick<Scope, 'item' | 'names'>): Value | undefined =>
   resolved(path, scope).reduce<Value | undefined>(memberOf, { M: scope.item });
 
@@ -103,7 +103,7 @@ export function holds(condition: Condition, scope: Scope): boolean {
   }
 }
 
-/** An attribute that does not exist compares to nothing: only "not equal" holds for it. */
+/** A missing attribute equals no value: only "not equal" is true for it. */
 function compares(comparator: string, left: Value | undefined, right: Value | undefined): boolean {
   if (left === undefined || right === undefined) return comparator === '<>';
   if (comparator === '=') return equals(left, right);
@@ -139,7 +139,7 @@ function contains(value: Value, member: Value): boolean {
   return membersOf(value)?.includes(String(Object.values(member)[0])) ?? false;
 }
 
-/** The value of an operand in an update: there, an attribute must exist. */
+/** The value of an operand in an update. There, the attribute must exist. */
 function assigned(operand: Operand, scope: Scope): Value {
   switch (operand.kind) {
     case 'value':
@@ -175,7 +175,7 @@ function called(name: string, [first, second]: readonly Operand[], scope: Scope)
 const overlap = (one: Path, other: Path): boolean =>
   one.slice(0, other.length).every((step, index) => step === other[index]);
 
-/** DynamoDB refuses an update that names a place twice, or a place and one inside it. */
+/** DynamoDB refuses an update that names a path twice, or a path and another one inside it. */
 function checkPaths(paths: readonly Path[]): void {
   paths.forEach((path, index) => {
     if (paths.slice(0, index).some((earlier) => overlap(path, earlier) || overlap(earlier, path)))
@@ -185,7 +185,7 @@ function checkPaths(paths: readonly Path[]): void {
   });
 }
 
-/** Refuses an update that no item could take, before any item is looked at. */
+/** Refuses an update that is wrong for every item, before any item is read. */
 export function checkUpdate(update: Update, names: Scope['names'], keyNames: readonly string[]): void {
   const paths = placesOf(update, { names });
   checkPaths(paths);
@@ -199,7 +199,7 @@ export function checkUpdate(update: Update, names: Scope['names'], keyNames: rea
 const placesOf = ({ set, remove, add, delete: taken }: Update, scope: Pick<Scope, 'names'>): Path[] =>
   [...[...set, ...add, ...taken].map(({ path }) => path), ...remove].map((path) => resolved(path, scope));
 
-/** The item that an update makes. All operands are read from the item as it was. */
+/** The item after an update. All operands are read from the item before the update. */
 export function updated(update: Update, scope: Scope): Item {
   const { set, remove, add, delete: taken } = update;
   const assignments: (readonly [Path, Value | undefined])[] = [
@@ -213,14 +213,14 @@ export function updated(update: Update, scope: Scope): Item {
     if (value === undefined) removeAt(item, path);
     else putAt(item, path, copyOf(value));
   }
-  // From the back, so that removing one element of a list does not move another that is still to be removed.
+  // From the end, so that removing one element of a list does not move another one that is still to be removed.
   for (const path of [...removed].sort((one, other) => indexOf(other) - indexOf(one))) removeAt(item, path);
   return item;
 }
 
 const indexOf = (path: Path): number => (typeof path.at(-1) === 'number' ? (path.at(-1) as number) : 0);
 
-/** Shares what is not changed with the old item, which stays as it is for the stream. */
+/** Shares unchanged parts with the old item. The old item is not changed, because the stream needs it. */
 function copyForChange(item: Readonly<Item>, paths: readonly Path[]): Item {
   const copy: Item = { ...item };
   for (const [name] of paths) {
@@ -240,7 +240,7 @@ function putAt(item: Item, path: Path, value: Value): void {
   const parent = parentAt(item, path);
   const last = path.at(-1) as string | number;
   if (typeof last === 'string' && 'M' in parent) parent.M[last] = value;
-  // Past its end, a list is appended to.
+  // An index after the end of a list appends to the list.
   else if (typeof last === 'number' && 'L' in parent) parent.L[Math.min(last, parent.L.length)] = value;
   else throw invalid('The document path provided in the update expression is invalid for update');
 }
@@ -265,7 +265,7 @@ function added({ path, operand }: Assignment, scope: Scope): Value {
   return setOf(more, [...new Set([...(was === undefined ? [] : (membersOf(was) ?? [])), ...members])]);
 }
 
-/** A set that loses its last member is no more. */
+/** A set that loses its last member is removed. */
 function without({ path, operand }: Assignment, scope: Scope): Value | undefined {
   const [was, less] = [valueAt(path, scope), assigned(operand, scope)];
   const members = membersOf(less);
@@ -275,7 +275,7 @@ function without({ path, operand }: Assignment, scope: Scope): Value | undefined
   return left.length === 0 ? undefined : setOf(less, left);
 }
 
-/** As much of an item as a projection names. */
+/** The parts of an item that a projection names. */
 export function projected(paths: readonly Path[], scope: Pick<Scope, 'item' | 'names'>): Item {
   const names = new Set(paths.map(([first]) => nameOf(first as string, scope)));
   return Object.fromEntries(Object.entries(scope.item).filter(([name]) => names.has(name)));

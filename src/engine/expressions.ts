@@ -1,7 +1,7 @@
-/** Reads DynamoDB's expressions into trees. What a tree means is said in `evaluation.ts`. */
+/** Parses DynamoDB's expressions into trees. `evaluation.ts` evaluates them. */
 import { invalid } from './errors.ts';
 
-/** The way to an attribute, or into a list or map inside it. Names still carry their `#` where the caller used one. */
+/** The path to an attribute, or into a list or map inside it. Names keep their `#` if the caller used one. */
 export type Path = readonly (string | number)[];
 
 export type Operand =
@@ -31,7 +31,7 @@ export interface Update {
 }
 
 const tokenPattern = /\s*(?:([A-Za-z0-9_#:][A-Za-z0-9_#:-]*)|(<>|<=|>=|[=<>()[\].,+-]))/y;
-/** Functions that stand as a condition of their own. */
+/** Functions that are a condition by themselves. */
 const tests = new Set(['attribute_exists', 'attribute_not_exists', 'attribute_type', 'begins_with', 'contains']);
 
 function tokensOf(text: string): string[] {
@@ -141,7 +141,7 @@ class Reader {
   }
 
   #comparison(): Condition {
-    // A parenthesis may open a condition or an operand; only what follows tells.
+    // A parenthesis may open a condition or an operand. Only the tokens after it show which.
     const start = this.#at;
     if (this.take('(')) {
       try {
@@ -207,11 +207,11 @@ function readWhole<T>(text: string, read: (reader: Reader) => T): T {
   return tree;
 }
 
-/** Programs use a few dozen expressions; more than this many are not kept. */
+/** Programs use a few dozen expressions. More than this many are not cached. */
 const keptMax = 1_000;
 
-/** The same text is read once: a lock service sends a few dozen texts, again and again. */
-function keeping<T>(read: (text: string) => T): (text: string) => T {
+/** Parses each text once: a lock service sends the same few dozen texts again and again. */
+function cached<T>(read: (text: string) => T): (text: string) => T {
   const kept = new Map<string, T>();
   return (text) => {
     const known = kept.get(text);
@@ -222,9 +222,9 @@ function keeping<T>(read: (text: string) => T): (text: string) => T {
   };
 }
 
-export const readCondition = keeping((text) => readWhole(text, (reader) => reader.condition()));
-export const readUpdate = keeping((text) => readWhole(text, (reader) => reader.update()));
-export const readPaths = keeping((text) => readWhole(text, (reader) => reader.listOf(() => reader.path())));
+export const readCondition = cached((text) => readWhole(text, (reader) => reader.condition()));
+export const readUpdate = cached((text) => readWhole(text, (reader) => reader.update()));
+export const readPaths = cached((text) => readWhole(text, (reader) => reader.listOf(() => reader.path())));
 
-/** Every alias that an expression uses: DynamoDB refuses names and values that none of them does. */
-export const aliasesIn = keeping((text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)));
+/** Every alias that an expression uses. DynamoDB refuses names and values that no expression uses. */
+export const aliasesIn = cached((text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)));

@@ -6,12 +6,12 @@ import { type Query, scopeOf } from './requests.ts';
 import type { Table } from './table.ts';
 import { type Item, itemBytes, type Value } from './values.ts';
 
-/** DynamoDB looks at one megabyte at a time. */
+/** DynamoDB reads one megabyte at a time. */
 const pageBytesMax = 1024 * 1024;
 
 export interface Found {
   readonly items: readonly Item[];
-  /** All that was looked at, whether or not the filter let it through: it is what is charged. */
+  /** All items that were read, even if the filter rejected them: DynamoDB charges for all of them. */
   readonly looked: readonly Item[];
   readonly lastKey: Item | undefined;
   readonly partition: Item;
@@ -35,7 +35,7 @@ export function findItems(table: Table, input: Query): Found {
     looked.push(shown(table, IndexName, item));
     bytes += itemBytes(item);
   }
-  // As DynamoDB: a page that is just full says that there may be more.
+  // As in DynamoDB, a page that is exactly full says that there may be more.
   if (lastKey === undefined && looked.length === limit) lastKey = lastKeyOf(table, IndexName, looked.at(-1) as Item);
   const filter = input.FilterExpression === undefined ? undefined : readCondition(input.FilterExpression);
   const passed = looked.filter((item) => filter === undefined || holds(filter, scopeOf(input, item)));
@@ -58,7 +58,7 @@ function candidatesOf(table: Table, input: Query, key: Condition | undefined) {
   return { candidates: table.partition(value, input.IndexName).items, partition: { [keys.partition]: value } };
 }
 
-/** The value that the condition demands of the partition key. */
+/** The value that the condition requires for the partition key. */
 function equalTo(condition: Condition, name: string, input: Query): Value | undefined {
   if (condition.kind === 'and') return equalTo(condition.left, name, input) ?? equalTo(condition.right, name, input);
   if (condition.kind !== 'compare' || condition.comparator !== '=') return undefined;

@@ -1,4 +1,4 @@
-/** The requests that the engine takes, as their JSON has them. */
+/** The JSON of the requests that the engine takes. */
 
 import { invalid } from './errors.ts';
 import { holds } from './evaluation.ts';
@@ -49,7 +49,7 @@ export interface Query extends Aliases {
   readonly Select?: string;
 }
 
-/** One thing of a transaction, of the four that it may be. */
+/** One item of a transaction. Exactly one of the four operations is set. */
 export interface TransactItem {
   readonly Put?: Put;
   readonly Update?: UpdateRequest;
@@ -65,7 +65,7 @@ const expressionNames = [
   'ProjectionExpression',
 ] as const;
 
-/** DynamoDB refuses aliases that no expression uses, and values that it can't keep. */
+/** DynamoDB refuses aliases that no expression uses, and values that it can't store. */
 export function checkAliases(request: Aliases): void {
   const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = request;
   const texts = expressionNames
@@ -87,7 +87,7 @@ export const scopeOf = (request: Aliases, item: Item | undefined) => ({
   values: request.ExpressionAttributeValues ?? {},
 });
 
-/** Whether a write may go on. */
+/** True if the condition of a write holds. */
 export const isAllowed = (request: Write, item: Item | undefined): boolean =>
   request.ConditionExpression === undefined ||
   holds(readCondition(request.ConditionExpression), scopeOf(request, item));

@@ -1,12 +1,12 @@
-/** The engine on a port of this machine, in DynamoDB's own protocol: every client of DynamoDB can speak to it. */
+/** The engine on a port of this machine, in DynamoDB's own protocol, so that every DynamoDB client can use it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { MemoryEngine } from './engine.ts';
 import { EngineError } from './errors.ts';
 
-/** DynamoDB collects within days. A minute keeps a laptop tidy and is never before an item's time. */
+/** DynamoDB deletes expired items within days. A minute keeps memory small, and no item is deleted before its time. */
 const collectEveryMs = 60_000;
-/** The largest request that DynamoDB takes. */
+/** The largest request that DynamoDB accepts. */
 const bodyBytesMax = 16 * 1024 * 1024;
 
 export interface ServedEngine {
@@ -14,11 +14,11 @@ export interface ServedEngine {
   stop(): Promise<void>;
 }
 
-/** Listens on loopback only: a caller that can reach it can read and write everything. */
+/** Listens on loopback only, because any caller that reaches it can read and write everything. */
 export async function serveEngine(options: { region?: string; port?: number } = {}): Promise<ServedEngine> {
   const engine = new MemoryEngine({ region: options.region ?? 'us-east-1' });
   const server = createServer((request, response) => void answer(engine, request, response));
-  // Clients keep connections for as long as they like.
+  // Clients may keep connections open for as long as they like.
   server.keepAliveTimeout = 0;
   await listen(server, options.port ?? 0);
   const collecting = setInterval(() => engine.collectExpired(), collectEveryMs).unref();

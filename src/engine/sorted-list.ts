@@ -1,4 +1,7 @@
-/** Members kept in order. Finding one takes a binary search; a table in memory is small enough for the rest. */
+/**
+ * A sorted list. Finding a member is a binary search. Inserting moves the rest, which is fast enough for a table in
+ * memory.
+ */
 export class SortedList<T> {
   readonly #members: T[] = [];
   readonly #compare: (one: T, other: T) => number;
@@ -11,7 +14,7 @@ export class SortedList<T> {
     return this.#members.length;
   }
 
-  /** Puts a member in its place, instead of one that compares equal. */
+  /** Inserts a member in order. Replaces a member that compares equal. */
   put(member: T): void {
     const at = this.#firstNotBefore(member);
     const isThere = at < this.#members.length && this.#compare(this.#members[at] as T, member) === 0;

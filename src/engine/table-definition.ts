@@ -1,4 +1,4 @@
-/** A table as it is asked for and told of. */
+/** The definition of a table in requests and in descriptions. */
 import type { StreamView } from './change-stream.ts';
 import type { KeyNames, Table, TableShape } from './table.ts';
 

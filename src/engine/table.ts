@@ -20,12 +20,12 @@ export interface TableShape {
   readonly indexes: readonly IndexShape[];
   /** The types of all key attributes, of the table and of its indexes. */
   readonly keyTypes: Readonly<Record<string, string>>;
-  /** As it was asked for, to be told again. */
+  /** The definition as the caller gave it, for descriptions. */
   readonly definition: Readonly<Record<string, unknown>>;
   readonly streamView: StreamView | undefined;
 }
 
-/** DynamoDB's own bound. */
+/** DynamoDB's own limit. */
 const itemBytesMax = 400 * 1024;
 
 const textOf = (value: Value | undefined): string =>
@@ -40,13 +40,13 @@ const textOf = (value: Value | undefined): string =>
 /** Items of one partition key, ordered by the sort key. */
 type Partition = SortedList<Item>;
 
-/** Items by a pair of keys: the table's own, or an index's. */
+/** Items by a pair of keys: those of the table or those of an index. */
 class Ordered {
   readonly keys: KeyNames;
   readonly #tieKeys: KeyNames;
   readonly #partitions = new Map<string, Partition>();
 
-  /** Two items of an index may have the same keys; the table's own keys tell them apart. */
+  /** Two items of an index may have the same keys. The table's own keys then decide their order. */
   constructor(keys: KeyNames, tieKeys: KeyNames) {
     this.keys = keys;
     this.#tieKeys = tieKeys;
@@ -78,7 +78,7 @@ class Ordered {
     return this.#partitions.get(textOf(partitionKey)) ?? [];
   }
 
-  /** By the sort key, then by the table's own keys. Items of one partition only. */
+  /** Orders items of one partition: by the sort key, then by the table's own keys. */
   compareItems(one: Item, other: Item): number {
     const names = [this.keys.sort, this.#tieKeys.partition, this.#tieKeys.sort].filter((name) => name !== undefined);
     for (const name of names) {
@@ -139,7 +139,7 @@ export class Table {
     return this.#items.values();
   }
 
-  /** Puts an item in the place of what was there, or removes it. The stream is told by who calls, once all is decided. */
+  /** Replaces an item, or removes it. The caller reports the change to the stream after all writes are decided. */
   replace(before: Item | undefined, after: Item | undefined): void {
     const id = this.#idOf((after ?? before) as Item);
     if (after === undefined) this.#items.delete(id);
@@ -170,7 +170,7 @@ export class Table {
     if (itemBytes(item) > itemBytesMax) throw invalid('Item size has exceeded the maximum allowed size');
   }
 
-  /** A partition of the table, or of one of its indexes, in the order of the sort key. */
+  /** A partition of the table or of one of its indexes, in the order of the sort key. */
   partition(partitionKey: Value, indexName: string | undefined): { items: Iterable<Item>; keys: KeyNames } {
     if (indexName === undefined) return { items: this.#ordered.of(partitionKey), keys: this.shape.keys };
     const index = this.indexNamed(indexName);
@@ -188,7 +188,7 @@ export class Table {
     return index;
   }
 
-  /** What an index shows of an item; undefined if the item is not in it. */
+  /** The part of an item that an index has. Undefined if the item is not in the index. */
   shownIn({ shape, ordered }: { shape: IndexShape; ordered: Ordered }, item: Item): Item | undefined {
     if (!ordered.holds(item)) return undefined;
     const { ProjectionType, NonKeyAttributes = [] } = shape.projection;
@@ -213,7 +213,7 @@ export class Table {
 
   #idOf(key: Readonly<Item>): string {
     const { partition, sort } = this.shape.keys;
-    // A zero byte keeps the two apart: no key of ours holds one.
+    // A zero byte separates the two. No key of ours contains one.
     return `${textOf(key[partition])}\0${sort === undefined ? '' : textOf(key[sort])}`;
   }
 }

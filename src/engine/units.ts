@@ -1,4 +1,7 @@
-/** What DynamoDB charges: write units by the kilobyte and read units by four, of the larger item, index entries included. */
+/**
+ * The units that DynamoDB charges: write units per kilobyte and read units per four kilobytes, of the larger item.
+ * Index entries count too.
+ */
 import type { Table } from './table.ts';
 import { type Item, itemBytes, sameItem } from './values.ts';
 
@@ -11,7 +14,7 @@ export interface Units {
 
 const kilobytes = (item: Item | undefined): number => (item === undefined ? 0 : Math.ceil(itemBytes(item) / 1024));
 
-/** A refused or fruitless write costs as much as a successful one, and at least one unit. */
+/** A write that is refused or changes nothing costs as much as a successful one, and at least one unit. */
 export function writeUnits(table: Table, before: Item | undefined, after: Item | undefined): Units {
   const indexes: Record<string, number> = {};
   for (const index of table.indexes()) {
@@ -31,7 +34,7 @@ function sameKeys(keys: { partition: string; sort?: string | undefined }, one: I
   return sameItem(pick(one), pick(other));
 }
 
-/** Of all that was read together: a query is charged for the sum of its items. */
+/** For all items of one read: a query is charged for the sum of its items. */
 export function readUnits(items: readonly (Item | undefined)[], isConsistent: boolean): Units {
   const bytes = items.reduce((sum, item) => sum + (item === undefined ? 0 : itemBytes(item)), 0);
   const whole = Math.max(1, Math.ceil(bytes / 4096));

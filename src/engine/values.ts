@@ -16,10 +16,10 @@ export type Value =
 export type Item = Record<string, Value>;
 
 export const typeOf = (value: Value): string => Object.keys(value)[0] ?? '';
-/** What a value holds, for those that read it by its type. */
+/** The content of a value, for callers that know its type. */
 export const contentOf = (value: Value): unknown => Object.values(value)[0];
 
-/** DynamoDB keeps two digits in a byte, and one byte more for the exponent, and one for a sign. */
+/** DynamoDB stores two digits in a byte, one more byte for the exponent, and one for a sign. */
 function numberBytes(text: string): number {
   const digits = text.replace(/^-?0*|\.|e.*$/gi, '').replace(/0+$/, '').length;
   return Math.ceil(digits / 2) + 1 + (text.startsWith('-') ? 1 : 0);
@@ -30,7 +30,7 @@ const base64Bytes = (text: string): number => Buffer.from(text, 'base64').length
 const sumOf = <T>(values: readonly T[], bytesOf: (value: T) => number): number =>
   values.reduce((sum, value) => sum + bytesOf(value), 0);
 
-/** As DynamoDB's documentation counts: a list or map costs three bytes, and each of its members one more. */
+/** The sizes of DynamoDB's documentation: a list or map costs three bytes, and each of its members one more. */
 function valueBytes(value: Value): number {
   if ('S' in value) return utf8Bytes(value.S);
   if ('N' in value) return numberBytes(value.N);
@@ -47,7 +47,7 @@ function valueBytes(value: Value): number {
 export const itemBytes = (item: Item): number =>
   sumOf(Object.entries(item), ([name, value]) => utf8Bytes(name) + valueBytes(value));
 
-/** Whole numbers of any length are exact, as in DynamoDB; fractions are as exact as JavaScript's. */
+/** Whole numbers of any length are exact, as in DynamoDB. Fractions are as exact as JavaScript's. */
 export function addNumbers(one: string, other: string, sign: 1 | -1): string {
   const whole = /^-?\d+$/;
   if (whole.test(one) && whole.test(other)) return String(BigInt(one) + BigInt(sign) * BigInt(other));
@@ -59,7 +59,7 @@ const compareNumbers = (one: string, other: string): number => Number(one) - Num
 const compareTexts = (one: string, other: string): number =>
   one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
 
-/** Below zero, zero or above it. Undefined if the two are of different types or of a type without an order. */
+/** Below zero, zero or above zero. Undefined if the two types differ or have no order. */
 export function compare(one: Value, other: Value): number | undefined {
   if ('S' in one && 'S' in other) return compareTexts(one.S, other.S);
   if ('N' in one && 'N' in other) return compareNumbers(one.N, other.N);
@@ -100,7 +100,7 @@ export function copyOf(value: Value): Value {
   return value;
 }
 
-/** Sets have no two members alike, and DynamoDB has no empty set. */
+/** A set has no equal members, and DynamoDB has no empty set. */
 export type SetValue = { SS: string[] } | { NS: string[] } | { BS: string[] };
 
 export function membersOf(value: Value): string[] | undefined {
@@ -110,7 +110,7 @@ export function membersOf(value: Value): string[] | undefined {
   return undefined;
 }
 
-/** Refuses what DynamoDB refuses in a value that a caller sends. */
+/** Refuses a value that DynamoDB refuses. */
 export function checkValue(value: Value): void {
   if ('L' in value) value.L.forEach(checkValue);
   else if ('M' in value) Object.values(value.M).forEach(checkValue);

@@ -1,4 +1,4 @@
-/** The adapter for API Gateway's HTTP API, payload format 2.0. Nothing of its shape leaks past here. */
+/** The adapter for API Gateway's HTTP API, payload format 2.0. No other file knows that format. */
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { lockLimits } from '../contract/limits.ts';
 import { type Operation, routes } from '../contract/operations.ts';
@@ -10,13 +10,13 @@ const byRouteKey = new Map<string, Operation>(
 );
 
 /**
- * The operation of a route as API Gateway names it, such as `GET /v1/health`. The gateway's word counts and not the path: it is what
- * the caller was authorized for.
+ * The operation of a route as API Gateway names it, such as `GET /v1/health`. The route counts, not the path, because
+ * the caller was authorized for the route.
  */
 export const operationOf = (routeKey: string): Operation | undefined => byRouteKey.get(routeKey);
 
 export interface ApiGatewayOptions {
-  /** The claim of a token that lists the namespaces which it may touch. Absent: every namespace. */
+  /** The claim of a token that lists its namespaces. If undefined, tokens may use every namespace. */
   readonly namespacesClaim?: string | undefined;
 }
 
@@ -44,7 +44,10 @@ export function requestOf(event: APIGatewayProxyEventV2, { namespacesClaim }: Ap
   };
 }
 
-/** No name allows a percent sign, so what is left of one that can't be decoded is refused in the service's own words. */
+/**
+ * A text that can't be decoded keeps its percent sign. No name allows a percent sign, so the service refuses it as
+ * usual.
+ */
 function decodeAll(parameters: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const decoded: Record<string, string> = {};
   for (const [name, value = ''] of Object.entries(parameters)) decoded[name] = decodePath(value);
@@ -65,14 +68,17 @@ function claimsOf({ requestContext }: APIGatewayProxyEventV2): Record<string, un
   return authorizer?.jwt?.claims;
 }
 
-/** API Gateway hands on a claim that is a list as one text, such as `[orders jobs]`. Anything else lists nothing. */
+/** API Gateway passes a claim that is a list as one text, such as `[orders jobs]`. Anything else lists nothing. */
 function listOf(claim: unknown): string[] {
   if (Array.isArray(claim)) return claim.filter((entry) => typeof entry === 'string');
   if (typeof claim !== 'string') return [];
   return claim.split(/[\s,[\]"]+/).filter((entry) => entry !== '');
 }
 
-/** The subject of a token, or the ARN that IAM vouches for; of one that is too long its end, which tells two roles apart. */
+/**
+ * The subject of a token, or the ARN from IAM. If it is too long, its end is kept, because the end tells two roles
+ * apart.
+ */
 function callerOf(event: APIGatewayProxyEventV2): string {
   const { authorizer } = event.requestContext as { authorizer?: { iam?: { userArn?: unknown } } };
   const subject = claimsOf(event)?.sub ?? authorizer?.iam?.userArn;

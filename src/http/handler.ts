@@ -5,7 +5,7 @@ import { checkRequest, type Reply, type Request } from './request.ts';
 import { matchPath } from './router.ts';
 import type { Service } from './service.ts';
 
-/** What goes back, whatever it goes back by. */
+/** An answer, independent of how it is sent. */
 export interface Answer {
   readonly status: number;
   /** Names in lower case. */
@@ -20,16 +20,16 @@ export interface RequestLog {
   error(message: string, fields: Record<string, unknown>): void;
 }
 
-/** Told of each refusal, with the request that was refused. */
+/** Called with each refusal and the request that was refused. */
 export type OnProblem = (problem: Problem, request: Request) => void;
 
 export interface HandlerOptions {
   readonly onProblem?: OnProblem;
-  /** Waited for before an answer leaves: a function that has answered is stopped, whatever it is still doing. */
+  /** Awaited before an answer is sent: Lambda stops a function after its answer, even if work is left. */
   readonly settle?: () => Promise<void>;
 }
 
-/** Answers every request: the whole of the service, for adapters to stand in front of. */
+/** Answers every request of the service. Adapters call it. */
 export function createHandler(
   service: Service,
   log: RequestLog,
@@ -56,7 +56,7 @@ export function createHandler(
   }
 }
 
-/** What an operation answers, or a problem that is thrown. */
+/** Returns an operation's answer, or throws a problem. */
 export async function operate(service: Service, request: Request): Promise<Reply> {
   const { operation } = request;
   if (operation === undefined) throw noSuchRoute(request);
@@ -64,7 +64,7 @@ export async function operate(service: Service, request: Request): Promise<Reply
   return handlers[operation](service, checkRequest(operation, request) as never);
 }
 
-/** On every route: a token that is bound to namespaces reaches no other, whatever its scopes say. */
+/** Checked on every route: a token that is bound to namespaces can use no other, whatever its scopes are. */
 function refuseForeignNamespace({ namespaces, parameters: { ns } }: Request): void {
   if (namespaces === undefined || ns === undefined || namespaces.includes(ns) || namespaces.includes('*')) return;
   throw new Problem('forbidden', 'The token does not list this namespace.');
@@ -74,10 +74,10 @@ function noSuchRoute({ method, path }: Request): Problem {
   const match = matchPath(path);
   if (match === undefined) return new Problem('not-found', `There is no route ${method} to this path.`);
   const allow = [...match.operations.keys()].join(', ');
-  return new Problem('method-not-allowed', `This path takes ${allow}, got ${method}.`, {}, { headers: { allow } });
+  return new Problem('method-not-allowed', `This path takes ${allow}, but got ${method}.`, {}, { headers: { allow } });
 }
 
-/** Every error leaves as problem+json, and says no more than its problem does. */
+/** Every error is sent as problem+json, and contains only what its problem says. */
 export function problemAnswer(problem: Problem, requestId: string): Answer {
   const body = { ...problem.toJSON(), instance: instanceOf(requestId) };
   return toAnswer({ status: problem.status, body, headers: problem.headers }, requestId, 'application/problem+json');
@@ -100,7 +100,7 @@ function toAnswer(reply: Reply, requestId: string, type = 'application/json'): A
   };
 }
 
-/** One line per request: by route, since a path may carry a session id; never a body. */
+/** One line per request. It names the route, because a path may contain a session id, and never the body. */
 function logRequest(log: RequestLog, request: Request, status: number, startedAt: number, problem?: Problem): void {
   const { operation, method, parameters } = request;
   const { ns, name } = parameters;
@@ -122,7 +122,7 @@ function logRequest(log: RequestLog, request: Request, status: number, startedAt
 function describe(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
-  // By this id AWS finds what happened on its side.
+  // AWS can find the request on its side by this id.
   const awsRequestId = (error as { $metadata?: { requestId?: string } }).$metadata?.requestId;
   return {
     name,

@@ -1,4 +1,4 @@
-/** The lock operations: requests into use cases, outcomes into answers. They decide nothing. */
+/** The lock operations turn requests into calls of use cases, and outcomes into answers. They contain no rules. */
 import * as z from 'zod';
 import { resourceName } from '../contract/fields.ts';
 import { lockLimits } from '../contract/limits.ts';
@@ -134,7 +134,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
 const foreignConnection = (): Problem =>
   new Problem('forbidden', 'notify.connectionId is not an open connection of this namespace and this caller.');
 
-/** A place in a history, as the notifier gives it. */
+/** A position in a history. The notifier makes them. */
 const historyPlace = z.string().regex(/^\d{16}\.\d{16}\.\d{4}$/, 'must be a cursor from an earlier page');
 
 const stateName = (state: LockState, facts: Facts): 'held' | 'free' =>
@@ -147,9 +147,9 @@ function replyToAcquire(key: LockKey, leaseId: string, acquired: Acquired): Repl
   throw refusalOf(key.name, acquired);
 }
 
-/** Still queued. A polling waiter is expected back at once; a parked one will be told. */
+/** The caller is still in the queue. A polling waiter should ask again at once. A parked waiter gets a delivery. */
 export function waitingBody(lock: string, leaseId: string, { answer, state, facts, etaMs }: Acquired): WaitingBody {
-  if (answer.kind !== 'waiting') throw new Error(`A waiter was expected, got ${answer.kind}.`);
+  if (answer.kind !== 'waiting') throw new Error(`Expected a waiter, but got ${answer.kind}.`);
   return {
     status: 'waiting',
     lock,
@@ -163,14 +163,14 @@ export function waitingBody(lock: string, leaseId: string, { answer, state, fact
   };
 }
 
-/** Why a lock was not granted. */
 export function refusalOf(lock: string, { answer, state, facts }: Applied): Problem {
   const queueDepth = presentWaiters(state, facts).length;
   const holders = viewHolders(state, facts);
   switch (answer.kind) {
     case 'held': {
-      const by = holders.length === 0 ? 'those who wait for it' : holders.map(({ owner }) => owner).join(', ');
-      return new Problem('lock-held', `${lock} is held by ${by}.`, {
+      const owners = holders.map(({ owner }) => owner).join(', ');
+      const detail = holders.length === 0 ? `${lock} is kept for its waiters.` : `${lock} is held by ${owners}.`;
+      return new Problem('lock-held', detail, {
         holders,
         queueDepth,
         retryAfterMs: retryAfterMs(state, facts),
@@ -187,13 +187,17 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
       return new Problem('limit-mismatch', `${lock} is in use with a limit of ${limit}.`, { limit });
     }
     case 'queue-full':
-      return new Problem('queue-full', `${queueDepth} are waiting for ${lock}, which is the most that may.`, {
+      return new Problem('queue-full', `${queueDepth} waiters are in the queue of ${lock}, which is the maximum.`, {
         retryAfterMs: retryAfterMs(state, facts),
       });
     case 'deadlock':
-      return new Problem('deadlock', `Waiting for ${lock} would never end; this waiter queued last and gives way.`, {
-        cycle: JSON.parse(answer.cycle) as unknown,
-      });
+      return new Problem(
+        'deadlock',
+        `Waiting for ${lock} would never end, because sessions wait for each other. This waiter queued last, so it is refused.`,
+        {
+          cycle: JSON.parse(answer.cycle) as unknown,
+        },
+      );
     case 'lost':
       return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
     default:
@@ -221,11 +225,11 @@ export function grantBody(key: LockKey, holder: Holder, state: LockState, facts:
 }
 
 const lostDetails: Record<string, string> = {
-  expired: 'The lease ran out before this request.',
+  expired: 'The lease expired before this request.',
   released: 'The lease was released before this request.',
   revoked: 'The lease was revoked before this request.',
-  session_lost: 'The session that the lease hung on is over.',
-  not_owner: 'The lock is not held by this lease, nor does it remember that lease.',
+  session_lost: 'The session of this lease has ended.',
+  not_owner: 'This lease does not hold the lock, and is not among the leases that the lock remembers.',
 };
 
 function leaseLost(answer: Applied['answer'], more: Record<string, unknown> = {}): Problem {
@@ -239,7 +243,10 @@ interface Asked {
   readonly sessionId?: string | undefined;
 }
 
-/** What was asked for, held against what this deployment allows. A lease that was not asked for is as long as usual, or as allowed. */
+/**
+ * Checks a request against the maxima of this deployment. Without a given lease, the lease is the default or the
+ * maximum, whichever is shorter.
+ */
 export function withinMaxima<T extends Asked>(context: LockContext, asked: T): T {
   const { leaseMsMax = lockLimits.leaseMsMax, waitMsMax = lockLimits.parkedWaitMsMax } = context;
   refuseAbove('leaseMs', asked.leaseMs, leaseMsMax);
@@ -249,7 +256,7 @@ export function withinMaxima<T extends Asked>(context: LockContext, asked: T): T
   return { ...asked, leaseMs: leaseMsMax };
 }
 
-/** A renewal without a time of its own is for as long as the lease was granted for, which was allowed then. */
+/** A renewal without a given time uses the time of the original grant, which was allowed then. */
 export function renewalWithin<T extends Asked>({ leaseMsMax = lockLimits.leaseMsMax }: LockContext, asked: T): T {
   refuseAbove('leaseMs', asked.leaseMs, leaseMsMax);
   return asked;

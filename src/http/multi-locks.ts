@@ -55,7 +55,7 @@ function replyToMany(
   if (outcome.kind === 'session-lost') throw sessionLost();
   if (outcome.kind === 'refused') throw refusalOfMany(outcome);
   const { holders, facts, waitedMs } = outcome;
-  // They were granted together, so what holds for one holds for all; after a repeat the earliest end counts.
+  // The locks were granted together, so one end counts for all. After a repeated request, the earliest end counts.
   const ends = holders.map((holder) => endsAt(holder, facts)).filter((end) => end !== null);
   const left = holders.map((holder) => remainingMs(holder, facts)).filter((remaining) => remaining !== null);
   const body: ManyGrantBody = {
@@ -69,7 +69,7 @@ function replyToMany(
   return { status: 200, body };
 }
 
-/** What stands in the way most: a lease that is over before a limit that does not fit, and both before a lock that is held. */
+/** Which refusal to report. A lost lease comes first, then a limit that does not fit, then a lock that is held. */
 const weights: Partial<Record<Refusal['answer']['kind'], number>> = {
   lost: 3,
   deadlock: 3,

@@ -1,24 +1,24 @@
-/** The adapter for `node:http`: what stood on the wire becomes the request that operations see. */
+/** The adapter for `node:http`: turns the raw request into the request that operations see. */
 import { type ParsedUrlQuery, parse as parseQuery } from 'node:querystring';
 import { decodePath } from './api-gateway.ts';
 import { anonymous, type Request } from './request.ts';
 import { matchPath } from './router.ts';
 
-/** A request as `node:http` has it, without parsing anything twice. */
+/** A request from `node:http`. Nothing in it is parsed twice. */
 export interface RawRequest {
   readonly id: string;
   readonly method: string;
-  /** The request target as it stood on the request line. */
+  /** The request target exactly as on the request line. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
-  /** Asked only if somebody listens: a signal for each request would cost more than the rest of this adapter. */
+  /** Called only if somebody listens: a signal for each request would cost more than the rest of this adapter. */
   readonly gone: () => AbortSignal;
 }
 
 /** Reads `rawHeaders` (name, value, …): names in lower case, repeated ones joined by a comma. */
 export function readHeaders(rawHeaders: readonly string[]): Record<string, string> {
-  // No prototype: a header may be named `constructor`.
+  // Without a prototype, because a header may be named `constructor`.
   const values = Object.create(null) as Record<string, string>;
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] as string).toLowerCase();
@@ -46,7 +46,7 @@ export function splitTarget(target: string): { encodedPath: string; rawQueryStri
     : { encodedPath: originForm.slice(0, question), rawQueryString: originForm.slice(question + 1) };
 }
 
-/** Values decoded, repeated ones joined by a comma, as API Gateway joins them. */
+/** Values are decoded. Repeated values are joined by a comma, as API Gateway does. */
 export function readQuery(rawQueryString: string): Record<string, string> {
   const parsed: ParsedUrlQuery = parseQuery(rawQueryString);
   for (const name in parsed) {
@@ -57,8 +57,8 @@ export function readQuery(rawQueryString: string): Record<string, string> {
 }
 
 /**
- * An HTTP API decodes the whole path once, before it looks for a route, so that an encoded slash parts segments like a plain one.
- * Here it is the same.
+ * An HTTP API decodes the whole path once before it looks for a route, so an encoded slash separates segments like a
+ * plain one. This adapter does the same.
  */
 export function requestOfNode({ id, method, target, headers, body, gone }: RawRequest): Request {
   const { encodedPath, rawQueryString } = splitTarget(target);

@@ -30,14 +30,14 @@ const pathParameters = (path: string): Json[] =>
     schema: jsonSchema(name === 'ns' ? namespaceName : resourceName, 'input'),
   }));
 
-/** Every code that an operation may answer: its own, those of its body, and those that all share. */
+/** Every problem code that an operation may answer: its own, those of its body, and those that all operations share. */
 export const problemsOf = ({ problems, body }: OperationContract): readonly ProblemCode[] => [
   ...problems,
   ...(body === undefined ? [] : bodyProblems),
   ...commonProblems,
 ];
 
-/** The refusals by status, each with the codes that it may carry. */
+/** The refusals by status, each with its possible codes. */
 function problemResponses(contract: OperationContract): Json {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of problemsOf(contract)) {
@@ -75,7 +75,7 @@ function describeOperation(operationId: Operation): Json {
       ),
       ...Object.fromEntries(Object.entries(bareAnswers).map(([status, description]) => [status, { description }])),
       ...problemResponses(contract),
-      // What stands between caller and service, such as a proxy, may answer in its own way.
+      // A proxy or another program between caller and service may answer in its own format.
       default: {
         description: 'A problem.',
         ...content('application/problem+json', { $ref: '#/components/schemas/Problem' }),
@@ -86,7 +86,10 @@ function describeOperation(operationId: Operation): Json {
 
 let built: { version: string; document: Json } | undefined;
 
-/** The contract as OpenAPI 3.1, from the schemas that check requests. Built once: it is the same for every caller. */
+/**
+ * The contract as OpenAPI 3.1, made from the schemas that check requests. Built once, because it is the same for every
+ * caller.
+ */
 export function openApiDocument(version: string): Json {
   if (built?.version === version) return built.document;
   const paths: Record<string, Json> = {};

@@ -8,7 +8,7 @@ import type { Service } from './service.ts';
 import { sessionHandlers } from './sessions.ts';
 import { ticketHandlers } from './tickets.ts';
 
-/** What does an operation. The type makes a missing one an error. */
+/** The handler of each operation. The type makes a missing handler a compile error. */
 export type Handlers<Names extends Operation = Operation> = {
   readonly [Name in Names]: (service: Service, input: Input<Name>) => Promise<Reply>;
 };

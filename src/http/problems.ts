@@ -1,7 +1,7 @@
 import { type ProblemCode, problemTypes } from '../contract/problems.ts';
 import { StoreError, type StoreErrorCode } from '../store/store-error.ts';
 
-/** An answer that is not a success. Thrown by operations, turned into RFC 9457 by the handler. */
+/** An answer that is not a success. Operations throw it, and the handler turns it into RFC 9457. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -37,17 +37,17 @@ export class Problem extends Error {
   }
 }
 
-/** A store that asks for patience is asked again after a moment; one that is away needs longer. */
+/** After a throttle or a conflict, a short pause is enough. A store that can't be reached needs longer. */
 const storeProblems: Record<StoreErrorCode, { code: ProblemCode; retryAfterMs: number }> = {
   unavailable: { code: 'unavailable', retryAfterMs: 1_000 },
   throttled: { code: 'throttled', retryAfterMs: 500 },
   conflict: { code: 'throttled', retryAfterMs: 100 },
   'too-large': { code: 'queue-full', retryAfterMs: 1_000 },
-  // While a newer release is being deployed, the next try may well meet it.
+  // While a newer release is being deployed, the next try may reach the new release.
   unreadable: { code: 'unavailable', retryAfterMs: 5_000 },
 };
 
-/** What a caller is told of an error. What it does not expect to see, it learns nothing of. */
+/** What a caller is told about an error. An unexpected error reveals nothing. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof StoreError) {

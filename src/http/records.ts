@@ -1,4 +1,4 @@
-/** The record operations: requests into use cases, outcomes into answers. They decide nothing. */
+/** The record operations turn requests into calls of use cases, and outcomes into answers. They contain no rules. */
 import { putRecordBody, type recordOperations } from '../contract/records.ts';
 import type { RecordWritten } from '../contract/views.ts';
 import type { Expectation, RecordAnswer } from '../record/commands.ts';
@@ -39,7 +39,7 @@ export const recordHandlers: Handlers<keyof typeof recordOperations> = {
     if (expects === undefined) {
       throw new Problem(
         'precondition-required',
-        'A write says what it replaces: If-Match with a version or *, or If-None-Match: * where there is no record yet.',
+        'A write must say what it replaces: If-Match with a version or *, or If-None-Match: * if there is no record yet.',
       );
     }
     const outcome = await writeRecord(records, key, { kind: 'put', ...put, expects, ...writeOptions(headers) });
@@ -52,7 +52,7 @@ export const recordHandlers: Handlers<keyof typeof recordOperations> = {
     const { headers } = input;
     const expects = headers['If-Match'] as Exclude<Expectation, { kind: 'absent' }> | undefined;
     if (expects === undefined) {
-      throw new Problem('precondition-required', 'A deletion says what it deletes: If-Match with a version or *.');
+      throw new Problem('precondition-required', 'A deletion must say what it deletes: If-Match with a version or *.');
     }
     const outcome = await writeRecord(records, key, { kind: 'delete', expects, ...writeOptions(headers) });
     return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).at) };
@@ -64,10 +64,10 @@ const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?
   ...(headers['Write-Id'] === undefined ? {} : { writeId: headers['Write-Id'] }),
 });
 
-/** The fields beside the value. The value itself is cut out of the text. */
+/** The other fields beside the value. The value itself is cut out of the text. */
 const besideValue = putRecordBody.omit({ value: true });
 
-/** The text of `value` in `{"value":…}`, exactly as it came, and what stands beside it. */
+/** The text of `value` in `{"value":…}`, exactly as it came, and the other fields. */
 function putBodyOf(body: string): { value: string; expiresInMs?: number } {
   const parsed = body === '' ? {} : parseJson(body);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
@@ -77,7 +77,7 @@ function putBodyOf(body: string): { value: string; expiresInMs?: number } {
   const names = new Set<string>();
   for (const { name } of members) {
     if (!Object.hasOwn(putRecordBody.shape, name)) throw invalidBody(name.slice(0, 60), 'is not a known field');
-    // Readers of JSON differ in which of two equal names they take.
+    // JSON parsers differ in which of two equal names they use.
     if (names.has(name)) throw invalidBody(name, 'must be given once');
     names.add(name);
   }
@@ -111,13 +111,13 @@ function toRefusal({ key }: RecordKey, answer: Exclude<RecordAnswer, Written>, f
     case 'stale-fence':
       return new Problem(
         'stale-fence',
-        `${key} has accepted fence ${answer.floor}, and this write came with ${fence}: the lock was lost, and a later holder has written.`,
+        `${key} has accepted fence ${answer.floor}, but this write has fence ${fence}: its lock was lost, and a later holder has written.`,
         { fenceFloor: answer.floor },
       );
     case 'fence-required':
       return new Problem(
         'precondition-required',
-        `${key} is guarded by a fence, so each write needs Fence-Token: the fence of the lock that the writer holds.`,
+        `${key} checks fences, so each write needs Fence-Token: the fence of the lock that the writer holds.`,
       );
     case 'version-mismatch': {
       const { version } = answer;
@@ -125,18 +125,21 @@ function toRefusal({ key }: RecordKey, answer: Exclude<RecordAnswer, Written>, f
       return new Problem('version-mismatch', `${inForce} Nothing was written.`, { version });
     }
     case 'write-id-reused':
-      return invalidBody('Write-Id', 'must be new for each write; the write in force has this one and differs');
+      return invalidBody('Write-Id', 'must be new for each write; a different write has already used it');
   }
 }
 
-/** Where it has an end, both the instant and what is left: a reader's own clock decides nothing. */
+/**
+ * If the record has an end, the answer has both the instant and the remaining time, so that no reader depends on its
+ * own clock.
+ */
 function writtenBody({ key }: RecordKey, { state, now }: RecordAt): RecordWritten {
   const { version, floor, updatedAt, expiresAt } = state;
   const end = expiresAt === null ? {} : { expiresAt: toIso(expiresAt), remainingMs: Math.max(0, expiresAt - now) };
   return { key, version, fence: floor, updatedAt: toIso(updatedAt), ...end };
 }
 
-/** Put together as text, because the value is text that must leave as it came. */
+/** Built as text, because the value is text that must be sent exactly as it came. */
 function recordText(key: RecordKey, found: RecordAt, value: string): string {
   const { key: name, ...rest } = writtenBody(key, found);
   return `{"key":${JSON.stringify(name)},"value":${value},${JSON.stringify(rest).slice(1)}`;

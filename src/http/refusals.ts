@@ -3,10 +3,10 @@ import type { MeasureName } from '../notify/measures.ts';
 import type { Meter } from '../notify/ports.ts';
 import type { OnProblem } from './handler.ts';
 
-/** A refusal writes nothing, so the stream never shows it: these are counted where they are answered. */
+/** A refusal writes nothing, so the stream never shows it. It is counted here, when it is answered. */
 const counted: Partial<Record<ProblemCode, MeasureName>> = { 'lock-held': 'Refusals', 'stale-fence': 'StaleFences' };
 
-/** Counts the refusals that tell of contention, or of a write that comes too late. */
+/** Counts refusals that show contention, and writes that came too late. */
 export const countRefusals =
   (meter: Meter): OnProblem =>
   (problem, { parameters: { ns: namespace } }) => {

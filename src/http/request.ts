@@ -12,38 +12,41 @@ import {
 import type { FieldError } from '../contract/views.ts';
 import { Problem } from './problems.ts';
 
-/** A request as it is whatever it came by. Adapters make it: from an API Gateway event, from `node:http`, or in direct mode. */
+/**
+ * A request, independent of how it came. Adapters make it from an API Gateway event, from `node:http`, or in direct
+ * mode.
+ */
 export interface Request {
   readonly id: string;
-  /** Absent if no operation has this method and path. */
+  /** Undefined if no operation has this method and path. */
   readonly operation: Operation | undefined;
   readonly method: string;
-  /** Decoded. It may hold a session's id, which is secret: not for logs. */
+  /** Decoded. It may contain a session's id, which is secret, so it must not be logged. */
   readonly path: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string | undefined>>;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string | undefined;
-  /** Who calls, as far as the adapter knows. */
+  /** The caller, as far as the adapter knows. */
   readonly caller: string;
-  /** The namespaces that the caller may touch; `*` is every one. Absent: nobody bounds the caller here. */
+  /** The namespaces that the caller may use. `*` means all. If missing, the caller is not restricted here. */
   readonly namespaces?: readonly string[];
-  /** Fires when the caller's connection broke, where that can be known. */
+  /** Aborts if the caller's connection breaks. Missing if that can't be known. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Whoever nobody vouches for. */
+/** The caller's name if nothing authenticates it. */
 export const anonymous = 'anonymous';
 
-/** A request whose every part was checked against the contract. */
+/** A request of which every part was checked against the contract. */
 export interface Input<Name extends Operation> {
   readonly parameters: Readonly<Record<ParametersOf<Contract[Name]['path']>, string>>;
   readonly query: Checked<Name, 'query'>;
   readonly headers: Checked<Name, 'headers'>;
   readonly body: Checked<Name, 'body'>;
   readonly caller: string;
-  /** The name by which the caller called the service. */
+  /** The host name that the caller used. */
   readonly host: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -51,12 +54,12 @@ export interface Input<Name extends Operation> {
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
-  /** JSON text that is sent as it is, in place of `body`: for what must not change by being parsed and written again. */
+  /** JSON text that is sent unchanged instead of `body`, for values that must not be parsed and written again. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Checks a request against what the contract says of its operation. */
+/** Checks a request against the contract of its operation. */
 export function checkRequest<Name extends Operation>(operation: Name, request: Request): Input<Name> {
   const { query, headers, body, verbatim, bodyBytesMax }: OperationContract = operations[operation];
   const input: Input<Operation> = {
@@ -81,7 +84,7 @@ function checkParameters(parameters: Request['parameters']): Record<string, stri
   return checked;
 }
 
-/** The headers that a schema names. Others are none of the operation's business. */
+/** The headers that a schema names. All others are ignored. */
 function checkHeaders(schema: z.ZodObject, headers: Request['headers']): unknown {
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
@@ -91,7 +94,7 @@ function checkHeaders(schema: z.ZodObject, headers: Request['headers']): unknown
   return validate(schema, given, 'headers');
 }
 
-/** No body at all counts as an empty object, so that a lock can be taken with all defaults. */
+/** A missing body counts as an empty object, so that a lock can be taken with all defaults. */
 function checkBody(request: Request, schema: z.ZodType, verbatim: boolean, bytesMax?: number): unknown {
   const text = bodyText(request, bytesMax ?? requestLimits.bodyBytesMax);
   if (verbatim) return text;
@@ -100,7 +103,7 @@ function checkBody(request: Request, schema: z.ZodType, verbatim: boolean, bytes
   return validate(schema, body, 'body');
 }
 
-/** JSON may have a key `__proto__`. An object that is copied key by key loses it, so it is refused instead of being lost. */
+/** JSON may have a key `__proto__`. A copy key by key would lose it, so it is refused. */
 function refuseProto(value: unknown, path: readonly string[]): void {
   if (typeof value !== 'object' || value === null || path.length > protoDepthMax) return;
   const field = clip([...path, '__proto__'].join('.'));
@@ -118,14 +121,15 @@ function bodyText({ body, headers }: Request, bytesMax: number): string {
   const type = headers['content-type'] ?? '';
   if (/^application\/json\s*(;|$)/i.test(type)) return body;
   const got = type === '' ? 'no content-type' : type.slice(0, 100);
-  throw new Problem('unsupported-media-type', `The body must be application/json, got ${got}.`);
+  throw new Problem('unsupported-media-type', `The body must be application/json, but is ${got}.`);
 }
 
 export function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    // The engine's message quotes the text around the error, which may be a leaseId: only what comes before the quote is told.
+    // The engine's message quotes the text around the error, which may be a leaseId. Only the part before the quote is
+    // shown.
     const [what] = (error as Error).message.split(/, (?:\.\.\.)?"/);
     throw new Problem('invalid-request', `The body is not JSON: ${what}.`, {
       errors: [{ field: 'body', message: 'must be JSON' }],
@@ -133,13 +137,16 @@ export function parseJson(json: string): unknown {
   }
 }
 
-/** Values of these fields are rights; a caller's own typo in one must not end up in somebody's log of error messages. */
+/** The values of these fields give rights. A typo in one must not end up in a log of error messages. */
 const secretFields = new Set(['leaseId', 'sessionId', 'id', 'token', 'connectionId']);
 const shownLengthMax = 60;
-/** No field of a request is nested deeper; what is deeper is refused by its schema. */
+/** No valid field is nested deeper than this. The schema refuses anything deeper. */
 const protoDepthMax = 4;
 
-/** Checks what came against a schema: what comes back is what it says, or a 400 that names each field, what it got and what is allowed. */
+/**
+ * Checks an input against a schema. Returns the checked value, or throws a 400 that names each field, what it got and
+ * what is allowed.
+ */
 export function validate<Schema extends z.ZodType>(schema: Schema, input: unknown, where: string): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
@@ -172,7 +179,7 @@ function show(value: unknown, field: string | undefined): string {
       ? `a string of ${value.length} characters`
       : clip(JSON.stringify(value));
   }
-  // What is inside is not shown: it may be nested deeper than the stack is, and it is not what was wrong.
+  // The content is not shown. It may be nested deeper than the stack allows, and it is not the cause.
   if (Array.isArray(value)) return `a list of ${value.length}`;
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -1,4 +1,4 @@
-/** The one matcher of paths, made from the contract. */
+/** Finds the operation of a path. It is made from the contract, and there is no other path matcher. */
 import { type Operation, routes } from '../contract/operations.ts';
 
 export interface Match {
@@ -15,7 +15,7 @@ interface Template {
 const parameterOf = (segment: string): string | undefined =>
   segment.startsWith('{') ? segment.slice(1, -1) : undefined;
 
-/** By number of segments. Literal segments come first: the most specific path is the one that is meant. */
+/** By number of segments. Literal segments come first, because the most specific path wins. */
 const templates = new Map<number, Template[]>();
 
 for (const { method, path, operation } of routes) {
@@ -32,7 +32,7 @@ for (const { method, path, operation } of routes) {
   template.operations.set(method, operation);
 }
 
-/** Finds a path, which is decoded already. A parameter never takes an empty segment. */
+/** Finds a decoded path. A parameter never matches an empty segment. */
 export function matchPath(path: string): Match | undefined {
   const segments = path.split('/');
   for (const template of templates.get(segments.length) ?? []) {

@@ -6,7 +6,7 @@ import type { SocketStore } from '../store/socket-store.ts';
 /** Where callers open WebSocket connections. */
 export interface Sockets {
   readonly store: SocketStore;
-  /** Deployed, the WebSocket API has a URL of its own; locally it is the host that the caller asked. */
+  /** In AWS the WebSocket API has its own URL. Locally it is the host that the caller used. */
   url(host: string | undefined): string;
 }
 
@@ -15,11 +15,11 @@ export interface Service {
   readonly locks: LockContext;
   readonly records: RecordContext;
   readonly history: HistoryStore;
-  /** Absent where there is no WebSocket: on a table alone, and in direct mode. */
+  /** Undefined if there is no WebSocket, as in direct mode. */
   readonly sockets?: Sockets | undefined;
-  /** Reads the store; fails where it can't be reached. */
+  /** Reads the store. Fails if the store can't be reached. */
   readonly probe: () => Promise<void>;
-  /** Which engine holds the data: `dynamodb`, or the name of a local one. */
+  /** The engine that holds the data: `dynamodb`, or the name of a local one. */
   readonly engine: string;
   readonly version: string;
 }

@@ -13,7 +13,7 @@ const sessionBody = ({ session, now }: OpenSession): SessionBody => ({
 });
 
 export const sessionLost = (): Problem =>
-  new Problem('session-lost', 'The session has ended or run out; it can not come back. Open another.');
+  new Problem('session-lost', 'The session has ended or expired. Open another one.');
 
 type OnSession = { readonly parameters: { readonly ns: string; readonly id: string } };
 

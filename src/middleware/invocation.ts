@@ -12,11 +12,11 @@ export interface InvocationLockOptions
 /** A context with the lock on it. */
 export type LockedContext<C extends Context = Context> = C & { readonly lock: HeldLock };
 
-/** Kept free at the end of the invocation, for the release and for the answer. */
+/** Reserved at the end of the invocation for the release and the answer. */
 const reserveMs = 500;
-/** For an acquire whose service does not answer: two seconds, as the client's own default. */
+/** For an acquire that gets no answer from the service: two seconds, the same as the client's own default. */
 const deadlineMsDefault = 2_000;
-/** Left for the answer after the release. */
+/** Reserved for the answer after the release. */
 const answerMs = 100;
 /** A release takes tens of milliseconds. After five seconds the lease ends by itself. */
 const releaseMsMin = 100;
@@ -44,7 +44,7 @@ export function withinInvocation(
     leaseMs: Math.round(Math.max(leaseMsMin, Math.min(wantedLeaseMs, leftMs))),
     waitMs: Math.round(Math.min(wantedWaitMs, leftMs / 2)),
     holdMsMax: leftMs,
-    // Also where nobody answers, the invocation ends by itself and says so.
+    // Even if the service does not answer, the invocation ends by itself with an error.
     deadlineMs: Math.max(1, Math.min(deadlineMs ?? wantedWaitMs + deadlineMsDefault, leftMs)),
   };
 }
@@ -54,7 +54,7 @@ export const releaseWithin = (context: Pick<Context, 'getRemainingTimeInMillis'>
   deadlineMs: Math.max(releaseMsMin, Math.min(releaseMsMax, context.getRemainingTimeInMillis() - answerMs)),
 });
 
-/** As `withLock`, with a release that leaves time for the answer. */
+/** Like `withLock`, with a release that leaves time for the answer. */
 export async function underLock<T>(
   locks: Holdfast,
   name: string,

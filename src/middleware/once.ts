@@ -7,14 +7,14 @@ import { answerRefusal, type RefusalOptions } from './refusal.ts';
 export interface HandlerOnceOptions<E> extends Omit<OnceOptions, 'signal' | 'holdMsMax'>, RefusalOptions {
   /** One client for the whole life of the container, made outside the handler. */
   readonly locks: Holdfast;
-  /** What names an event, such as the id that its sender repeats. Undefined runs the handler each time. */
+  /** The name of an event, such as an id that its sender repeats. If undefined, the handler runs each time. */
   readonly key: string | ((event: E, context: Context) => string | undefined);
 }
 
 const keyFor = <E>({ key }: HandlerOnceOptions<E>, event: E, context: Context): string | undefined =>
   typeof key === 'function' ? key(event, context) : key;
 
-/** An answer that says that the handler failed. This caller gets it, and the next event runs the handler again. */
+/** An answer that reports a failure of the handler. This caller gets it, and the next event runs the handler again. */
 class FailedAnswer extends Error {
   readonly answer: unknown;
 
@@ -49,17 +49,17 @@ async function runInInvocation<E, R>(
   return locks.once(key, job, async (lock) => checked(await work(lock)));
 }
 
-/** The answer to an event that somebody else is working on: as for a lock that is held. */
+/** The answer to an event that another caller is working on. It is the same as for a lock that is held. */
 function answerRunning<E>(options: HandlerOnceOptions<E>, event: E): unknown {
-  const error = new LockHeldError('Somebody else is at work on this event, and its result is not there yet.');
+  const error = new LockHeldError('Another caller is working on this event, and has no result yet.');
   const answer = answerRefusal(event, error, options);
   if (answer === undefined) throw error;
   return answer;
 }
 
 /**
- * A handler that works on each event once. Repeats of an event, also at the same time, get the answer of the first. It must be JSON.
- * An error, or an HTTP answer of 500 and above, leaves the event open: the next repeat is worked on.
+ * A handler that works on each event once. Repeats of an event, even at the same time, get the first answer. The answer
+ * must be JSON. After an error, or an HTTP answer of 500 and above, the next repeat runs the handler again.
  *
  * @example
  * ```ts
@@ -98,8 +98,8 @@ interface Run {
 }
 
 /**
- * The same as a middy middleware. Use it last, next to the handler: what other middlewares make of the answer afterwards is made of
- * every repeat's answer too.
+ * The same as a middy middleware. Use it last, next to the handler: if other middlewares change the answer afterwards,
+ * they change the answer of every repeat too.
  *
  * @example
  * ```ts
@@ -111,7 +111,7 @@ interface Run {
 export function holdfastOnce<E = unknown>(
   options: HandlerOnceOptions<E>,
 ): MiddlewareObj<E, unknown, Error, LockedContext> {
-  /** By context, since one container may run several invocations at once. */
+  /** Keyed by context, because one container may run several invocations at once. */
   const runs = new WeakMap<object, Run>();
   return {
     before: async (request) => {
@@ -120,7 +120,7 @@ export function holdfastOnce<E = unknown>(
       if (key === undefined) return;
       try {
         const result = await begin(options, key, context, runs);
-        // An answer here, undefined included, is the whole answer: the handler does not run.
+        // Any answer here, even undefined, is the whole answer: the handler does not run.
         if (result !== undefined) {
           request.earlyResponse = result.done ? result.value : answerRunning(options, event);
         }
@@ -141,13 +141,13 @@ export function holdfastOnce<E = unknown>(
       const run = runs.get(context);
       runs.delete(context);
       run?.fail(error);
-      // The handler's own error is what the caller must see, whatever becomes of the rest.
+      // The caller must see the handler's own error, even if the rest fails.
       await run?.ended.catch(() => undefined);
     },
   };
 }
 
-/** Resolves when the handler may run, with nothing, or with what is known without running it. */
+/** Resolves with nothing if the handler may run, or with the known answer. */
 async function begin<E>(
   options: HandlerOnceOptions<E>,
   key: string,
@@ -161,7 +161,7 @@ async function begin<E>(
       resolve(undefined);
       return outcome;
     });
-    // Once the handler runs, its own hooks wait for this end; before that, it is the answer.
+    // After the handler began, its hooks wait for `ended`. Before that, `ended` is the answer.
     ended.then(resolve, reject);
   });
 }

@@ -43,7 +43,7 @@ export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 
     // No owner and no fence: a caller from outside must not learn who holds a lock.
     body: JSON.stringify({
       type: `urn:holdfast:problem:${error.code}`,
-      title: status === 503 ? 'The lock service can not be reached' : 'This is being worked on',
+      title: status === 503 ? 'The lock service cannot be reached' : 'This request is already being worked on',
       status,
       code: error.code,
       retryAfterMs,

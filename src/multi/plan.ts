@@ -1,10 +1,13 @@
-/** Several locks in one step. Pure: it tells what to write so that all are granted, or which holders are in the way. */
+/** Several locks in one step. Pure: it says what to write so that all are granted, or which holders prevent it. */
 import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 
 export const multiLimits = {
-  /** A transaction takes 100 items; half of that leaves room, and who needs more wants another design. */
+  /**
+   * A transaction takes 100 items. Half of that leaves space for other items. A caller that needs more locks needs
+   * another design.
+   */
   locksMax: 50,
 } as const;
 
@@ -26,7 +29,7 @@ export interface Refusal {
 }
 
 export type Plan =
-  /** Every part comes true by these writes, all of them or none; none are needed where all of it is true already. */
+  /** These writes, all of them or none, make every part true. The list is empty if everything is already true. */
   | { readonly kind: 'granted'; readonly swaps: readonly Swap[]; readonly holders: readonly Holder[] }
   | { readonly kind: 'refused'; readonly refusals: readonly Refusal[] };
 
@@ -44,7 +47,7 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
     }
     holders.push(answer.holder);
     changes = changes || next !== state;
-    // What is held already is written too: it must still be so when the others are granted.
+    // A lock that is already held is written too: it must still be held when the others are granted.
     swaps.push({ name, next: next === state ? { ...state, rev: state.rev + 1, changedAt: facts.now } : next });
   }
   if (refusals.length > 0) return { kind: 'refused', refusals };
@@ -56,13 +59,16 @@ export const canonicalOrder = <T extends { readonly name: string }>(entries: rea
   [...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
 
 export interface Wait {
-  /** When the lease began to ask for these locks: `waitedMs` is counted from there, over all requests. */
+  /** When the lease first asked for these locks. `waitedMs` counts from here, over all requests. */
   readonly since: number;
-  /** When it ends; null if the lease stands in no queue, so that only the next request says for how long it waits. */
+  /** When the wait ends. Null if the lease is in no queue. Then only the next request says how long it waits. */
   readonly deadlineAt: number | null;
 }
 
-/** The wait of a lease for these locks, as far as they remember it. Its deadline stands with its place, as on a single lock. */
+/**
+ * The wait of a lease for these locks, as far as the locks remember it. As on a single lock, the deadline is stored
+ * with the place in the queue.
+ */
 export function waitOf(states: readonly LockState[], leaseId: string): Wait | undefined {
   const waiters = states.flatMap(({ queue }) => queue.filter((waiter) => waiter.leaseId === leaseId));
   const holders = states.flatMap((state) => state.holders.filter((holder) => holder.leaseId === leaseId));

@@ -2,7 +2,7 @@ import type { Service } from '../http/service.ts';
 import { tableClients } from '../store/dynamodb/client.ts';
 import { serviceOn } from './wiring.ts';
 
-/** What a deployed function is told by its environment. */
+/** The environment variables of a deployed function. */
 export interface Environment {
   readonly [name: string]: string | undefined;
 }
@@ -16,21 +16,21 @@ export const requireVariable = (env: Environment, name: string): string => {
 const integerVariable = (env: Environment, name: string): number | undefined => {
   const value = env[name];
   if (value === undefined || value === '') return undefined;
-  if (!/^\d+$/.test(value)) throw new Error(`${name} must be a whole number, got ${value}.`);
+  if (!/^\d+$/.test(value)) throw new Error(`${name} must be a whole number, but is ${value}.`);
   return Number(value);
 };
 
-/** Lock namespaces that have metrics of their own. */
+/** Lock namespaces that have their own metrics. */
 export const metricNamespaces = (env: Environment): readonly string[] =>
   env.HOLDFAST_METRIC_NAMESPACES?.split(',') ?? [];
 
-/** A function's table, with the one client that everything in the function shares. */
+/** A function's table and its one client, which all code in the function shares. */
 export function deployedTable(env: Environment) {
   const { documents, calls } = tableClients({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
   return { client: documents, calls, tableName: requireVariable(env, 'HOLDFAST_TABLE') };
 }
 
-/** The service as it runs in a Lambda function: many processes, so each waiter looks for itself. */
+/** The service in a Lambda function. There are many such processes, so each waiter polls for itself. */
 export function deployedService(env: Environment, table = deployedTable(env)): Service {
   return serviceOn({
     ...table,

@@ -1,13 +1,13 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 
-/** What the service's rooms need of a logger. */
+/** The methods of a logger that the service uses. */
 export interface ServiceLog {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** Structured JSON, one line each, in the shape that CloudWatch Logs Insights reads without a parser. */
+/** Structured JSON, one object per line. CloudWatch Logs Insights reads it without a parser. */
 export function createLogger(serviceName: string): ServiceLog {
   const logger = new Logger({ serviceName });
   return {
@@ -17,7 +17,10 @@ export function createLogger(serviceName: string): ServiceLog {
   };
 }
 
-/** Logs when what is under way has been answered: a line takes as long to write as a request to read. Not for Lambda, which stops at the answer. */
+/**
+ * Logs after the current requests are answered, because writing a line takes as long as reading a request. Do not use
+ * this in Lambda, which stops the process after the answer.
+ */
 export const afterwards = (log: ServiceLog): ServiceLog => ({
   ...log,
   info: (message, fields) => {

@@ -1,10 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Replaced by the bundler, which has no package.json beside its output. */
+/** The bundler replaces it, because its output has no package.json beside it. */
 declare const HOLDFAST_VERSION: string | undefined;
 
-/** The sources and the published package differ in depth, so the package.json above is looked for. */
+/**
+ * The package.json is at different depths in the sources and in the published package, so this searches the folders
+ * above.
+ */
 function versionAbove(folder: URL): string {
   const file = new URL('package.json', folder);
   if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
@@ -13,6 +16,6 @@ function versionAbove(folder: URL): string {
   return versionAbove(parent);
 }
 
-/** The version that health and the OpenAPI document name. */
+/** The version in the health answer and in the OpenAPI document. */
 export const version: string =
   typeof HOLDFAST_VERSION === 'string' ? HOLDFAST_VERSION : versionAbove(new URL('.', import.meta.url));

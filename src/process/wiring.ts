@@ -14,10 +14,12 @@ export interface Wiring {
   readonly client: DynamoDBDocumentClient;
   readonly calls?: TableCalls | undefined;
   readonly tableName: string;
-  /** One process serves: what it writes rings its own waiters, and nothing is polled. */
+  /**
+   * True if this is the only process on the table. It then notifies its own waiters of each write, and polls nothing.
+   */
   readonly alone: boolean;
   readonly engine: string;
-  /** Where callers open WebSockets, by the host that they called. Absent: there is none. */
+  /** Where callers open WebSockets, given the host that they called. Undefined if there are none. */
   readonly socketUrl?: Sockets['url'] | undefined;
   readonly pollMs?: number | undefined;
   readonly retentionMs?: number | undefined;
@@ -25,14 +27,14 @@ export interface Wiring {
   readonly waitMsMax?: number | undefined;
 }
 
-/** The service on a table: the same wherever it runs. */
+/** The service on a table. It is the same wherever it runs. */
 export function serviceOn(wiring: Wiring): Service {
   const { client, calls, tableName, alone, engine, socketUrl, retentionMs } = wiring;
   const address = { client, calls, tableName };
   const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
   const sessionStore = new DynamoDBSessionStore(address);
   return {
-    locks: systemLockContext({ store, sessionStore, alone, ...given(wiring) }),
+    locks: systemLockContext({ store, sessionStore, alone, ...givenSettings(wiring) }),
     records: systemRecordContext(new DynamoDBRecordStore(address)),
     history: new DynamoDBHistory(address),
     sockets: socketUrl === undefined ? undefined : { store: new DynamoDBSockets(address), url: socketUrl },
@@ -44,8 +46,8 @@ export function serviceOn(wiring: Wiring): Service {
   };
 }
 
-/** Only what was set: the rest has its default where it is used. */
-function given({ pollMs, leaseMsMax, waitMsMax }: Wiring) {
+/** Leaves out the settings that were not given. Each has its default where it is used. */
+function givenSettings({ pollMs, leaseMsMax, waitMsMax }: Wiring) {
   return {
     ...(pollMs === undefined ? {} : { pollMs }),
     ...(leaseMsMax === undefined ? {} : { leaseMsMax }),

@@ -1,13 +1,13 @@
 import type { RecordState, WrittenHow } from './state.ts';
 
-/** What must be there for a write to happen: one very version, any record at all, or none. */
+/** What must exist for a write to happen: exactly one version, any record, or none. */
 export type Expectation =
   | { readonly kind: 'version'; readonly version: number }
   | { readonly kind: 'present' }
   | { readonly kind: 'absent' };
 
 interface Write {
-  /** Names this write among all others of the record, so that a repetition is told from a second write. */
+  /** Identifies this write among all writes of the record, so that a repetition is not taken for a second write. */
   readonly writeId: string;
   /** The fence of the lock that guards the record. */
   readonly fence?: number;
@@ -18,7 +18,7 @@ export interface Put extends Write {
   readonly expects: Expectation;
   /** JSON text. */
   readonly value: string;
-  /** How long the record is there. Absent: until it is replaced or deleted. */
+  /** How long the record exists. If missing, until it is replaced or deleted. */
   readonly expiresInMs?: number;
 }
 
@@ -30,16 +30,16 @@ export interface Delete extends Write {
 export type RecordCommand = Put | Delete;
 
 export type RecordAnswer =
-  /** `version`: the one that this write made, which others may have replaced since. */
+  /** `version` is the one that this write made. Others may have replaced it since. */
   | { readonly kind: 'written'; readonly how: WrittenHow; readonly version: number }
   | { readonly kind: 'stale-fence'; readonly floor: number }
   | { readonly kind: 'fence-required' }
-  /** Null: there is no record. */
+  /** Null if there is no record. */
   | { readonly kind: 'version-mismatch'; readonly version: number | null }
   | { readonly kind: 'write-id-reused' };
 
 export interface RecordDecision {
-  /** The very object that came in where nothing changes: then there is nothing to write. */
+  /** The same object as before if nothing changes. Then there is nothing to write. */
   readonly next: RecordState;
   readonly answer: RecordAnswer;
 }

@@ -1,11 +1,11 @@
 /**
- * The rules of a record. Pure: no I/O, no clock, no randomness. Whatever a store does for speed must come out the same.
+ * The rules of a record. Pure: no I/O, no clock, no randomness. A store may be faster, but must give the same results.
  *
  *     absent ── create ──► present ── delete ──► tombstone ── create ──► present …
  *                          │     ▲
  *                          └─────┘ replace         version: +1 at each arrow; floor: only upwards
  *
- * A record that has reached its end is a tombstone without a write: it keeps the version and the floor that it had.
+ * A record becomes a tombstone at its end, without a write. It keeps its version and its floor.
  */
 import { after, type EpochMs } from '../time/clock.ts';
 import type { Expectation, RecordAnswer, RecordCommand, RecordDecision } from './commands.ts';
@@ -24,7 +24,7 @@ export function decide(before: RecordState, command: RecordCommand, now: EpochMs
 
 function answerWithoutWriting(before: RecordState, command: RecordCommand, now: EpochMs): RecordAnswer | undefined {
   const { floor, writeIds } = before;
-  // Safe to repeat: a write that was accepted is not done twice, and gets the answer that it got before.
+  // Safe to repeat: an accepted write is not done twice, and gets its earlier answer again.
   const age = writeIds.indexOf(command.writeId);
   if (age >= 0) {
     const version = before.version - age;
@@ -32,8 +32,8 @@ function answerWithoutWriting(before: RecordState, command: RecordCommand, now: 
       ? { kind: 'written', how: howWritten(command), version }
       : { kind: 'write-id-reused' };
   }
-  // The fence is judged before the version. A writer that lost the lock finds both stale, and a 412 would send it to read and write
-  // again, over and over; a stale fence tells it the truth, which is to stop.
+  // The fence is checked before the version. A writer that lost the lock fails both checks. With a 412 it would read
+  // and write again, over and over. With a stale fence it knows that it must stop.
   if (floor !== null && command.fence === undefined) return { kind: 'fence-required' };
   if (floor !== null && command.fence !== undefined && command.fence < floor) return { kind: 'stale-fence', floor };
   if (isMet(command.expects, before, now)) return undefined;
@@ -41,8 +41,8 @@ function answerWithoutWriting(before: RecordState, command: RecordCommand, now: 
 }
 
 /**
- * The state that an accepted write leaves. Of the state before, only the version and the writes matter: an accepted fence is at least the
- * floor, so it is the next floor, and a write without one is accepted only if there is no floor.
+ * The state after an accepted write. Of the old state, only the version and the write ids matter. An accepted fence is
+ * at least the floor, so it is the next floor. A write without a fence is accepted only if there is no floor.
  */
 export function stateAfter(
   command: RecordCommand,
@@ -78,15 +78,15 @@ function isMet(expects: Expectation, state: RecordState, now: EpochMs): boolean 
 }
 
 /**
- * Whether a command is the write that was accepted under its id. An id alone is no proof: a caller may use one twice by mistake. Of a write that
- * others have replaced since, only the version that it expected can be compared.
+ * True if a command is the write that was accepted under its id. The id alone is no proof, because a caller may use one
+ * twice by mistake. If others have replaced the write since, only the version that it expected can be compared.
  */
 function isRepetition(state: RecordState, command: RecordCommand, version: number, now: EpochMs): boolean {
   const { expects } = command;
   if (expects.kind === 'version' && expects.version !== version - 1) return false;
   if (version < state.version) return true;
   const { value, floor, expiresAt, how } = stateAfter(command, { version, earlier: [] }, state.updatedAt);
-  // After its end a value may have been collected. What it was can't be told then, and nobody reads it any more.
+  // After its end, the value may have been deleted. Then it can't be compared, and nobody reads it any more.
   const isCollected = state.value === null && hasExpired(state, now);
   return (
     (state.value === value || isCollected) &&

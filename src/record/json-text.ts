@@ -1,18 +1,18 @@
 /**
- * JSON as text. A parsed value is not the value that came: numbers lose digits, of two equal keys one goes, and escapes
- * become characters. What must be given back exactly is therefore cut out of the text and never parsed.
+ * JSON as text. Parsing changes a value: numbers lose digits, one of two equal keys is lost, and escapes become
+ * characters. So a value that must be returned exactly is cut out of the text and never parsed.
  */
 
 export interface Member {
   readonly name: string;
-  /** The text of its value, without the space around it. */
+  /** The text of its value, without surrounding space. */
   readonly text: string;
 }
 
 /**
- * The members of an object, in order, each as often as it stands there. The text must be an object that `JSON.parse` accepts: this
- * finds where values begin and end, and relies on them being well formed. It keeps a depth instead of calling itself, so nesting
- * can't exhaust the stack.
+ * The members of an object, in order, repeated names included. The text must be an object that `JSON.parse` accepts:
+ * this function only finds where values begin and end. It counts depth and does not call itself, so deep nesting can't
+ * exhaust the stack.
  */
 export function membersOf(object: string): Member[] {
   const members: Member[] = [];
@@ -28,7 +28,7 @@ export function membersOf(object: string): Member[] {
   return members;
 }
 
-/** JSON knows four kinds of space; JavaScript's `\s` knows more. */
+/** JSON has four kinds of space. JavaScript's `\s` has more. */
 const spaces = /[ \t\n\r]*/y;
 const plainToken = /[^ \t\n\r,\]}]+/y;
 /** The next character that opens or closes a value, or begins a string. The characters between do not matter. */
@@ -69,4 +69,4 @@ function endOfValue(text: string, start: number): number {
 }
 
 const notJson = (text: string): TypeError =>
-  new TypeError(`Expected the text of a JSON object, got ${text.length} characters of something else.`);
+  new TypeError(`Expected the text of a JSON object, but got ${text.length} characters of something else.`);

@@ -3,24 +3,26 @@ import { type EpochMs, epochMs } from '../time/clock.ts';
 export const writtenHows = ['created', 'replaced', 'deleted'] as const;
 export type WrittenHow = (typeof writtenHows)[number];
 
-/** Everything about one record: one item, so that every write is one atomic step. */
+/** Everything about one record. It is one item, so that every write is one atomic step. */
 export interface RecordState {
-  /** Raised by one with every write, deletions included. It never restarts. Zero: never written. */
+  /**
+   * Rises by one with every write, deletions included. It never restarts. Zero means that the record was never written.
+   */
   readonly version: number;
-  /** The value's JSON text, exactly as it came. Null: there is no record, because it was deleted or never written. */
+  /** The value's JSON text, exactly as it came. Null if there is no record, because it was deleted or never written. */
   readonly value: string | null;
-  /** The highest fence that was accepted. It never falls, not even by a deletion. Null: no write has carried one. */
+  /** The highest fence that was accepted. It never falls, not even by a deletion. Null if no write had a fence. */
   readonly floor: number | null;
-  /** What the write that made this version did. Null: never written. */
+  /** What the write of this version did. Null if the record was never written. */
   readonly how: WrittenHow | null;
   /**
-   * The ids of the latest writes, newest first: the first made this version, the second the version before it, and so on. A write that is
-   * repeated after its answer was lost is recognised among them, also where others have written since.
+   * The ids of the latest writes, newest first: the first made this version, the second the version before it, and so
+   * on. They show that a write is a repetition, even if others have written since.
    */
   readonly writeIds: readonly string[];
-  /** When this version was written, by the writer's clock. It tells people, and decides nothing. */
+  /** When this version was written, by the writer's clock. It is only for people. No rule depends on it. */
   readonly updatedAt: EpochMs;
-  /** From then on there is no record, though its version and its floor go on. Null: it has no end. */
+  /** From this instant on there is no record, but its version and its floor continue. Null if it has no end. */
   readonly expiresAt: EpochMs | null;
 }
 
@@ -40,6 +42,6 @@ export const hasExpired = ({ expiresAt }: RecordState, now: EpochMs): boolean =>
 export const valueInForce = (state: RecordState, now: EpochMs): string | null =>
   hasExpired(state, now) ? null : state.value;
 
-/** The version that a caller may name: none where there is no record, though a tombstone keeps counting. */
+/** The version that a caller may name. Null if there is no record, although a tombstone keeps its version. */
 export const versionInForce = (state: RecordState, now: EpochMs): number | null =>
   valueInForce(state, now) === null ? null : state.version;

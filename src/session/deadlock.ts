@@ -1,10 +1,10 @@
 /**
  * Deadlock among sessions. Pure.
  *
- * A session is stuck if none of its waits can be granted even if all sessions that are not stuck release everything they hold. So a
- * semaphore with one holder that can still move is no deadlock, nor is a chain that ends in somebody who works, nor a plain lease,
- * which ends by itself. A session that waits for what it holds itself is shared by several workers: the one that holds goes on, so
- * that wait does not count.
+ * A session is stuck if none of its waits can be granted, even if all sessions that are not stuck release everything
+ * they hold. So these are no deadlocks: a semaphore with one holder that can still move, a chain that ends in a session
+ * that works, and a plain lease, which ends by itself. If a session waits for a lock that it holds itself, several
+ * workers share the session. The worker that holds the lock goes on, so that wait does not count.
  */
 import type { Facts } from '../lock/commands.ts';
 import type { Holder, LockState, Waiter } from '../lock/state.ts';
@@ -16,7 +16,7 @@ export interface CycleStep {
   readonly waitsFor: string;
 }
 
-/** One session's wait in a cycle, with what tells it from a later one. */
+/** One session's wait in a cycle, with the fields that tell it from a later wait. */
 export interface StuckWait extends CycleStep {
   readonly leaseId: string;
   readonly queuedAt: number;
@@ -42,7 +42,7 @@ const contentionOf = (name: string, state: LockState, facts: Facts): Contended =
   queue: state.queue.filter((waiter) => isPresent(waiter, facts)),
 });
 
-/** The waiters whose sessions can't go on without their turn. */
+/** The waiters whose sessions can't go on until they are granted. */
 const dependents = ({ holders, queue }: Contended): BoundWaiter[] =>
   queue.filter(isBound).filter((waiter) => !holders.some(({ sessionId }) => sessionId === waiter.sessionId));
 
@@ -61,7 +61,10 @@ export function stuckSessions(locks: ReadonlyMap<string, LockState>, facts: Fact
   return stuck;
 }
 
-/** Who gets its turn once all who are not stuck have given back theirs: in order, up to the first that does not fit. */
+/**
+ * The waiters that are granted after all sessions that are not stuck have released: in order, up to the first that does
+ * not fit.
+ */
 function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<string>): Waiter[] {
   const served: Waiter[] = [];
   const standing: { readonly sessionId: string; readonly permits: number }[] = holders.filter(({ sessionId }) =>
@@ -76,7 +79,7 @@ function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<strin
   return served;
 }
 
-/** A cycle of stuck sessions through the given one, starting with it; undefined if there is none. */
+/** A cycle of stuck sessions that starts with the given one. Undefined if there is none. */
 export function cycleThrough(
   sessionId: string,
   locks: ReadonlyMap<string, LockState>,
@@ -93,7 +96,7 @@ interface Edge {
   readonly on: string;
 }
 
-/** A stuck waiter waits for the stuck holders, and for the stuck who are ahead of it. */
+/** A stuck waiter waits for the stuck holders, and for the stuck waiters before it in the queue. */
 function edgesOf(lock: Contended, stuck: ReadonlySet<string>): Edge[] {
   const waiters = dependents(lock).filter(({ sessionId }) => stuck.has(sessionId));
   return waiters.flatMap((waiter, index) => {
@@ -104,7 +107,7 @@ function edgesOf(lock: Contended, stuck: ReadonlySet<string>): Edge[] {
   });
 }
 
-/** Breadth first, so that what is reported is as short as it can be. */
+/** Breadth first, so that the reported cycle is as short as possible. */
 function shortestCycle(start: string, edges: readonly Edge[]): StuckWait[] | undefined {
   const seen = new Set<string>([start]);
   const paths: { readonly at: string; readonly waits: readonly StuckWait[] }[] = [{ at: start, waits: [] }];
@@ -120,7 +123,10 @@ function shortestCycle(start: string, edges: readonly Edge[]): StuckWait[] | und
   return undefined;
 }
 
-/** Exactly one gives way: who queued last, since it has waited least. Ties are broken by a value that all see alike. */
+/**
+ * Exactly one waiter is refused: the one that queued last, because it has waited least. A value that all processes see
+ * breaks a tie.
+ */
 export const youngest = (cycle: readonly StuckWait[]): StuckWait =>
   cycle.reduce((young, wait) =>
     wait.queuedAt > young.queuedAt || (wait.queuedAt === young.queuedAt && wait.leaseId > young.leaseId) ? wait : young,

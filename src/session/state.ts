@@ -1,6 +1,8 @@
 import type { EpochMs } from '../time/clock.ts';
 
-/** What a session waits for, noted before it looks for a deadlock. The lock's own queue says whether it still does. */
+/**
+ * A wait of a session, noted before the search for a deadlock. The lock's own queue says whether the wait still exists.
+ */
 export interface SessionWait {
   readonly lock: string;
   readonly leaseId: string;
@@ -8,7 +10,7 @@ export interface SessionWait {
 
 /** One item with an end. Locks taken under it live as long as it does. */
 export interface SessionState {
-  /** Secret like a leaseId: it is the right to use and end the session. */
+  /** Secret like a leaseId: anybody who has it can use and end the session. */
   readonly sessionId: string;
   readonly owner: string;
   readonly ttlMs: number;
@@ -20,13 +22,16 @@ export interface SessionState {
 }
 
 export const sessionLimits = {
-  /** As for a lease: less would be eaten by skew and one slow round trip. */
+  /** As for a lease, clock differences and one slow round trip would use up a shorter time. */
   ttlMsMin: 1_000,
-  /** An hour: a session is there to be kept alive. */
+  /** An hour. A session that lives must send keepalives. */
   ttlMsMax: 3_600_000,
   ttlMsDefault: 30_000,
   /** Locks that one session may wait for at the same time. */
   waitsMax: 50,
-  /** How long it is kept after its end, so that late calls learn its fate. After that, a missing session counts as dead. */
+  /**
+   * How long a session is kept after its end, so that late calls learn how it ended. After that, a missing session
+   * counts as dead.
+   */
   endedRetentionMs: 7 * 86_400_000,
 } as const;

@@ -3,13 +3,13 @@ import type { Answer, Call, Transport, WatchHandlers } from '../client/transport
 import { Problem } from '../http/problems.ts';
 import type { VirtualProcess } from './virtual-time.ts';
 
-/** Which requests a fault befalls. Without anything said, the next one. */
+/** Which requests a fault applies to. By default the next one. */
 export interface FaultMatch {
   /** The beginning of an operation's name: `acquire`, `renew`, `release`, `putRecord`, … */
   readonly operation?: string | undefined;
   /** Only requests about this lock. */
   readonly lock?: string | undefined;
-  /** How many of them, 1 by default. */
+  /** How many requests, 1 by default. */
   readonly times?: number | undefined;
 }
 
@@ -23,7 +23,7 @@ interface Fault extends FaultMatch {
 
 const cut = (): Error => new Error('The connection was cut.');
 
-/** Stands between a client and the service, and does to its requests what was scripted. */
+/** Passes a client's requests to the service, and applies the scripted faults to them. */
 export class FaultyTransport implements Transport {
   readonly #inner: Transport;
   readonly #process: VirtualProcess;
@@ -43,7 +43,7 @@ export class FaultyTransport implements Transport {
     this.#partitioned = true;
   }
 
-  /** The network is well again, and what was scripted and has not befallen anything is forgotten. */
+  /** Ends a partition, and drops all scripted faults that were not applied yet. */
   heal(): void {
     this.#partitioned = false;
     this.#faults.length = 0;
@@ -67,7 +67,7 @@ export class FaultyTransport implements Transport {
     switch (fault?.kind) {
       case undefined: {
         const answer = await this.#inner.request(call, signal);
-        // A request that was under way when the network was cut may have had its effect; its answer is lost.
+        // If the network was cut during a request, the request may have taken effect. Its answer is lost.
         if (this.#partitioned) throw cut();
         return answer;
       }

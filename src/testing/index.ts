@@ -1,5 +1,5 @@
 /**
- * The test twin: the whole service in the memory of a test, in virtual time, with faults at will.
+ * The test twin: the whole service in memory and in virtual time, with faults that a test can script.
  *
  * @packageDocumentation
  */

@@ -12,8 +12,8 @@ import type { SessionKey } from '../store/session-store.ts';
 import { epochMs } from '../time/clock.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** A memory store that tells of each change, as the stream does of a table's. */
-class ToldLockStore extends MemoryLockStore {
+/** A memory store that reports each change, as the stream does for a table. */
+class ReportingLockStore extends MemoryLockStore {
   readonly #latest = new Map<string, { readonly key: LockKey; readonly state: LockState }>();
   readonly #tell: (key: LockKey, before: LockState, after: LockState) => void;
 
@@ -37,7 +37,7 @@ class ToldLockStore extends MemoryLockStore {
     return true;
   }
 
-  /** The locks that a session holds: what the index by session knows of a table. */
+  /** The locks that a session holds. A table has an index for this. */
   heldUnder({ namespace, sessionId }: SessionKey): string[] {
     return [...this.#latest.values()]
       .filter(
@@ -47,7 +47,7 @@ class ToldLockStore extends MemoryLockStore {
       .map(({ key }) => key.name);
   }
 
-  /** Both are begun before either is awaited, so nothing comes between the look and the write. */
+  /** Both calls begin before either is awaited, so nothing can change between the read and the write. */
   async #told(key: LockKey, write: () => Promise<Written>): Promise<Written> {
     const [before, written] = await Promise.all([this.read(key), write()]);
     if (written.applied) this.#note(key, before, written.state);
@@ -62,7 +62,7 @@ class ToldLockStore extends MemoryLockStore {
 
 export interface MemoryService {
   readonly service: Service;
-  /** Ends the leases on a lock as if their time were over, grace and lock delay included. */
+  /** Ends the leases on a lock as if their time, grace and lock delay were over. */
   expire(key: LockKey): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export function memoryService(
   onNews: (entry: HistoryEntry) => void,
 ): MemoryService {
   const history = new MemoryHistory({ clock: time });
-  const store = new ToldLockStore((key, before, after) => {
+  const store = new ReportingLockStore((key, before, after) => {
     const { entries } = eventsOfChange({ key, before, after });
     void history.append(entries);
     for (const entry of entries) onNews(entry);
@@ -82,7 +82,7 @@ export function memoryService(
   let ids = 0;
   const newId = (kind: string) => () => `${kind}-${String(ids++).padStart(16, '0')}`;
   const locks: Service['locks'] = {
-    // The real settings; only time and chance are the twin's own.
+    // The real settings. Only time and randomness are the twin's own.
     ...systemLockContext({ store, sessionStore, alone: true, clock: time, timers: time, random }),
     newLeaseId: newId('lease'),
     newSessionId: newId('session'),

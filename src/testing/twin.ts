@@ -8,13 +8,13 @@ import { memoryService } from './memory-service.ts';
 import { seededRandom, VirtualProcess, VirtualTime } from './virtual-time.ts';
 
 export interface TwinOptions {
-  /** Of all its clients, `test` by default. */
+  /** The namespace of all its clients, `test` by default. */
   readonly namespace?: string | undefined;
-  /** Makes chance another one; the same seed always gives the same run. */
+  /** Changes the random numbers. The same seed always gives the same run. */
   readonly seed?: number | undefined;
 }
 
-/** A day: longer than any lease or wait may last. */
+/** A day: no lease or wait may last longer. */
 const untilMsMax = 86_400_000;
 
 interface Member {
@@ -28,8 +28,8 @@ interface Watcher {
 }
 
 /**
- * The whole service in the memory of a test, in time that the test turns itself: the same SDK, the same rules, the same answers. Each
- * client is a process of its own, which can be cut off or frozen.
+ * The whole service in the memory of a test, in time that the test controls: the same SDK, the same rules, the same
+ * answers. Each client is its own process, which can be cut off or frozen.
  *
  * @example
  * ```ts
@@ -63,7 +63,7 @@ export class Twin {
     };
   }
 
-  /** A new client, as a process of its own. It takes what a real one takes, but not where to find the service. */
+  /** A new client, in its own process. It takes the options of a real client, except the address of the service. */
   client(options: Partial<Omit<ClientOptions, 'runtime'>> = {}): Holdfast {
     const number = this.#members.size + 1;
     const process = new VirtualProcess(this.#time, `client-${number}`, this.#seed + number);
@@ -78,18 +78,18 @@ export class Twin {
     return this.#time.now();
   }
 
-  /** Lets so much time pass, running what becomes due in its order. */
+  /** Lets this much time pass, and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void> {
     return this.#time.advance(ms);
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time. */
   settle(): Promise<void> {
     return this.#time.advance(0);
   }
 
   /**
-   * Lets time pass until the promise settles, and gives what it gives.
+   * Lets time pass until the promise settles. Returns its value, or throws its error.
    *
    * @example
    * ```ts
@@ -107,7 +107,7 @@ export class Twin {
     while (!settled) {
       const { nextAt } = this.#time;
       if (nextAt === undefined || nextAt > latest)
-        throw new Error('The promise does not settle, however much time passes.');
+        throw new Error('The promise did not settle: no timer is left, or a day of virtual time has passed.');
       await this.#time.advance(nextAt - this.#time.now());
     }
     return promise;
@@ -118,17 +118,20 @@ export class Twin {
     this.#member(client).transport.script('lose-request', match);
   }
 
-  /** The next matching request has its effect, but its answer does not arrive. */
+  /** The next matching request takes effect, but its answer does not arrive. */
   loseResponse(client: Holdfast, match?: FaultMatch): void {
     this.#member(client).transport.script('lose-response', match);
   }
 
-  /** The next matching request has its effect at once, but its answer takes so long to arrive. */
+  /** The next matching request takes effect at once, but its answer arrives only after this delay. */
   delay(client: Holdfast, delayMs: number, match?: FaultMatch): void {
     this.#member(client).transport.script('delay', match, delayMs);
   }
 
-  /** The next matching request has its effect, and its answer never comes nor fails: the client's own patience must end. */
+  /**
+   * The next matching request takes effect, and its answer neither arrives nor fails. The client's own time limit must
+   * end it.
+   */
   hang(client: Holdfast, match?: FaultMatch): void {
     this.#member(client).transport.script('hang', match);
   }
@@ -143,28 +146,30 @@ export class Twin {
     this.#member(client).transport.script('throttle', match);
   }
 
-  /** Cuts a client off, or all of them: neither requests nor answers arrive. */
+  /** Cuts off one client, or all of them: neither requests nor answers arrive. */
   partition(client?: Holdfast): void {
     for (const { transport } of this.#chosen(client)) transport.partition();
   }
 
-  /** Ends a partition, and forgets faults that have not befallen anything. */
+  /** Ends a partition, and drops all faults that were not applied yet. */
   heal(client?: Holdfast): void {
     for (const { transport } of this.#chosen(client)) transport.heal();
   }
 
-  /** Freezes a client as Lambda does between invocations: its timers and its monotonic clock stand still while time goes on. */
+  /**
+   * Freezes a client as Lambda does between invocations: its timers and its monotonic clock stop while time goes on.
+   */
   freeze(client: Holdfast): void {
     this.#member(client).process.freeze();
   }
 
-  /** Thaws a client: its timers go on where they stood, and answers that came meanwhile are read. */
+  /** Thaws a client: its timers go on where they stopped, and answers that arrived in the meantime are read. */
   async thaw(client: Holdfast): Promise<void> {
     this.#member(client).process.thaw();
     await this.settle();
   }
 
-  /** Ends the leases on a lock as if their time were over, and hands it to the next waiter. */
+  /** Ends the leases on a lock as if their time were over, and grants it to the next waiter. */
   async expire(lock: string): Promise<void> {
     await this.#expire({ namespace: this.namespace, name: lock });
     await this.settle();

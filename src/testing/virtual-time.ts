@@ -2,30 +2,33 @@ import type { Runtime } from '../client/runtime.ts';
 import { type Clock, epochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 
-/** Taken when this file is loaded: a test that fakes timers later must not stop the twin's own. */
+/** Read when this file is loaded: if a test fakes timers later, the twin still has the real one. */
 const { setImmediate: nextTurn } = globalThis;
 
-/** Any fixed instant would do; fixed, so that a test sees the same fences every time. */
+/** A fixed instant, so that a test sees the same fences every time. Any instant would do. */
 const defaultStartAt = Date.UTC(2030, 0, 1);
-/** Turns of the event loop that are waited for after each step: code under test may itself await a few. */
+/** How many turns of the event loop to wait after each step. Code under test may itself await a few. */
 const defaultTurnsToSettle = 3;
-/** A timer that sets itself again for the same instant would never let time pass. */
+/** A timer that sets itself again for the same instant would stop time for ever. This ends such a loop. */
 const stepsMax = 1_000_000;
 
 interface Timer {
   readonly at: number;
   readonly order: number;
-  /** Undefined once it is cancelled. */
+  /** Undefined after it was cancelled. */
   run: (() => void) | undefined;
 }
 
 export interface VirtualTimeOptions {
   readonly startAt?: number | undefined;
-  /** One is enough where nothing touches the real world. */
+  /** One turn is enough if nothing does real I/O. */
   readonly turnsToSettle?: number | undefined;
 }
 
-/** Time that stands still until it is advanced. Timers run in the order in which they are due, and everything settles in between. */
+/**
+ * Time that passes only if a test advances it. Timers run in the order in which they are due. After each timer,
+ * everything that needs no time runs first.
+ */
 export class VirtualTime implements Clock, Timers {
   readonly startAt: number;
   readonly #turnsToSettle: number;
@@ -43,7 +46,8 @@ export class VirtualTime implements Clock, Timers {
   readonly now = () => epochMs(this.#now);
 
   readonly after = (ms: number, run: () => void): (() => void) => {
-    // Whole milliseconds, as real timers have: a fraction would get lost beside an epoch, and the timer would be due for ever.
+    // Whole milliseconds, as with real timers. Next to an epoch a fraction would be lost, and the timer would always be
+    // due.
     const timer: Timer = { at: this.#now + Math.max(0, Math.ceil(ms)), order: this.#order++, run };
     this.#queue.push(timer);
     return () => {
@@ -51,7 +55,7 @@ export class VirtualTime implements Clock, Timers {
     };
   };
 
-  /** How many timers have run: what a replay can be compared by. */
+  /** How many timers have run. A replay can be compared by it. */
   get steps(): number {
     return this.#steps;
   }
@@ -65,7 +69,7 @@ export class VirtualTime implements Clock, Timers {
     return this.passUntil(this.#now + ms);
   }
 
-  /** Lets time pass up to the instant, or until `isOver` says so. */
+  /** Lets time pass up to the instant, or until `isOver` returns true. */
   async passUntil(instant: number, isOver: () => boolean = () => false): Promise<void> {
     await this.settle();
     const stepsAtMost = this.#steps + stepsMax;
@@ -83,17 +87,17 @@ export class VirtualTime implements Clock, Timers {
     this.#now = Math.max(this.#now, instant);
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < this.#turnsToSettle; turn++) await new Promise<void>((resolve) => nextTurn(resolve));
   }
 }
 
-/** A binary heap, since a simulation of many processes has thousands of timers. */
+/** A binary heap, because a simulation of many processes has thousands of timers. */
 class TimerQueue {
   readonly #heap: Timer[] = [];
 
-  /** The next that is due and not cancelled. */
+  /** The next timer that is due and not cancelled. */
   get first(): Timer | undefined {
     while (this.#heap[0] !== undefined && this.#heap[0].run === undefined) this.removeFirst();
     return this.#heap[0];
@@ -131,7 +135,7 @@ class TimerQueue {
 const isEarlier = (one: Timer, other: Timer): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
-/** A small generator of numbers that look random and are the same every time (mulberry32). */
+/** A small generator of pseudorandom numbers (mulberry32). The same seed gives the same numbers. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -143,13 +147,13 @@ export function seededRandom(seed: number): () => number {
 }
 
 interface ProcessTimer {
-  /** By the process's own clock, which stands still while it is frozen. */
+  /** On the process's own clock, which stops while it is frozen. */
   readonly dueMs: number;
   readonly run: () => void;
   cancel: () => void;
 }
 
-/** A process of its own in virtual time: it can be frozen, and then neither its timers nor its monotonic clock run. */
+/** A process in virtual time. While it is frozen, neither its timers nor its monotonic clock run. */
 export class VirtualProcess implements Runtime {
   readonly #time: VirtualTime;
   readonly #name: string;
@@ -195,7 +199,7 @@ export class VirtualProcess implements Runtime {
     for (const timer of this.#timers) timer.cancel();
   }
 
-  /** Its timers go on where they stood: as in a frozen function, they have slept too. */
+  /** The timers go on where they stopped. In a frozen function they stop too. */
   thaw(): void {
     if (this.#frozenAt === undefined) return;
     this.#frozenMs += this.#time.now() - this.#frozenAt;
@@ -204,7 +208,7 @@ export class VirtualProcess implements Runtime {
     for (const read of this.#arrived.splice(0)) read();
   }
 
-  /** Resolves at once, or when it is thawed: an answer that arrives while it is frozen is read later. */
+  /** Resolves at once, or when the process is thawed: an answer that arrives during a freeze is read later. */
   awake(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#frozenAt === undefined) resolve();

@@ -10,7 +10,10 @@ import type { Connection, SocketStore } from '../store/socket-store.ts';
 import type { Subject, WatcherStore } from '../store/watcher-store.ts';
 import { epochMs } from '../time/clock.ts';
 
-/** With a ticket, which says the namespace. Without a lock or a prefix the connection is there for its own waits. */
+/**
+ * The query with a ticket, which says the namespace. Without a lock or a prefix, the connection is only for the
+ * caller's own waits.
+ */
 const ticketQuery = z
   .strictObject({ ticket: z.string().max(128), lock: resourceName.optional(), prefix: namePrefix.optional() })
   .check((check) => {
@@ -24,18 +27,21 @@ const ticketQuery = z
     });
   });
 
-/** Without a ticket: one lock, or all whose names begin so. An empty prefix is every lock of the namespace. */
+/**
+ * The query without a ticket: one lock, or all locks whose names begin with the prefix. An empty prefix means every
+ * lock of the namespace.
+ */
 const watchQuery = z
   .strictObject({ namespace: namespaceName, lock: resourceName.optional(), prefix: namePrefix.optional() })
   .check((check) => {
     const { lock, prefix } = check.value;
     if ((lock === undefined) === (prefix === undefined)) {
-      const message = 'must be given, or else prefix, and not both';
+      const message = 'must be given if prefix is not, and not together with it';
       check.issues.push({ code: 'custom', input: lock ?? null, path: ['lock'], message });
     }
   });
 
-/** A connection that somebody wants to open. */
+/** A request to open a connection. */
 export interface Opening {
   readonly requestId: string;
   readonly connectionId: string;
@@ -43,11 +49,11 @@ export interface Opening {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** What is done for a WebSocket connection, whatever it came by. */
+/** What the service does for a WebSocket connection, whichever adapter it came through. */
 export interface WebsocketHandler {
   /** A status of 400 or above refuses the connection. */
   connect(opening: Opening): Promise<Answer>;
-  /** What a message is answered with. */
+  /** The answer to a message. */
   message(connectionId: string): Promise<string>;
   disconnect(connectionId: string): Promise<void>;
 }
@@ -56,7 +62,7 @@ export interface WebsocketParts {
   readonly watchers: WatcherStore;
   readonly sockets: SocketStore;
   readonly locks: LockContext;
-  /** False only where being on this machine is the credential. */
+  /** False only if every program on this machine is trusted without a token. */
   readonly needsTicket: boolean;
   readonly log: RequestLog;
 }
@@ -76,7 +82,7 @@ export function createWebsocketHandler(parts: WebsocketParts): WebsocketHandler 
         return problemAnswer(problem, requestId);
       }
     },
-    // A client keeps its connection from being idle by any message, and learns its id again.
+    // Any message keeps the connection from being idle, and the client gets its id again.
     message: async (connectionId) => connectedMessage(connectionId),
     async disconnect(connectionId) {
       const connection = await sockets.connection(connectionId);
@@ -87,7 +93,7 @@ export function createWebsocketHandler(parts: WebsocketParts): WebsocketHandler 
   };
 }
 
-/** Who may connect, and what the connection watches. */
+/** Checks who may connect, and what the connection watches. */
 async function admit(
   { sockets, locks, needsTicket }: WebsocketParts,
   { query }: Opening,
@@ -96,12 +102,15 @@ async function admit(
     const { namespace, ...subject } = validate(watchQuery, query, 'query');
     return { namespace, caller: anonymous, subject: subjectOf(subject) };
   }
-  if (query.ticket === undefined) throw new Problem('unauthorized', 'A connection is opened with a ticket.');
+  if (query.ticket === undefined) throw new Problem('unauthorized', 'A ticket is required to open a connection.');
   const { ticket, ...subject } = validate(ticketQuery, query, 'query');
   const owner = await sockets.redeem(ticket, locks.clock.now());
-  // Nobody learns whether a ticket was wrong, used or too old.
+  // The answer must not reveal whether a ticket was wrong, used or too old.
   if (owner === undefined)
-    throw new Problem('forbidden', 'The ticket is not valid: it opens one connection, once, soon.');
+    throw new Problem(
+      'forbidden',
+      'The ticket is not valid. A ticket opens one connection, once, within a short time.',
+    );
   return { ...owner, subject: subjectOf(subject) };
 }
 
