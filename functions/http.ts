@@ -15,7 +15,10 @@ const service = deployedService(env, table);
 const websocketEndpoint = requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT');
 const handOffs = awsHandOffs({ ...table, locks: service.locks, websocketEndpoint, log });
 
-/** Every HTTP route. Each wait is bounded by its own deadline, so middy's early answer, a timer for every request, is not needed. */
+/**
+ * Every HTTP route. Each wait has its own deadline. So middy's early answer, which needs a timer for every request, is
+ * off.
+ */
 export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>({
   timeoutEarlyInMillis: 0,
 }).handler(

@@ -14,7 +14,10 @@ const timerQueueUrl = requireVariable(env, 'HOLDFAST_TIMER_QUEUE_URL');
 const websocketEndpoint = requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT');
 const handOffs = awsHandOffs({ ...table, locks, websocketEndpoint, log });
 
-/** Handles timers, which come from a queue, and the minute schedule. They make expiry prompt when nobody polls. */
+/**
+ * Handles timers, which come from a queue, and the schedule of each minute. With them, leases end promptly even if
+ * nobody polls.
+ */
 export const handler = middy(
   createReaperHandler(createReaper(awsReaperPorts({ ...table, locks, timerQueueUrl, log })), {
     clock: systemClock,

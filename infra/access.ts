@@ -1,11 +1,11 @@
-/** Who may call what, as IAM sees it: one ARN per route, with the namespace spelled out. */
+/** Which caller may call which route, in terms of IAM: one ARN per route, with the namespace in it. */
 
 import { nameRules } from '../src/contract/limits.ts';
 import { type Access, type Route, routes } from '../src/contract/operations.ts';
 
 /**
- * What each right includes. Whoever locks may look, since a refusal shows the holders anyway and a record is read before it is
- * written. Whoever ends what others hold looks first, but need not be able to take locks.
+ * What each right includes. A caller that locks may also look: a refusal shows the holders anyway, and a record is read
+ * before it is written. A caller that ends other holders' leases must look first, but need not be able to take locks.
  */
 const included: Record<Exclude<Access, 'public'>, readonly Access[]> = {
   inspect: ['public', 'inspect'],
@@ -15,10 +15,10 @@ const included: Record<Exclude<Access, 'public'>, readonly Access[]> = {
 
 export type Right = keyof typeof included;
 
-/** Every namespace, for grants. No namespace is called so. */
+/** Stands for every namespace in grants. No namespace can have this name. */
 export const everyNamespace = '*';
 
-/** A path parameter is at least one character, so that `/locks/` does not pass for a lock. */
+/** A path parameter has at least one character, so that `/locks/` does not match as a lock. */
 const anyName = '?*';
 
 export interface Pattern {
@@ -26,7 +26,7 @@ export interface Pattern {
   readonly path: string;
 }
 
-/** The methods and paths that a right opens in a namespace, with IAM's wildcards in place of names. */
+/** The methods and paths that a right allows in a namespace, with IAM's wildcards for names. */
 export function patternsOf(right: Right, namespace: string, table: readonly Route[] = routes): Pattern[] {
   const scope = namespaceOf(namespace);
   const opened = table
@@ -35,7 +35,8 @@ export function patternsOf(right: Right, namespace: string, table: readonly Rout
       method,
       path: path.replaceAll(/\{(\w+)\}/g, (_, name) => (name === 'ns' ? scope : anyName)),
     }));
-  // A policy has a maximum length, and IAM's wildcards reach past slashes: what another pattern covers need not be said.
+  // A policy has a maximum length, and IAM's wildcards also match slashes. So a pattern that another one covers is left
+  // out.
   return opened.filter(
     (one) =>
       !opened.some(
@@ -48,8 +49,8 @@ export function patternsOf(right: Right, namespace: string, table: readonly Rout
   );
 }
 
-/** A namespace goes into policies, where a stray `*` or `?` would open others. */
+/** The namespace becomes part of a policy, where a `*` or `?` would allow other namespaces too. */
 export function namespaceOf(given: string): string {
   if (given === everyNamespace || nameRules.namespace.pattern.test(given)) return given;
-  throw new Error(`A namespace must be ${nameRules.namespace.allowed}, or "*" for every one; got ${given}.`);
+  throw new Error(`A namespace must be ${nameRules.namespace.allowed}, or "*" for all; got ${given}.`);
 }

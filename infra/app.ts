@@ -1,4 +1,4 @@
-/** `npx cdk deploy`: the service by itself, for accounts that want it as it is. Use the construct to put it into a stack of your own. */
+/** `npx cdk deploy` deploys the service alone. To put it into your own stack, use the construct. */
 import { App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { bundleFunctions } from './bundle.ts';

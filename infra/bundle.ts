@@ -1,19 +1,19 @@
-/** Turns functions/*.ts into what Lambda runs. `npm run build` ships the result, the stack deploys it, and tests run it. */
+/** Bundles functions/*.ts for Lambda. `npm run build` ships the bundles, the stack deploys them, and tests run them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 import { type BundleName, bundledFunctions, bundleNames, packageRoot } from './function-code.ts';
 
-/** One ES module for Node, with everything in it: 24 is what is deployed. */
+/** One ES module for Node that contains everything. The deployed version is Node 24. */
 export const nodeModule = {
   absWorkingDir: packageRoot,
   bundle: true,
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // The SDK's ES modules can be shaken, its CommonJS can't: that alone is 200 kB.
+  // The bundler can drop unused parts of the SDK's ES modules, but not of its CommonJS. This alone saves 200 kB.
   mainFields: ['module', 'main'],
-  // Some dependencies are CommonJS and ask for Node's own modules by `require`, which an ES module has to be given.
+  // Some dependencies are CommonJS and load Node's own modules with `require`, which an ES module does not have.
   banner: {
     js: "import{createRequire as createRequireOf}from'node:module';const require=createRequireOf(import.meta.url);",
   },
@@ -23,12 +23,15 @@ export const nodeModule = {
 
 export interface Bundle {
   readonly name: BundleName;
-  /** Size of the module, which is all that is deployed. */
+  /** Size of the module. Nothing else is deployed. */
   readonly bytes: number;
   readonly metafile: Metafile;
 }
 
-/** One folder per function, each with an `index.mjs`. The same sources give the same bytes, so an unchanged function is not deployed again. */
+/**
+ * One folder per function, each with an `index.mjs`. The same sources give the same bytes, so an unchanged function is
+ * not deployed again.
+ */
 export function bundleFunctions(
   folder: string = bundledFunctions,
   names: readonly BundleName[] = bundleNames,
@@ -53,8 +56,8 @@ async function bundleFunction(name: BundleName, folder: string): Promise<Bundle>
 }
 
 /**
- * A function finds its credentials in its environment. The SDK loads its other ways of finding some, with clients for sign-on
- * services, only once that has failed: 80 kB that are never reached.
+ * A function finds its credentials in its environment. Only if that fails, the SDK loads other ways to find them, with
+ * clients for sign-on services. These are 80 kB that a function never uses.
  */
 const otherCredentials = ['http', 'ini', 'process', 'sso', 'web-identity'].map(
   (way) => `@aws-sdk/credential-provider-${way}`,

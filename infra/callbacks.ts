@@ -3,8 +3,8 @@ import type { IFunction, IVersion } from 'aws-cdk-lib/aws-lambda';
 import type { ServiceFunction } from './service-function.ts';
 
 /**
- * A durable execution belongs to a version of its function, so IAM asks for the qualified ARN: a permission on the bare name would
- * allow nothing. An execution outlives a deployment, so every version is named.
+ * A durable execution belongs to a version of its function, so IAM checks the qualified ARN: a permission on the plain
+ * name would allow nothing. An execution may outlive a deployment, so the permission covers every version.
  */
 export function allowCallbacks(notifier: ServiceFunction, durableFunction: IFunction): void {
   const { functionArn } = (durableFunction as Partial<IVersion>).lambda ?? durableFunction;
@@ -18,7 +18,7 @@ export function allowCallbacks(notifier: ServiceFunction, durableFunction: IFunc
   });
 }
 
-/** As cdk-nag shows an ARN that is not known yet. */
+/** The ARN in the form in which cdk-nag shows an ARN that is not known yet. */
 function shownArn(scope: ServiceFunction, arn: string): string {
   const resolved = Stack.of(scope).resolve(arn) as string | { 'Fn::GetAtt'?: readonly string[] };
   if (typeof resolved === 'string') return resolved;

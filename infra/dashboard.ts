@@ -46,7 +46,7 @@ function callerWidgets({ httpApi: { api }, acquire, http }: Monitored): GraphWid
       [api.metricCount(sum), api.metricClientError(sum), api.metricServerError(sum)],
       third,
     ),
-    // Waiting requests are meant to be slow, so the median says more about the service than the tail does.
+    // Requests that wait are slow on purpose, so the median says more about the service than p99 does.
     graph('Answered within (ms)', [api.metricLatency({ ...p99, statistic: 'p50' }), api.metricLatency(p99)], third),
     graph(
       'Concurrent requests, and throttled ones',
@@ -64,8 +64,8 @@ function callerWidgets({ httpApi: { api }, acquire, http }: Monitored): GraphWid
 }
 
 /**
- * What the service measures about itself: a line for the whole, and one for each namespace that has metrics of its own. The search
- * finds them when the dashboard is opened.
+ * The service's own metrics: one line for the whole service, and one for each namespace that has its own metrics. The
+ * search runs when the dashboard is opened.
  */
 const measured = (name: MeasureName, statistic: string): MathExpression =>
   new MathExpression({
@@ -82,7 +82,8 @@ function lockWidgets(): GraphWidget[] {
       [measured('WaitTime', 'p50'), measured('WaitTime', 'p99'), measured('HoldTime', 'p50')],
       half,
     ),
-    // A release hands over in its own write, so this shows the time that waiters lose to leases that ran out.
+    // A release grants to the next waiter in the same write. So this shows only the time that waiters lose to expired
+    // leases.
     graph(
       'Held by nobody before the next holder (ms)',
       [measured('HandOffLatency', 'p50'), measured('HandOffLatency', 'p99')],
@@ -94,7 +95,10 @@ function lockWidgets(): GraphWidget[] {
   ];
 }
 
-/** Read from the request log when the dashboard is opened. A metric for each lock would cost by the month, used or not. */
+/**
+ * Read from the request log when the dashboard is opened. A metric for each lock would cost money every month, used or
+ * not.
+ */
 function busiestLocks({ acquire, http }: Monitored): LogQueryWidget {
   return new LogQueryWidget({
     title: 'Locks refused most',

@@ -3,18 +3,21 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Code } from 'aws-cdk-lib/aws-lambda';
 
-/** What is bundled; each is `functions/<name>.ts` in the sources. */
+/** The bundles. The source of each is `functions/<name>.ts`. */
 export const bundleNames = ['http', 'notifier', 'publisher', 'reaper', 'websocket'] as const;
 export type BundleName = (typeof bundleNames)[number];
 
-/** The functions that are deployed. `acquire` runs the same code as `http`, beside it. */
+/** The functions that are deployed. `acquire` runs the same code as `http`. */
 export const functionNames = ['acquire', ...bundleNames] as const;
 export type FunctionName = (typeof functionNames)[number];
 
-/** The construct runs from the sources and from the published package, which differ in depth but not in their root. */
+/**
+ * The construct runs from the sources and from the published package. Their depth differs, so this searches for the
+ * package.json.
+ */
 export const packageRoot = rootAbove(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the bundles are: `infra/bundle.ts` writes them here, and the published package ships them here. */
+/** Where the bundles are, both in a checkout and in the published package. `infra/bundle.ts` writes them. */
 export const bundledFunctions = join(packageRoot, 'dist', 'functions');
 
 export function functionCode(name: FunctionName, folder: string = bundledFunctions): Code {

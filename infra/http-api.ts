@@ -23,7 +23,7 @@ import type { DomainProps, JwtProps, ThrottleProps } from './props.ts';
 export interface LockHttpApiProps {
   /** For the routes where callers wait. */
   readonly acquire: IFunction;
-  /** For all others, and for what has no route. */
+  /** For all other routes, and for requests without a route. */
   readonly handler: IFunction;
   readonly jwt?: JwtProps | undefined;
   readonly openPublicRoutes: boolean;
@@ -33,8 +33,8 @@ export interface LockHttpApiProps {
 }
 
 /**
- * By route, not by path: a path carries session ids, which are secrets, and a query string may carry anything.
- * The request id is the one that the caller got in `x-request-id`, and that the function logs.
+ * The log names the route, not the path: a path may contain a session id, which is secret, and a query string may
+ * contain anything. The caller gets the same request id in `x-request-id`, and the function logs it.
  */
 const accessLogFields = {
   requestId: '$context.requestId',
@@ -66,13 +66,15 @@ function checkScopes(jwt: JwtProps | undefined): void {
 const isAcquire = ({ operation }: { readonly operation: Operation }): boolean =>
   operation === 'acquireLock' || operation === 'acquireLocks';
 
-/** One explicit route for each operation of the contract, and `$default` so that a missing one is answered as a problem too. */
+/**
+ * One explicit route for each operation of the contract. `$default` answers requests without a route as a problem too.
+ */
 export class LockHttpApi extends Construct {
   readonly api: HttpApi;
   readonly stage: HttpStage;
   readonly accessLogs: LogGroup;
   readonly domainName: DomainName | undefined;
-  /** Tokens instead of IAM. */
+  /** True if callers send tokens instead of IAM signatures. */
   readonly takesTokens: boolean;
   /** Without a slash at the end. */
   readonly url: string;
@@ -85,20 +87,21 @@ export class LockHttpApi extends Construct {
       props.jwt === undefined
         ? new HttpIamAuthorizer()
         : new HttpJwtAuthorizer('Jwt', props.jwt.issuer, { jwtAudience: [...props.jwt.audience] });
-    // One permission for the whole API: one for each route would outgrow a function's policy.
+    // One permission for the whole API. With one for each route, the function's policy would be too long.
     const oncePermitted = { scopePermissionToRoute: false };
     const integration = new HttpLambdaIntegration('Function', props.handler, oncePermitted);
-    // A long poll occupies its function for up to 20 seconds. On a function of their own, waiters can't take the room of releases.
+    // A long poll keeps its function busy for up to 20 seconds. Waiters have their own function, so that they can't use
+    // up the concurrency that releases need.
     const waiting = new HttpLambdaIntegration('AcquireFunction', props.acquire, oncePermitted);
     this.api = new HttpApi(this, 'Api', {
       description: 'Holdfast: locks, sessions and records',
       createDefaultStage: false,
       defaultAuthorizer: authorizer,
       defaultIntegration: integration,
-      // With a domain of its own the service has one name, and policies on that name can't be walked around.
+      // With its own domain the service has only one name, so policies on that name can't be bypassed.
       disableExecuteApiEndpoint: props.domain !== undefined,
     });
-    // That permission names a method and a path, which the route for all else has not.
+    // The permission above names a method and a path. The default route has neither.
     props.handler.addPermission('CallByDefaultRoute', {
       principal: new ServicePrincipal('apigateway.amazonaws.com'),
       sourceArn: Stack.of(this).formatArn({
@@ -119,7 +122,7 @@ export class LockHttpApi extends Construct {
       });
     }
     this.accessLogs = new LogGroup(this, 'AccessLogs', {
-      // Under this prefix API Gateway needs no entry in the account's log policy, which has room for few.
+      // With this prefix, API Gateway needs no entry in the account's log policy, which is limited in length.
       logGroupName: `/aws/vendedlogs/holdfast/${Names.uniqueResourceName(this, { maxLength: 100 })}`,
       retention: props.logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -127,7 +130,7 @@ export class LockHttpApi extends Construct {
     this.domainName = props.domain && this.#createDomain(props.domain);
     this.stage = new HttpStage(this, 'Stage', {
       httpApi: this.api,
-      // A named stage would stand in front of every path.
+      // A named stage would be the first segment of every path.
       stageName: '$default',
       autoDeploy: true,
       throttle: { rateLimit: props.throttle.ratePerSecond, burstLimit: props.throttle.burst },

@@ -24,11 +24,11 @@ export type { DomainProps, JwtProps, LockServiceProps, ThrottleProps } from './p
 
 /** What a grant reaches. */
 export interface GrantScope {
-  /** One namespace, or `*` for every one. */
+  /** One namespace, or `*` for all. */
   readonly namespace: string;
 }
 
-/** The parts that are there unless only the table was asked for. */
+/** All parts except the table. They do not exist if `tableOnly` is set. */
 interface Parts {
   readonly httpApi: LockHttpApi;
   readonly acquire: ServiceFunction;
@@ -40,10 +40,13 @@ interface Parts {
   readonly monitoring: Monitoring | undefined;
 }
 
-/** Two days: a lease and a wait last one at most, so TTL never reaches an item that is held or awaited. */
+/** Two days: a lease and a wait last one day at most, so TTL never deletes an item that is held or awaited. */
 const retentionMsMin = 2 * 86_400_000;
 
-/** An account's usual quota for all its APIs in a Region is 10,000 a second and bursts of 5,000: a fifth leaves room for the others. */
+/**
+ * An account's usual quota for all its APIs in a Region is 10,000 requests a second and bursts of 5,000. A fifth leaves
+ * enough for the other APIs.
+ */
 const throttleDefault = { ratePerSecond: 2_000, burst: 1_000 };
 
 /**
@@ -68,12 +71,12 @@ export class LockService extends Construct {
     this.#parts = props.tableOnly === true ? undefined : this.#createParts();
   }
 
-  /** Where the SDK is pointed at, without a slash at the end. */
+  /** The URL for the SDK, without a slash at the end. */
   get url(): string {
     return this.httpApi.url;
   }
 
-  /** Where callers connect with a ticket. The SDK learns it with each ticket. */
+  /** Where callers connect with a ticket. The SDK gets this URL with each ticket. */
   get watchUrl(): string {
     return this.watchApi.stage.url;
   }
@@ -82,12 +85,12 @@ export class LockService extends Construct {
     return this.#part('httpApi');
   }
 
-  /** Answers the two acquire routes, where callers are kept waiting. */
+  /** Answers the two acquire routes, on which callers wait. */
   get acquire(): ServiceFunction {
     return this.#part('acquire');
   }
 
-  /** Answers every other route: renewals, releases, revocations and keepalives never queue behind waiters. */
+  /** Answers every other route, so that renewals, releases, revocations and keepalives never wait behind waiters. */
   get http(): ServiceFunction {
     return this.#part('http');
   }
@@ -104,7 +107,7 @@ export class LockService extends Construct {
     return this.#part('notifications');
   }
 
-  /** Where events are published. Asking for it makes the service publish them: EventBridge bills each. */
+  /** Where events are published. Reading this property makes the service publish them. EventBridge bills each event. */
   get eventBus(): IEventBus {
     this.notifications.publishEvents();
     return this.notifications.eventBus;
@@ -114,32 +117,38 @@ export class LockService extends Construct {
     return this.#part('expiry');
   }
 
-  /** Absent where `monitoring` is false. */
+  /** Undefined if `monitoring` is false. */
   get monitoring(): Monitoring | undefined {
     return this.#part('monitoring');
   }
 
-  /** To look at locks, sessions and records, and to watch. */
+  /** Allows looking at locks, sessions and records, and watching. */
   grantInspect(grantee: IGrantable, scope: GrantScope): Grant {
     return this.#grant('inspect', grantee, scope);
   }
 
-  /** To lock, to keep sessions and to write records, and to look. */
+  /** Allows locking, keeping sessions and writing records, and everything of `grantInspect`. */
   grantUse(grantee: IGrantable, scope: GrantScope): Grant {
     return this.#grant('use', grantee, scope);
   }
 
-  /** To list everything and to end what others hold, and to look; not to lock. */
+  /**
+   * Allows listing everything and ending other holders' leases, and everything of `grantInspect`. It does not allow
+   * locking.
+   */
   grantAdmin(grantee: IGrantable, scope: GrantScope): Grant {
     return this.#grant('admin', grantee, scope);
   }
 
-  /** To use the table without the HTTP API, through the server library: its items and indexes, by their leading key. */
+  /**
+   * Allows using the table without the HTTP API, through the server library: its items and indexes, by their leading
+   * key.
+   */
   grantDirect(grantee: IGrantable, { namespace }: GrantScope): void {
     allowTableAccess(this.table, grantee, directAccess(namespaceOf(namespace)));
   }
 
-  /** Lets parked waiters of this durable function be notified: the service may complete its callbacks. */
+  /** Allows the service to complete the callbacks of this durable function, so that its parked waiters are notified. */
   grantCallbacks(durableFunction: IFunction): void {
     allowCallbacks(this.notifications.notifier, durableFunction);
   }
@@ -153,10 +162,10 @@ export class LockService extends Construct {
       grantee,
       actions: ['execute-api:Invoke'],
       resourceArns: [
-        // A connection also needs a ticket, which is of one namespace.
+        // A connection also needs a ticket, which is for one namespace.
         this.watchApi.connectArn,
         ...patternsOf(right, namespace).map(({ method, path }) =>
-          // Not by `arnForExecuteApi`, which would take the wildcards of a name for the whole path.
+          // `arnForExecuteApi` would let the wildcards of a name match the whole path.
           Stack.of(this).formatArn({
             service: 'execute-api',
             resource: api.apiId,
@@ -189,7 +198,7 @@ export class LockService extends Construct {
     const websocket = new ServiceFunction(this, 'Websocket', {
       ...this.#functionProps('websocket'),
       description: 'Opens and closes WebSocket connections',
-      // A connection that ends may leave ten thousand waits behind, each of them a write.
+      // A connection that ends may have ten thousand waits. Each of them is a write.
       timeout: Duration.seconds(28),
     });
     const watchApi = new WatchApi(this, 'Watch', {
@@ -197,7 +206,7 @@ export class LockService extends Construct {
       iam: props.jwt === undefined,
       throttle,
     });
-    // API Gateway gives up after 30 seconds; ending first leaves an error of ours in the log instead of silence.
+    // API Gateway stops waiting after 30 seconds. The function ends earlier, so that its own error is in the log.
     const timeout = Duration.seconds(29);
     const acquire = new ServiceFunction(this, 'Acquire', {
       ...this.#functionProps('acquire'),
@@ -226,12 +235,12 @@ export class LockService extends Construct {
     }
     expiry.armFrom(notifier);
     expiry.armFrom(reaper);
-    watchApi.tellFrom(notifier);
-    watchApi.tellFrom(publisher);
-    // Whoever hands a lock over delivers it at once.
-    watchApi.tellFrom(reaper);
+    watchApi.allowSending(notifier);
+    watchApi.allowSending(publisher);
+    // A function that grants a lock to a waiter also sends the delivery at once.
+    watchApi.allowSending(reaper);
     for (const answering of [acquire, http]) {
-      watchApi.tellFrom(answering);
+      watchApi.allowSending(answering);
       answering.function.addEnvironment('HOLDFAST_WEBSOCKET_URL', watchApi.stage.url);
     }
     this.#allowTaskTokens(notifier);
@@ -289,14 +298,14 @@ export class LockService extends Construct {
     Validations.of(notifier.role).acknowledge({
       id: 'AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:stateMachine:*]',
       reason:
-        'Which state machines will park is not known here; a task token can not be guessed. `stateMachines` names them.',
+        'The state machines that will park are not known here. A task token cannot be guessed. `stateMachines` can name them.',
     });
   }
 }
 
 /**
- * A duration as functions read it; absent where the service's own default is to hold. Out of range is an error here, when the
- * stack is written, and not when a caller waits.
+ * The value of a duration for the functions. Missing if the service's own default applies. A value out of range is an
+ * error now, when the stack is synthesized, and not later, when a caller waits.
  */
 function setting(
   variable: string,

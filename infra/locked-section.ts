@@ -21,49 +21,49 @@ import { lockLimits } from '../src/lock/limits.ts';
 import { namespaceOf } from './access.ts';
 import type { LockService } from './lock-service.ts';
 
-/** Makes a state that renews the lease, to be put between the states of the work. */
+/** Makes a state that renews the lease. Put it between the states of the work. */
 export type RenewState = (id: string, lease?: Duration) => State & INextable & IChainable;
 
 export interface LockedSectionProps {
-  /** The service, with IAM and without a domain of its own. */
+  /** The service. It must use IAM and have no domain of its own. */
   readonly locks: LockService;
   readonly namespace: string;
   /** The lock's name, or a path into the input such as `JsonPath.stringAt('$.wallet')`. */
   readonly lock: string;
   /**
-   * How long the lock is held without being renewed, a day at most. Nothing renews it by itself: name more than the work takes, or put
-   * a renewal between its states.
+   * How long the lock is held without a renewal, a day at most. Nothing renews it automatically: choose a longer time
+   * than the work takes, or put a renewal between its states.
    */
   readonly lease: Duration;
-  /** How long to wait for the lock. Waiting costs nothing. @default a day, the most that the service allows */
+  /** How long to wait for the lock. Waiting costs nothing. @default a day, the longest that the service allows */
   readonly wait?: Duration;
   /**
-   * What runs while the lock is held. It finds the grant in `$.lock`: send `$.lock.fence` along with every write. A function gets a way
-   * to renew.
+   * What runs while the lock is held. It finds the grant in `$.lock`: send `$.lock.fence` with every write. If this is
+   * a function, it gets a way to renew.
    */
   readonly work: IChainable | ((renew: RenewState) => IChainable);
 }
 
-/** Where the grant lies in the input of the work. */
+/** Where the grant is in the input of the work. */
 const grantPath = '$.lock';
-/** What an HTTP API answers when the same request may pass in a moment. */
+/** Answers of an HTTP API after which the same request may soon succeed. */
 const passing = ['429', '500', '502', '503', '504'].map((status) => `ApiGateway.${status}`);
 const lostLease = 'ApiGateway.409';
-/** From one second on and doubled: a store that is away for two minutes is outlasted. */
+/** The first interval is one second, and it doubles: the retries last longer than an outage of two minutes. */
 const retries = { errors: passing, interval: Duration.seconds(1), maxAttempts: 7, backoffRate: 2 };
-/** The service ends a wait by its own clock and says so. This is for the case that it can't, so it comes later. */
+/** The service ends a wait by its own clock and reports it. This later timeout is for the case that it can't. */
 const waitSlack = Duration.minutes(5);
 
 /**
- * A section of a state machine that runs while a lock is held. Its output is that of the work.
+ * A section of a state machine that runs while a lock is held. Its output is the output of the work.
  *
  *     Acquire ──> Work ──> Release ──> (output)
  *        │          └ any error ──> ReleaseAfterError ──> Fail, with the error of the work
  *        └ Holdfast.WaitTimeout and the like, as an error of the section
  *
- * Each try to acquire has a lease of its own, made of the execution's name: a try whose answer was lost holds nothing for long, since
- * the service finds that nobody waits for its task token any more. The errors `States.DataLimitExceeded` and `States.Runtime` can't be
- * caught, nor can a stopped execution release: then the lease runs out.
+ * Each try to acquire has its own lease, made from the execution's name. A try whose answer was lost does not hold the
+ * lock for long: the service finds that its task token is no longer in use. The errors `States.DataLimitExceeded` and
+ * `States.Runtime` can't be caught, and a stopped execution can't release. The lease then ends by itself.
  *
  *     const section = new LockedSection(this, 'Debit', { locks, namespace: 'payments', lock, lease: Duration.minutes(10), work });
  */
@@ -89,7 +89,8 @@ export class LockedSection extends StateMachineFragment {
         owner: JsonPath.stringAt('$$.Execution.Name'),
         leaseMs,
         waitMs,
-        // Without `always` a lock that is free would be granted by the answer, which nobody reads: the task waits for its token.
+        // The task waits for its token and does not read the answer. Without `always`, a free lock would be granted in
+        // that answer.
         notify: { type: 'task-token', token: JsonPath.taskToken, always: true },
       },
     });
@@ -113,18 +114,18 @@ export class LockedSection extends StateMachineFragment {
     work.branch(typeof props.work === 'function' ? props.work(renew) : props.work);
     const fail = new Fail(this, 'Failed', { errorPath: '$.error.Error', causePath: '$.error.Cause' });
     const releaseAfterError = release('ReleaseAfterError');
-    // The error of the work is what callers must see, whatever becomes of the release.
+    // Callers must see the error of the work, even if the release fails.
     releaseAfterError.addCatch(fail, { resultPath: JsonPath.DISCARD });
     work.addCatch(releaseAfterError.next(fail), { resultPath: '$.error' });
 
     const output = new Pass(this, 'Output', { outputPath: '$.work[0]' });
     const lost = new Fail(this, 'LeaseLost', {
       error: 'Holdfast.LeaseLost',
-      cause: 'The lease had ended before the work was done, so it may have run beside another.',
+      cause: 'The lease ended before the work was done, so another holder may have worked at the same time.',
     });
     const released = release('Release');
     released.addCatch(lost, { errors: [lostLease], resultPath: JsonPath.DISCARD });
-    // A release that can't be sent is no failure of the work: the lease runs out by itself.
+    // If the release can't be sent, the work still counts as a success. The lease ends by itself.
     released.addCatch(output, { resultPath: JsonPath.DISCARD });
 
     Chain.start(acquire.addRetry(retries)).next(work).next(released).next(output);
@@ -134,8 +135,8 @@ export class LockedSection extends StateMachineFragment {
 }
 
 /**
- * A lease for this try of this state in this execution: a repeat after a lost answer has another task token, so it must be another
- * waiter. Hashed, since a name may have characters that a lease id has not.
+ * A lease for this try of this state in this execution. A retry after a lost answer has another task token, so it must
+ * be another waiter. The id is hashed, because a name may have characters that a lease id may not have.
  */
 const leaseOfTry = (): string =>
   JsonPath.hash(
@@ -149,17 +150,17 @@ const leaseOfTry = (): string =>
     'SHA-256',
   );
 
-/** Step Functions calls an HTTP API by its own name, and signs for IAM. */
+/** Step Functions calls an HTTP API by API Gateway's own name, and signs for IAM. */
 function checkReachable(locks: LockService): void {
   const { domainName, takesTokens } = locks.httpApi;
   if (takesTokens) {
     throw new Error(
-      'A LockedSection signs its calls for IAM, but this service takes tokens (jwt): Step Functions can not send them.',
+      'A LockedSection signs its calls for IAM, but this service takes tokens (jwt): Step Functions cannot send them.',
     );
   }
   if (domainName !== undefined) {
     throw new Error(
-      'A LockedSection calls API Gateway by its own endpoint, which is switched off for a service with a domain of its own (domain).',
+      'A LockedSection calls the endpoint of API Gateway, which is switched off if the service has its own domain (domain).',
     );
   }
 }

@@ -40,13 +40,13 @@ export interface MonitoringProps extends Monitored {
 const runbooks = 'docs/operations.md';
 
 interface AlarmProps {
-  /** What it means, in a sentence. */
+  /** What the alarm means, in one sentence. */
   readonly meaning: string;
-  /** A heading of the runbooks. */
+  /** The heading of its runbook. */
   readonly runbook: string;
   readonly metric: IMetric;
   readonly atLeast: number;
-  /** How many periods in a row. */
+  /** How many periods in a row must be bad. */
   readonly periods?: number;
 }
 
@@ -92,20 +92,20 @@ export class Monitoring extends Construct {
   #callerAlarms({ httpApi, acquire, http, websocket }: Monitored): Alarm[] {
     return [
       this.#alarm('ServerErrors', {
-        meaning: 'Callers get 5xx: locks can not be taken, or are taken after retries only.',
+        meaning: 'Callers get 5xx: locks cannot be taken, or only after retries.',
         runbook: 'server-errors',
         metric: httpApi.api.metricServerError(sumOverFiveMinutes),
-        // A single 503 is retried by the SDK and seen by nobody.
+        // The SDK retries a single 503, so no caller sees it.
         atLeast: 5,
       }),
       this.#alarm('AcquireThrottled', {
-        meaning: 'Lambda has no room for more acquires at once, so callers get 503 or wait. Holders are not affected.',
+        meaning: 'Lambda cannot run more acquires at once, so callers get 503 or wait. Holders are not affected.',
         runbook: 'acquire-throttled',
         metric: acquire.function.metricThrottles(sumOverFiveMinutes),
         atLeast: 1,
       }),
       this.#alarm('HttpThrottled', {
-        meaning: 'Lambda has no room for renewals and releases, so holders may lose their leases.',
+        meaning: 'Lambda cannot run more renewals and releases at once, so holders may lose their leases.',
         runbook: 'http-throttled',
         metric: http.function.metricThrottles(sumOverFiveMinutes),
         atLeast: 1,
@@ -124,7 +124,7 @@ export class Monitoring extends Construct {
         atLeast: 1,
       }),
       this.#alarm('WebsocketFailing', {
-        meaning: 'Watchers can not connect, or closed connections are not removed.',
+        meaning: 'Watchers cannot connect, or closed connections are not removed.',
         runbook: 'function-failing',
         metric: websocket.function.metricErrors(sumOverFiveMinutes),
         atLeast: 5,
@@ -155,7 +155,7 @@ export class Monitoring extends Construct {
         atLeast: 1,
       }),
       this.#alarm('PublisherLate', {
-        meaning: 'History, events and watchers are more than ten minutes behind. No lock is held up by it.',
+        meaning: 'History, events and watchers are more than ten minutes behind. No lock is delayed by it.',
         runbook: 'publisher-late',
         metric: lateness(notifications.publisher),
         atLeast: 600_000,
@@ -181,10 +181,10 @@ export class Monitoring extends Construct {
         atLeast: 1,
       }),
       this.#alarm('ReaperFailing', {
-        meaning: 'Expired leases are not ended promptly where nobody polls.',
+        meaning: 'Expired leases are not ended promptly if nobody polls.',
         runbook: 'function-failing',
         metric: expiry.reaper.function.metricErrors(sumOverFiveMinutes),
-        // The next minute's sweep repairs the failure of one minute.
+        // The sweep of the next minute repairs one that failed.
         atLeast: 3,
       }),
       this.#alarm('TimerDeadLetters', {
@@ -198,7 +198,7 @@ export class Monitoring extends Construct {
 
   #tableAlarm({ table }: Monitored): Alarm {
     return this.#alarm('TableThrottled', {
-      meaning: 'DynamoDB asks for less traffic: most likely one lock is asked for more than 1,000 times a second.',
+      meaning: 'DynamoDB throttles requests: most likely one lock is requested more than 1,000 times a second.',
       runbook: 'table-throttled',
       metric: new MathExpression({
         expression: 'FILL(writes, 0) + FILL(reads, 0)',
@@ -209,7 +209,7 @@ export class Monitoring extends Construct {
           reads: table.metric('ReadThrottleEvents', sumOverFiveMinutes),
         },
       }),
-      // The SDK's retries absorb a few.
+      // The SDK's retries hide a few of them.
       atLeast: 10,
     });
   }
@@ -221,7 +221,7 @@ export class Monitoring extends Construct {
       threshold: atLeast,
       evaluationPeriods: periods,
       comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // An idle service sends no metrics, and is well.
+      // An idle service sends no metrics. That is not a problem.
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
     if (this.#topic !== undefined) {

@@ -19,8 +19,9 @@ export interface NotificationsProps {
 }
 
 /**
- * From the table's stream to waiters (the notifier), and to the history, the event bus, watchers and metrics (the publisher). Each
- * reads the stream by itself, so that nothing optional holds up a hand-off. A stream takes two readers: these are the two.
+ * The notifier reads the table's stream for waiters. The publisher reads it for the history, the event bus, watchers
+ * and metrics. They are separate, so that nothing optional delays a hand-off. A stream allows two readers, and these
+ * are the two.
  */
 export class Notifications extends Construct {
   readonly eventBus: IEventBus;
@@ -39,7 +40,7 @@ export class Notifications extends Construct {
       timeout: Duration.seconds(60),
       environment: { ...notifier.environment, HOLDFAST_BUS: this.eventBus.eventBusName },
     });
-    // A waiter may ask to be notified by an event, whether or not anybody reads the others.
+    // A waiter may ask to be notified by an event, even if events are not published.
     this.notifier.allow(['events:PutEvents'], [this.eventBus.eventBusArn]);
     this.publisher = new ServiceFunction(this, 'Publisher', {
       ...publisher,
@@ -50,7 +51,7 @@ export class Notifications extends Construct {
     this.publisherDeadLetters = this.#readStream('Publisher', this.publisher, table, publisherFilter);
   }
 
-  /** Every event goes onto the bus from now on. EventBridge bills each of them, so this is done only if somebody asks. */
+  /** Publishes every event to the bus from now on. EventBridge bills each event, so this is done only on request. */
   publishEvents(): void {
     if (this.#publishesEvents) return;
     this.#publishesEvents = true;
@@ -73,21 +74,21 @@ export class Notifications extends Construct {
     const mapping = new EventSourceMapping(this, `${id}Stream`, {
       target: reader.function,
       eventSourceArn: tableStreamArn,
-      // From the oldest record of the stream. Otherwise what is written while the mapping is being created would be missed.
+      // From the oldest record of the stream. Otherwise changes would be missed while the mapping is being created.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: 100,
-      // Changes to one lock stay in order; different locks of a shard need not wait for each other.
+      // Changes to one lock stay in order. Different locks of a shard need not wait for each other.
       parallelizationFactor: 4,
       reportBatchItemFailures: true,
       bisectBatchOnError: true,
-      // A record that fails this often goes on failing, and the records behind it wait meanwhile.
+      // A record that failed this often will keep failing, and the records behind it wait.
       retryAttempts: 5,
-      // After an hour a notification does not help a waiter any more. The dead-letter queue keeps where the record is.
+      // After an hour, a notification no longer helps a waiter. The dead-letter queue keeps the position of the record.
       maxRecordAge: Duration.hours(1),
       onFailure: new SqsDlq(deadLetters),
       filters: filter.map((pattern) => FilterCriteria.filter(pattern)),
     });
-    // A mapping that starts before its role may read would fail to be created.
+    // The mapping can't be created before its role may read the stream.
     mapping.node.addDependency(reader.role);
     return deadLetters;
   }

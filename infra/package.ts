@@ -1,4 +1,4 @@
-/** Completes what `tsc` wrote to dist/ into what is published. Run by `npm run build`. */
+/** Adds to dist/ what `tsc` does not write there. `npm run build` runs it. */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -12,8 +12,9 @@ const engine = join('local', 'engine');
 await bundleFunctions();
 
 /**
- * The local service is bundled with all that it needs, so that `npx holdfast serve` works where the SDK is the only thing that was
- * installed. It lies beside the engine's guardian, which it starts. Engines are looked for at run time: they are optional, and large.
+ * The local service is bundled with all its dependencies, so that `npx holdfast serve` works if only the SDK is
+ * installed. The bundle is beside the engine's guardian, which it starts. Engines are found at run time, because they
+ * are optional and large.
  */
 // A user's machine may have any Node that the package supports.
 await build({
@@ -24,7 +25,7 @@ await build({
 });
 writeFileSync(join(published, 'local', 'serve.js'), "export * from './engine/serve.js';\n");
 
-// The console's page, made once and for all: the package has no sources to make it from.
+// The console's page is built here, because the package has no sources to build it from.
 const assets = join(published, 'console', 'assets');
 mkdirSync(assets, { recursive: true });
 for (const [name, { body, isGzip }] of await bundlePage()) {
@@ -32,5 +33,5 @@ for (const [name, { body, isGzip }] of await bundlePage()) {
 }
 for (const left of ['bundle.js', 'bundle.d.ts']) rmSync(join(published, 'console', 'server', left), { force: true });
 
-// Java runs it from its source, so it travels as it is.
+// Java runs this source file directly, so it is copied unchanged.
 copyFileSync(join(packageRoot, 'src', engine, 'LoopbackServer.java'), join(published, engine, 'LoopbackServer.java'));

@@ -1,6 +1,6 @@
 /**
- * What AWS charges in us-east-1, on demand, in dollars per million, for the estimate on the dashboard. docs/cost.md
- * says where they come from, and counts what else there is.
+ * AWS prices in us-east-1, on demand, in dollars per million, for the estimate on the dashboard. docs/cost.md gives
+ * their source and lists the other costs.
  */
 export const dollarsPerMillion = {
   /** DynamoDB: a write of up to 1 KB. */

@@ -20,16 +20,16 @@ export interface ServiceFunctionProps {
   readonly memorySizeMb: number;
   readonly environment: Readonly<Record<string, string>>;
   readonly logRetention: RetentionDays;
-  /** Absent: Lambda ends what looks like a loop between functions and queues. */
+  /** If missing, Lambda stops what looks like an endless loop between functions and queues. */
   readonly recursiveLoop?: RecursiveLoop;
-  /** Absent: the function shares the account's concurrency. */
+  /** If missing, the function shares the account's concurrency. */
   readonly reservedConcurrency?: number | undefined;
 }
 
 /** The CloudWatch namespace of the service's own metrics. */
 export const metricsNamespace = 'Holdfast';
 
-/** A function with a role and a log group of its own, so that functions share no permission. */
+/** A function with its own role and its own log group, so that functions share no permission. */
 export class ServiceFunction extends Construct {
   readonly function: LambdaFunction;
   readonly role: Role;
@@ -41,12 +41,13 @@ export class ServiceFunction extends Construct {
     this.memorySizeMb = props.memorySizeMb;
     this.logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,
-      // Logs describe a running service. Once its stack is deleted on purpose, they would only block the next one of that name.
+      // Logs describe a running service. After its stack was deleted on purpose, they would only block a new stack with
+      // the same name.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.role = new Role(this, 'Role', {
       assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
-      description: `What Holdfast's function may do: ${props.description}`,
+      description: `Permissions of a Holdfast function: ${props.description}`,
     });
     this.logGroup.grantWrite(this.role);
     this.function = new LambdaFunction(this, 'Function', {
@@ -54,7 +55,7 @@ export class ServiceFunction extends Construct {
       code: props.code,
       handler: 'index.handler',
       runtime: Runtime.NODEJS_24_X,
-      // The same work for a fifth less money.
+      // ARM does the same work for a fifth less money.
       architecture: Architecture.ARM_64,
       timeout: props.timeout,
       memorySize: props.memorySizeMb,
@@ -62,7 +63,7 @@ export class ServiceFunction extends Construct {
       logGroup: this.logGroup,
       loggingFormat: LoggingFormat.JSON,
       applicationLogLevelV2: ApplicationLogLevel.INFO,
-      // Lambda's own start and report lines are as long as ours and repeat what metrics show.
+      // Lambda's own start and report lines are as long as ours, and repeat what metrics show.
       systemLogLevelV2: SystemLogLevel.WARN,
       environment: {
         POWERTOOLS_SERVICE_NAME: `holdfast-${id.toLowerCase()}`,

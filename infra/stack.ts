@@ -6,7 +6,7 @@ export interface HoldfastStackProps extends StackProps {
   readonly service?: LockServiceProps;
 }
 
-/** The service alone in a stack, with what its callers need to know as outputs. */
+/** The service alone in a stack. The outputs are what its callers need to know. */
 export class HoldfastStack extends Stack {
   readonly locks: LockService;
 
@@ -17,7 +17,7 @@ export class HoldfastStack extends Stack {
       new CfnOutput(this, name, { value, description });
     output('TableName', this.locks.table.tableName, 'The table of locks, sessions and records');
     if (service.tableOnly === true) return;
-    output('Url', this.locks.url, 'Where the SDK is pointed at');
+    output('Url', this.locks.url, 'The URL for the SDK');
     output('WatchUrl', this.locks.watchUrl, 'Where callers open WebSockets, with ?ticket=…');
     output('Sdk', sdkSnippet(this.locks, service), 'Ready to paste');
     output('EventBusName', this.locks.notifications.eventBus.eventBusName, 'Where events are published');

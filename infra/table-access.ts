@@ -7,19 +7,19 @@ import type { FunctionName } from './function-code.ts';
 type IndexKey = keyof typeof tableShape.indexes;
 
 export interface TableAccess {
-  /** On items of the table. A transaction is allowed by what it does to each item. */
+  /** Actions on items of the table. A transaction needs the permission for what it does to each item. */
   readonly items: readonly string[];
   readonly queries: readonly IndexKey[];
-  /** Patterns that a partition key must match one of. Absent: any. */
+  /** A partition key must match one of these patterns. If missing, any key is allowed. */
   readonly leadingKeys?: readonly string[];
 }
 
-/** Reads and conditional writes of locks, and of the sessions that bound them. */
+/** Reads and conditional writes of locks and of their sessions. */
 const lockItems = ['GetItem', 'BatchGetItem', 'PutItem', 'UpdateItem'] as const;
 
 const everyRoute: TableAccess = { items: [...lockItems, 'Query'], queries: ['listing', 'bySession'] };
 
-/** What each function does with the table, and no more. Nothing is ever scanned. */
+/** What each function does with the table. It gets no other permission. Nothing is ever scanned. */
 export const tableAccess: Record<FunctionName, TableAccess> = {
   acquire: everyRoute,
   http: everyRoute,
@@ -27,22 +27,25 @@ export const tableAccess: Record<FunctionName, TableAccess> = {
   publisher: {
     items: ['GetItem', 'UpdateItem', 'BatchWriteItem', 'Query'],
     queries: [],
-    // It shows what happened and changes no lock.
+    // The publisher shows what happened. It changes no lock.
     leadingKeys: ['*/history/*', '*/watchers', '*/sockets', '#connection/*'],
   },
   reaper: { items: lockItems, queries: ['awaited'] },
   websocket: {
-    // A connection that ends makes its waits absent, which is a conditional write to each lock.
+    // A connection that ends makes its waits absent. That is a conditional write to each lock.
     items: [...lockItems, 'BatchWriteItem', 'Query'],
     queries: [],
     leadingKeys: ['#connection/*', '#ticket/*', '*/watchers', '*/sockets', '*/waits/*', '*/lock/*', '*/session/*'],
   },
 };
 
-/** For processes that use the server library on the table: what the HTTP function may, in one namespace or in all. */
+/**
+ * For processes that use the server library on the table: the permissions of the HTTP function, in one namespace or in
+ * all.
+ */
 export const directAccess = (namespace: string): TableAccess => ({
   ...tableAccess.http,
-  // Keys, of items and of indexes, start with the namespace.
+  // The keys of items and of indexes begin with the namespace.
   ...(namespace === everyNamespace ? {} : { leadingKeys: [`${namespace}/*`] }),
 });
 
@@ -59,7 +62,7 @@ export function allowTableAccess(table: TableV2, grantee: IGrantable, access: Ta
     );
   allow(access.items, '', scoped);
   for (const index of access.queries) {
-    // A session's id, which can't be guessed, is the whole key there: it has no namespace in front.
+    // There the whole key is a session's id, which can't be guessed. It does not begin with a namespace.
     allow(['Query'], `/index/${tableShape.indexes[index].name}`, index === 'bySession' ? undefined : scoped);
   }
   table.encryptionKey?.grantEncryptDecrypt(grantee);

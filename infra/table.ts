@@ -19,7 +19,7 @@ export interface LockTableProps {
 const text = (name: string) => ({ name, type: AttributeType.STRING });
 const keyTypes = { S: AttributeType.STRING, N: AttributeType.NUMBER } as const;
 
-/** The table in the shape that the store relies on. The local service makes its own from the same definition. */
+/** The table in the shape that the store needs. The local service creates its own table from the same definition. */
 export function createLockTable(scope: Construct, { removalPolicy, encryptionKey }: LockTableProps): TableV2 {
   return new TableV2(scope, 'Table', {
     partitionKey: text(tableShape.partitionKey),
@@ -32,17 +32,19 @@ export function createLockTable(scope: Construct, { removalPolicy, encryptionKey
     })),
     timeToLiveAttribute: tableShape.ttlAttribute,
     dynamoStream: StreamViewType[tableShape.streamView],
-    // Locks come in bursts and idle at night; capacity kept ready for the bursts would cost more than it saves.
+    // Locks are used in bursts and idle at night. Capacity kept ready for the bursts would cost more than it saves.
     billing: Billing.onDemand(),
-    // Encryption at rest can't be switched off. DynamoDB's own key adds no cost and no second service that every acquire
-    // depends on; a user that must control or audit the key brings one.
+    // Encryption at rest can't be switched off. DynamoDB's own key costs nothing, and adds no second service on which
+    // every acquire depends. A user that must control or audit the key brings one.
     encryption:
       encryptionKey === undefined
         ? TableEncryptionV2.dynamoOwnedKey()
         : TableEncryptionV2.customerManagedKey(encryptionKey),
-    // A lock table's past is rarely wanted back (see docs/operations.md on what a restore does to fences), its records are.
+    // The past of a lock is rarely wanted back, but the past of a record is. docs/operations.md says what a restore
+    // does to fences.
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-    // Losing the table loses every fence floor with it, so it outlives its stack unless that is asked for.
+    // If the table is lost, every fence floor is lost. So the table outlives its stack unless the user decides
+    // otherwise.
     removalPolicy,
     deletionProtection: removalPolicy !== RemovalPolicy.DESTROY,
   });

@@ -9,14 +9,17 @@ import type { ServiceFunction } from './service-function.ts';
 
 export interface WatchApiProps {
   readonly handler: IFunction;
-  /** IAM besides the ticket, which is asked for in any case. False where callers have tokens: WebSocket APIs know no JWT. */
+  /**
+   * True if IAM is required in addition to the ticket. False if callers have tokens, because WebSocket APIs have no JWT
+   * authorizer.
+   */
   readonly iam: boolean;
   readonly throttle: Required<ThrottleProps>;
 }
 
 /**
- * Where callers connect, each with a ticket. Only connecting is authorized: API Gateway takes all else on a connection as said by
- * whoever opened it.
+ * Where callers connect, each with a ticket. API Gateway authorizes only the connecting: everything else on a
+ * connection counts as sent by the caller that opened it.
  */
 export class WatchApi extends Construct {
   readonly api: WebSocketApi;
@@ -29,7 +32,7 @@ export class WatchApi extends Construct {
       description: 'Holdfast: waiting and watching',
       connectRouteOptions: { ...route('OnConnect'), ...(iam ? { authorizer: new WebSocketIamAuthorizer() } : {}) },
       disconnectRouteOptions: route('OnDisconnect'),
-      // Whatever a client says, it is answered: that keeps a quiet connection open.
+      // Every message of a client is answered, which keeps a quiet connection open.
       defaultRouteOptions: { ...route('OnMessage'), returnResponse: true },
     });
     this.stage = new WebSocketStage(this, 'Stage', {
@@ -41,35 +44,34 @@ export class WatchApi extends Construct {
     Validations.of(this.stage).acknowledge({
       id: 'AwsSolutions-APIG1',
       reason:
-        'Access logs of WebSocket APIs need a role in the settings of the whole account, which are not this stack’s to change. The function logs each connection.',
+        'Access logs of WebSocket APIs need a role in the settings of the whole account, which this stack must not change. The function logs each connection.',
     });
     if (!iam) {
       Validations.of(this.api.node.findChild('$connect-Route')).acknowledge({
         id: 'AwsSolutions-APIG4',
-        reason: 'The function asks for a ticket, which only a caller with a valid token gets, for one connection.',
+        reason: 'The function requires a ticket for one connection. Only a caller with a valid token gets a ticket.',
       });
     }
     for (const name of ['$disconnect', '$default']) {
       const id = `${name}-Route`;
       Validations.of(this.api.node.findChild(id)).acknowledge({
         id: 'AwsSolutions-APIG4',
-        reason: 'API Gateway authorizes a WebSocket when it connects; the other routes take no authorizer.',
+        reason: 'API Gateway authorizes a WebSocket only when it connects. The other routes can have no authorizer.',
       });
     }
   }
 
-  /** Lets a function send to connections. */
-  tellFrom(teller: ServiceFunction): void {
+  allowSending(sender: ServiceFunction): void {
     const connections = this.api.arnForExecuteApiV2('POST/@connections/*', this.stage.stageName);
-    teller.allow(['execute-api:ManageConnections'], [connections]);
-    teller.function.addEnvironment('HOLDFAST_WEBSOCKET_ENDPOINT', this.stage.callbackUrl);
-    Validations.of(teller.role).acknowledge({
+    sender.allow(['execute-api:ManageConnections'], [connections]);
+    sender.function.addEnvironment('HOLDFAST_WEBSOCKET_ENDPOINT', this.stage.callbackUrl);
+    Validations.of(sender.role).acknowledge({
       id: `AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<${Stack.of(this).getLogicalId(this.api.node.defaultChild as CfnElement)}>/v1/POST/@connections/*]`,
-      reason: 'Connections come and go: their ids can not be named beforehand.',
+      reason: 'The ids of connections are not known in advance.',
     });
   }
 
-  /** What `execute-api:Invoke` on opens a connection. */
+  /** Permission for `execute-api:Invoke` on this ARN allows opening a connection. */
   get connectArn(): string {
     return this.api.arnForExecuteApiV2('$connect', this.stage.stageName);
   }
