@@ -2,13 +2,13 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { Chance } from '../simulation/chance.ts';
 
-/** A network between clients and a service that delays what passes, and cuts connections in the middle of anything. */
+/** A network between clients and a service. It delays data, and cuts connections at any point. */
 export class BadProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #chance: Chance;
   readonly #target: number;
-  /** Set to stop all mischief. */
+  /** If true, the proxy delays and cuts nothing. */
   calm = false;
   cuts = 0;
 
@@ -46,7 +46,10 @@ export class BadProxy {
     this.#carry(service, client, cut);
   }
 
-  /** Each piece may be late, and may be the last: on the way there a request is lost, on the way back its answer. */
+  /**
+   * Each piece may be late, and may be the last one. If a piece to the service is the last, the request is lost. If a
+   * piece from the service is, its answer is lost.
+   */
   #carry(from: Socket, to: Socket, cut: () => void): void {
     let earliest = 0;
     from.on('data', (bytes) => {

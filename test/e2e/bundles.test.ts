@@ -1,4 +1,7 @@
-/** What is deployed, as it is deployed: the bundles, in processes of their own, with the environment and the rights that the template gives them. */
+/**
+ * The deployed code: the bundles, each in its own process, with the environment and the permissions that the template
+ * gives them.
+ */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import {
   DescribeStreamCommand,
@@ -67,7 +70,7 @@ async function startFunction(name: FunctionName) {
       ...Object.fromEntries(
         Object.entries(Environment.Variables).map(([variable, value]) => [variable, resolve(spell(value), aws)]),
       ),
-      // What Lambda itself sets, and every service of AWS in one place.
+      // The variables that Lambda itself sets, and one address for all services of AWS.
       AWS_REGION: region,
       AWS_ACCESS_KEY_ID: localCredentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: localCredentials.secretAccessKey,
@@ -77,7 +80,7 @@ async function startFunction(name: FunctionName) {
   return { lambda, aws };
 }
 
-/** What CloudFormation would put in place of a reference. */
+/** The value that CloudFormation would use for a reference. */
 function resolve(value: string, aws: GuardedAws): string {
   if (/^<LocksTable\w+>$/.test(value)) return tableName;
   if (/^<LocksNotificationsBus\w+>$/.test(value)) return 'locks';
@@ -97,7 +100,7 @@ interface Answered {
 
 const answeredRoutes = new Set<string>();
 
-/** As API Gateway chooses: the route that fits, or the one for all else. */
+/** Chooses a route as API Gateway does: the one that matches, or the default route. */
 function routeOf(method: string, path: string): { routeKey: string; pathParameters?: Record<string, string> } {
   for (const route of routes) {
     const pattern = new RegExp(`^${route.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
@@ -182,7 +185,7 @@ const connect = (
     isBase64Encoded: false,
   });
 
-/** Everything that the stream of the table has, filtered as the mapping does. */
+/** All records of the table's stream, filtered as the mapping does. */
 async function streamRecords(filter: StreamFilter): Promise<DynamoDBRecord[]> {
   const client = new DynamoDBStreamsClient({ endpoint: engine.endpoint, region, credentials: localCredentials });
   const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn: streamArn }));
@@ -341,7 +344,7 @@ describe('the reaper bundle', () => {
     await post('/v1/orders/locks/b/acquire', { leaseMs: 60_000 });
     await post('/v1/orders/locks/b/acquire', { waitMs: 600_000, notify: { type: 'event', ref: 'order-2' } });
     await notify();
-    // The batch tells of other locks too, and timers of different locks are armed side by side, in any order.
+    // The batch has changes of other locks too. Timers of different locks are armed in parallel, in any order.
     const armed = functions.notifier.aws
       .callsOf('sqs:SendMessage')
       .find(({ MessageBody }) => JSON.parse(MessageBody).lock === 'b');

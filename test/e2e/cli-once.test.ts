@@ -17,7 +17,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A command that leaves a line behind for each of its runs. */
+/** A command that writes one line for each of its runs. */
 const counted = (name: string, rest = 'true') => ['sh', '-c', `echo run >> ${join(folder, name)}; ${rest}`];
 const runsOf = (name: string): number => readFileSync(join(folder, name), 'utf8').split('\n').length - 1;
 

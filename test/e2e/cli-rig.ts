@@ -7,10 +7,10 @@ import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { eventually } from '../support/eventually.ts';
 
 export const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-/** The quickest engine that is here. */
+/** The fastest engine that is installed. */
 const engine = findDynoxide() === undefined ? 'auto' : 'dynoxide';
 
-/** The environment of a user who has set nothing. */
+/** The environment of a user who has set no variables. */
 const { FORCE_COLOR: _, NO_COLOR: __, HOLDFAST_TOKEN: ___, ...plainEnv } = process.env;
 
 const started: ChildProcess[] = [];
@@ -20,7 +20,7 @@ export interface RunningService {
   readonly process: ChildProcess;
 }
 
-/** The service as a process of its own, which a test may kill. */
+/** The service in its own process, which a test may kill. */
 export async function startServing(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<RunningService> {
   const serving = spawn(process.execPath, [program, 'serve', '--engine', engine, ...flags], {
     env: { ...plainEnv, ...env },
@@ -49,14 +49,14 @@ export interface Finished {
   readonly json: any;
 }
 
-/** A program that runs: what it has said so far, and how it ends. */
+/** A running program: its output so far, and how it ends. */
 export class Started {
   readonly process: ChildProcess;
   readonly finished: Promise<Finished>;
   stdout = '';
   stderr = '';
 
-  /** `detached`: in a process group of its own, which can be killed as a whole. */
+  /** `detached`: the program gets its own process group, which can be killed as a whole. */
   constructor(file: string, args: readonly string[], env: NodeJS.ProcessEnv, detached = false) {
     const child = spawn(file, args, { env: { ...plainEnv, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached });
     started.push(child);
@@ -93,7 +93,7 @@ export class Started {
     this.process.stdin?.end();
   }
 
-  /** Resolves with what the pattern found in the output. */
+  /** Resolves with the match of the pattern in the output. */
   said(pattern: RegExp, from: 'stdout' | 'stderr' = 'stdout'): Promise<string[]> {
     return eventually(() => {
       expect(this[from], `${this.stdout}\n${this.stderr}`).toMatch(pattern);
@@ -102,7 +102,7 @@ export class Started {
   }
 }
 
-/** Speaks to one service. */
+/** Runs commands against one service. */
 export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
   const env = { HOLDFAST_URL: url, HOLDFAST_NAMESPACE: 'test', ...more };
   const start = (...args: string[]) => new Started(process.execPath, [program, ...args], env);
@@ -120,7 +120,7 @@ export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
 
 export type Cli = ReturnType<typeof cliOf>;
 
-/** `ps` shows a process that has ended but was not yet collected as Z; it can do nothing any more. */
+/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
 export function isRunning(pid: number): boolean {
   try {
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
@@ -131,7 +131,7 @@ export function isRunning(pid: number): boolean {
 
 export const waitUntilGone = (pid: number): Promise<void> => eventually(() => expect(isRunning(pid)).toBe(false));
 
-/** Ends by its id whatever a test has left. */
+/** Ends every process that a test has left, by its id. */
 export async function endStarted(): Promise<void> {
   const running = started.splice(0).filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
   await Promise.all(

@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(endStarted);
 
-/** A command that tells its pid, heeds nothing but what it is told to heed, and otherwise lasts. */
+/** A command that prints its pid and runs until it is ended. It ignores signals, except those in `traps`. */
 const lasting = (traps = '') => ['sh', '-c', `${traps} echo pid $$; while :; do sleep 0.05; done`];
 
 async function pidOf(running: Started): Promise<number> {
@@ -100,7 +100,7 @@ describe.concurrent('run', () => {
     const running = cli.start('run', 'long', '--lease', '3s', '--', 'sh', '-c', 'echo pid $$; cat');
     await pidOf(running);
     const { fence } = await stateOf('long');
-    // Another can only get it after its end, which it does not reach.
+    // The lock would be free for others after the lease ends. The renewals prevent that.
     const other = await cli.run('run', 'long', '--wait', '5s', '--', 'true');
     expect(other.code).toBe(75);
     running.endInput();
@@ -172,13 +172,13 @@ describe('run, when the lock is lost', () => {
     await running.said(/Ending the command/, 'stderr');
     const toldAt = performance.now();
     await waitUntilGone(pid);
-    // The guardian would do it as well, but only after another grace.
+    // The guardian would do it too, but only after another grace.
     expect(performance.now() - toldAt).toBeLessThan(5_900);
     expect((await running.finished).code).toBe(76);
   });
 
   it('ends the command when it is itself killed with -9', async () => {
-    // It takes its time before it says who it is: in the very instant of its start the guardian does not know of it yet.
+    // The command waits before it prints its pid: right after the start, the guardian does not know the command yet.
     const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM; sleep 0.5;"));
     const pid = await pidOf(running);
     running.process.kill('SIGKILL');
@@ -267,7 +267,7 @@ describe('elect', () => {
     expect(Number(second)).toBeGreaterThan(Number(first));
     await a.said(/waiting to lead again/, 'stderr');
 
-    // B's command ends by itself, and with it B's candidacy.
+    // B's command ends by itself, and B then leaves the election.
     b.endInput();
     expect((await b.finished).code).toBe(0);
     const [, , third] = await a.said(/epoch (\d+)\nepoch (\d+)/);

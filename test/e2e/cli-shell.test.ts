@@ -1,4 +1,4 @@
-/** What a script gets from the command line when somebody else has the lock. */
+/** What a script gets from the command line if somebody else has the lock. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
 
@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(endStarted);
 
-/** The shell line as a script runs it, with `holdfast` as a function in place of the installed program. */
+/** The shell line as a script runs it. `holdfast` is a function instead of the installed program. */
 const script = (shell: string, flags: string[], lines: string) => {
   const holdfast = `holdfast() { "${process.execPath}" "${program}" "$@"; }`;
   const running = new Started(shell, [...flags, '-c', `${holdfast}\n${lines}`], cli.env);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callAt, lockAt } from '../support/service.ts';
 import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
 
-/** util-linux's `script` runs a command on a pseudo-terminal; other systems have another program of that name. */
+/** util-linux's `script` runs a command on a pseudo-terminal. Other systems have another program of that name. */
 const hasTerminal = /util-linux/.test(spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout ?? '');
 if (!hasTerminal)
   process.stderr.write("SKIPPED: there is no util-linux 'script', so nothing is shown on a terminal.\n");
@@ -19,7 +19,7 @@ afterAll(endStarted);
 
 const lock = (name: string) => lockAt(callAt(cli.env.HOLDFAST_URL), name);
 
-/** Runs it as somebody would who sits before a terminal. What it says on either stream arrives in `stdout`. */
+/** Runs the program on a terminal, as a person would. The output of both streams arrives in `stdout`. */
 function onTerminal(args: string, { columns = 100, env = {} } = {}): Started {
   const line = `stty cols ${columns}; exec '${process.execPath}' '${program}' ${args}`;
   return new Started('script', ['-qec', line, '/dev/null'], { ...cli.env, TERM: 'xterm', SHELL: '/bin/sh', ...env });

@@ -142,7 +142,7 @@ describe.concurrent('who asks, and how', () => {
       stderr: expect.stringContaining("Did you mean '--wait'?"),
     });
     expect((await cli.run('run', 'x', '--wait', 'soon', '--', 'true')).stderr).toContain('such as 30s');
-    // The service has the last word on names; its refusal of one is the caller's mistake as well.
+    // Only the service checks names. If it refuses one, the command line was wrong too.
     expect(await cli.run('inspect', 'no/name')).toMatchObject({ code: 64 });
   });
 

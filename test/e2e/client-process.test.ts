@@ -19,7 +19,7 @@ interface Service {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The service as a user starts it, in a process of its own. */
+/** The service as a user starts it, in its own process. */
 async function startService(args: readonly string[]): Promise<Service> {
   const child = spawn(process.execPath, [at('../../src/cli/main.ts'), 'serve', '--engine', 'dynoxide', ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -40,7 +40,7 @@ async function startService(args: readonly string[]): Promise<Service> {
   throw new Error('The service ended before it was listening.');
 }
 
-/** What the worker says, as it says it. */
+/** The lines that the worker prints, as they come. */
 function readLines(child: ChildProcess) {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   return async () => JSON.parse((await lines.next()).value as string) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** A process that holds a lock, for a test that freezes it: says what it sees, one line of JSON at a time. */
+/** A process that holds a lock, for a test that freezes it. It prints what it sees, one line of JSON at a time. */
 import { Holdfast, isHoldfastError } from '../../src/client/index.ts';
 
 const [url = '', name = ''] = process.argv.slice(2);
@@ -10,7 +10,7 @@ const lock = await locks.acquire(name, { leaseMs: 1_500 });
 await locks.record(name).put('by the worker', 'absent', { fence: lock.fence });
 say({ held: lock.fence });
 
-// Its work: the SDK's own timers do not keep a process alive that has nothing else to do.
+// Stands for work: the SDK's own timers do not keep a process alive.
 const work = setInterval(() => {}, 60_000);
 await new Promise((resolve) => lock.onLost(resolve));
 clearInterval(work);
@@ -21,4 +21,4 @@ try {
 } catch (error) {
   say({ refused: isHoldfastError(error) ? error.code : String(error) });
 }
-// Nothing is closed here: what is left over must not keep the process alive.
+// Nothing is closed here, because open resources of the SDK must not keep the process alive.

@@ -9,7 +9,7 @@ const demo = fileURLToPath(new URL('../../src/demo/main.ts', import.meta.url));
 /** Runs the demo as a user does, except that its output goes into a pipe. A failing exit code rejects. */
 async function watchDemo(): Promise<string> {
   const { FORCE_COLOR: _, NO_COLOR: __, ...env } = process.env;
-  // The story's own limit is 8 s; the rest is for an engine that starts slowly on a busy machine.
+  // The demo's own limit is 8 s. The rest is for an engine that starts slowly on a busy machine.
   const { stdout, stderr } = await run(process.execPath, [demo], { env, timeout: 60_000 });
   expect(stderr).toBe('');
   return stdout;

@@ -25,7 +25,7 @@ const engines = [
 ]
   .filter(({ installed }) => installed)
   .map(({ engine }) => engine);
-/** What most failures are shown on: the quickest engine that is here. */
+/** Most failures are tested on the fastest engine that is installed. */
 const anyEngine = engines.at(-1) ?? 'auto';
 
 let folder: string;
@@ -50,7 +50,7 @@ async function start(request: Partial<EngineRequest> & { engine: EngineRequest['
   return engine;
 }
 
-/** Starts an engine in a process of its own, which a test may kill. */
+/** Starts an engine in its own process, which a test may kill. */
 async function own(args: string[], env: NodeJS.ProcessEnv = process.env): Promise<OwnerLine & { owner: ChildProcess }> {
   const script = fileURLToPath(new URL('../support/engine-owner.ts', import.meta.url));
   const owner = spawn(process.execPath, [script, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -79,7 +79,7 @@ async function refusal(request: Parameters<typeof start>[0]): Promise<string> {
 const clientOf = (endpoint: string) =>
   new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
 
-/** `ps` shows a process that has ended but was not yet collected as Z; it can do nothing any more. */
+/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
 function isRunning(pid: number): boolean {
   try {
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
@@ -121,12 +121,12 @@ describe.each(engines)('%s', (engine) => {
     expect(isRunning(running.pid ?? 0)).toBe(false);
   });
 
-  // A bare Java runtime can't run the launcher; the service warns of it.
+  // A plain Java runtime can't run the launcher. The service warns about that.
   it.skipIf(engine === 'dynamodb-local' && !java?.runsSource)('listens on 127.0.0.1 and nowhere else', async () => {
     const { endpoint } = await start({ engine, memory: true });
     const port = Number(new URL(endpoint).port);
     expect(await accepts('127.0.0.1', port)).toBe(true);
-    // A server on every interface takes these too: the second where IPv6 is on, the first on Linux.
+    // A server on every interface would accept these too: the first on Linux, the second if IPv6 is on.
     expect(await accepts('127.0.0.2', port)).toBe(false);
     expect(await accepts('::1', port)).toBe(false);
   });
@@ -148,7 +148,7 @@ describe.each(engines)('%s', (engine) => {
       for (; acknowledged < 10_000; acknowledged += 1) {
         await addOne(client);
         if (acknowledged === 40) {
-          // Not awaited, so that the kill falls into the middle of the writes.
+          // Not awaited, so that the kill happens in the middle of the writes.
           process.kill(pid, 'SIGKILL');
           owner.kill('SIGKILL');
         }
@@ -169,7 +169,7 @@ describe.each(engines)('%s', (engine) => {
   it('ends an engine that outlived service and guardian before it starts on the same folder', async () => {
     const { owner, pid } = await ownRunning(['--engine', engine, '--data', folder]);
     const guardian = parentOf(pid);
-    // Stopped first, the guardian can't act before it is killed.
+    // The guardian is stopped first, so that it can't act before it is killed.
     process.kill(guardian, 'SIGSTOP');
     owner.kill('SIGKILL');
     await once(owner, 'exit');

@@ -28,10 +28,10 @@ import { type Answer, type Call, callAt, lockAt, newLeaseId } from '../support/s
 
 const region = 'us-east-1';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-/** What a caller may have to wait for a 503: three tries of five seconds, and the pauses between them. */
+/** The longest that a caller waits for a 503: three tries of five seconds, and the pauses between them. */
 const unavailableWithinMs = 29_000;
 
-/** An engine on a port and in a folder that outlast it, so that it can go and come back. */
+/** An engine on a fixed port and in a kept folder, so that it can be stopped and started again. */
 async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
   const dynoxide = findDynoxide();
   const java = await findJava();
@@ -52,7 +52,7 @@ async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
 const serveOn = (endpoint: string): Promise<Running> =>
   serve({ ...defaultOptions, port: 0, engine: endpoint as EngineChoice, memory: true }, silent);
 
-/** A second process as a deployed function is one: nobody rings for its waiters, so they look for themselves. */
+/** A second process like a deployed function: nobody notifies its waiters, so they poll. */
 function pacedServiceOn(endpoint: string): Promise<Gateway> {
   const client = documentClient(createDynamoDBClient({ endpoint, region, credentials: localCredentials }));
   const service = serviceOn({ client, tableName: defaultTableName, alone: false, engine: 'dynamodb' });
@@ -65,7 +65,7 @@ function expectUnavailable({ status, headers, body }: Answer, what: string): voi
   expect(headers.get('retry-after')).toBe(String(Math.ceil(body.retryAfterMs / 1_000)));
 }
 
-/** One request to every route that needs the store, each of them valid. */
+/** One valid request to every route that needs the store. */
 function everyOperation(call: Call): { what: string; answer: Promise<Answer> }[] {
   const leaseId = newLeaseId();
   const bodies: Partial<Record<(typeof routes)[number]['operation'], object>> = {
@@ -130,7 +130,7 @@ describe('an engine that goes away and comes back', () => {
     for (const { what, answer } of everyOperation(call)) expectUnavailable(await answer, what);
     expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
     expectUnavailable(await secondWait, 'a waiter that looks for itself');
-    // The end of its wait could not be written down, so it is not told that it has left the queue.
+    // The end of its wait could not be written, so it is not told that it has left the queue.
     expectUnavailable(await impatientWait, 'a wait that ends meanwhile');
     const late = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'late' };
     expectUnavailable(await lock.acquire(late), 'a waiter that arrives meanwhile');
@@ -156,14 +156,19 @@ describe('an engine that goes away and comes back', () => {
   });
 });
 
-/** What becomes of a request on its way to the engine and back. `lose`: the engine carries it out, and nobody hears of it. */
+/**
+ * What happens to a request on its way to the engine and back. `lose`: the engine executes it, and its answer is
+ * dropped.
+ */
 type Fate = 'pass' | 'lose' | 'hang' | { readonly error: string };
 
-/** Stands between the service and its engine. */
+/** A proxy between the service and its engine. */
 class FaultyLine {
   readonly #server: Server;
   readonly #hanging = new Set<ServerResponse>();
-  /** Decides on each request of the store by its operation, such as `UpdateItem`; the stream's own pass. */
+  /**
+   * Decides about each request of the store by its operation, such as `UpdateItem`. Requests of the stream always pass.
+   */
   fate: (operation: string) => Fate = () => 'pass';
   /** Operations that reached the engine. */
   carriedOut: string[] = [];
@@ -183,7 +188,7 @@ class FaultyLine {
     return `http://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
   }
 
-  /** The fate of the next so many requests of an operation; all others pass. */
+  /** Sets what happens to the next requests of an operation. All others pass. */
   next(operation: string, fate: Fate, times = 1): void {
     let left = times;
     this.fate = (asked) => {
@@ -296,7 +301,7 @@ describe('a line to the engine', () => {
       const lock = newLock();
       const { body: held } = await lock.acquire();
       let updates = 0;
-      // The first update tries the lock and is refused; the second queues.
+      // The first update tries the lock and is refused. The second one queues.
       line.fate = (operation) => {
         updates += operation === 'UpdateItem' ? 1 : 0;
         return operation === 'UpdateItem' && updates === 2 ? 'lose' : 'pass';

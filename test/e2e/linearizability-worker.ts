@@ -1,6 +1,7 @@
 /**
- * One client of the linearizability test: it takes locks and writes records over real HTTP, and notes what it asked and what it
- * was told. It also runs as a process of its own, which can be stopped in its tracks: then each note is a line on its output.
+ * One client of the linearizability test. It takes locks and writes records over real HTTP, and notes each request and
+ * its answer. It can also run in its own process, which a test can stop at any moment. Then each note is a line of its
+ * output.
  */
 import { randomUUID } from 'node:crypto';
 import { Chance } from '../simulation/chance.ts';
@@ -20,7 +21,7 @@ export type Note =
 export const lockNames = ['lock-a', 'lock-b', 'lock-c'];
 export const recordNames = ['record-a', 'record-b'];
 
-/** Above the grace and a poll, below what a test has: a try that takes longer counts as lost. */
+/** More than the grace and a poll, and less than the time of the test. A try that takes longer counts as lost. */
 const attemptMs = 6_000;
 
 interface Answer {
@@ -59,15 +60,15 @@ export class Worker {
     if (acquired?.kind === 'granted') {
       await pause(this.#chance.between(1, 60));
       if (this.#chance.happens(0.4)) await this.#lock(name, { kind: 'renew', leaseId }, { leaseId });
-      // Some forget to release; the lease runs out.
+      // Some clients forget to release, and the lease expires.
       if (this.#chance.happens(0.1)) return;
     }
     await this.#lock(name, { kind: 'release', leaseId }, { leaseId });
-    // A repeat, as a cautious client sends it.
+    // A repeat, as a careful client sends it.
     if (this.#chance.happens(0.2)) await this.#lock(name, { kind: 'release', leaseId }, { leaseId });
   }
 
-  /** Asks up to three times, each of them an operation of its own: whether a lost one took effect is for the checker to find out. */
+  /** Asks up to three times. Each try is a separate operation: the checker finds out whether a lost one took effect. */
   async #lock(name: string, input: LockInput, body: object): Promise<LockOutput | undefined> {
     for (let tries = 0; tries < 3; tries++) {
       const calledAt = Date.now();
@@ -147,7 +148,7 @@ function headersOf(input: RecordInput): Record<string, string> {
 const answeredBy = <Output>(output: Output | undefined) =>
   output === undefined ? {} : { answer: { output, returnedAt: Date.now() } };
 
-/** A 202 may still be granted and a 5xx may have been done: neither is an answer here. */
+/** A 202 may still be granted, and a 5xx may have taken effect. So neither counts as an answer here. */
 function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput | undefined {
   if (status === 202 || status === 429 || status >= 500) return undefined;
   if (kind !== 'release') return status === 200 ? { kind: 'granted', fence: body.fence } : { kind: 'refused' };

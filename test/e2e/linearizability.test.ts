@@ -22,7 +22,7 @@ import { type Note, Worker } from './linearizability-worker.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const region = 'us-east-1';
-/** Long enough for several deaths of each process and a few hundred turns of each lock. */
+/** Long enough for several kills of each process and a few hundred holders of each lock. */
 const runMs = 20_000;
 /** Observer and service read the same clock, to the millisecond. */
 const skewMs = 2;
@@ -32,7 +32,7 @@ const dynoxide = findDynoxide();
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A process that can be killed and started again in the same place. */
+/** A process that can be killed and started again on the same port. */
 class Restartable {
   readonly #start: () => Promise<ChildProcess>;
   #child: ChildProcess | undefined;
@@ -107,7 +107,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A client in a process of its own, which is stopped past its leases and goes on as if nothing had been. */
+/** A client in its own process. The test stops it until its leases have ended, and lets it go on. */
 function stoppedClient(name: string, endsAt: number, note: (note: Note) => void): Promise<void> {
   const script = fileURLToPath(new URL('./linearizability-worker.ts', import.meta.url));
   const child = spawn(
@@ -129,7 +129,7 @@ function stoppedClient(name: string, endsAt: number, note: (note: Note) => void)
   return Promise.all([once(child, 'close'), stopAndGo()]).then(() => undefined);
 }
 
-/** Kills a service every few seconds, and the engine now and then; each comes back after a moment. */
+/** Kills a service every few seconds, and sometimes the engine. Each is started again after a moment. */
 async function wreak(endsAt: number): Promise<void> {
   while (Date.now() < endsAt) {
     await pause(chance.between(1_500, 3_000));
@@ -170,13 +170,13 @@ describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed 
       [...violated].map(([key, verdict]) => describeVerdict(key, verdict as never)),
     );
     expect(violations, `seed ${seed}`).toEqual([]);
-    // A history that can't be told to be in order proves nothing.
+    // An undecided history proves nothing.
     expect(
       outcomes.flatMap(({ undecided }) => undecided),
       `seed ${seed}`,
     ).toEqual([]);
 
-    // What was not tried is not proved.
+    // A kind of operation that never happened is not proved.
     const all = [...locks.values(), ...records.values()].flat();
     const grants = [...locks.values()].flat().filter(({ answer }) => answer?.output.kind === 'granted');
     expect(all.length).toBeGreaterThan(300);

@@ -13,10 +13,10 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const npm = ['--no-audit', '--no-fund', '--loglevel=error'];
 
-/** The older of the middy versions that the package goes with; the other tests run on the newer one. */
+/** The older of the middy versions that the package supports. The other tests use the newer one. */
 const olderMiddy = '@middy/core@6.4.5';
 
-/** What a user would install beside the package for the subpaths that need it; linked, to spare the download. */
+/** The packages that a user would install for the subpaths that need them. They are linked, to save the download. */
 const peers = [
   '@aws-sdk/client-dynamodb',
   '@aws-sdk/lib-dynamodb',
@@ -34,7 +34,7 @@ beforeAll(async () => {
   await run('npm', ['pack', '--pack-destination', folder, ...npm], { cwd: root });
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
   await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
-  // Without --legacy-peer-deps: a peer that does not fit would be refused here.
+  // Without --legacy-peer-deps, so that npm refuses a peer that does not fit.
   await run('npm', ['install', `./${tarball}`, olderMiddy, '--prefer-offline', ...npm], { cwd: folder });
   for (const peer of peers) {
     const link = join(folder, 'node_modules', peer);
@@ -74,7 +74,7 @@ describe('the packed tarball in an empty folder', () => {
       "import { fenceDynamoDB } from 'holdfast/guards';",
       "import * as middleware from 'holdfast/middleware';",
       'export const all = [Holdfast, server, LockService, testing, fenceDynamoDB, middleware];',
-      // Fails where a type fell back to any, as those of a package that is not there do.
+      // Fails if a type fell back to any, as types of a missing package do.
       'type IsAny<T> = 0 extends 1 & T ? true : false;',
       'type Lock = Parameters<Parameters<typeof middleware.withLockHandler>[1]>[1];',
       'export const contextIsTyped: IsAny<Lock> = false;',
@@ -127,7 +127,7 @@ describe('the packed tarball in an empty folder', () => {
       await writeFile(join(folder, 'quick-start.mjs'), script);
       const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 30_000 });
       expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
-      // The console's page was made when the package was: nothing here could make it now.
+      // The console's page was built with the package. It could not be built here.
       const page = await fetch(`${url}/console/page.js`);
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
       expect(await page.text()).toContain('holdfast');
@@ -153,7 +153,7 @@ describe('the packed tarball in an empty folder', () => {
   });
 });
 
-/** The other Node that the package supports, from npm; kept between runs. */
+/** The other Node version that the package supports, from npm. It is kept between runs. */
 async function node22(): Promise<string | undefined> {
   const kept = join(root, 'node_modules', '.cache', 'holdfast', 'node-22');
   const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;

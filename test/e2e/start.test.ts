@@ -26,12 +26,12 @@ const engines = [
 ]
   .filter(({ installed }) => installed)
   .map(({ engine }) => engine);
-/** The quickest that is here: most of what follows is the same on each. */
+/** The fastest engine that is installed. Most tests below give the same result on each engine. */
 const anyEngine = engines.at(-1) ?? 'auto';
 
 type Variables = Record<string, string>;
 
-/** As npm runs it: with the packages' programs first in the PATH, and none of the caller's own settings. */
+/** The environment that npm gives: the packages' programs first in the PATH, and none of the caller's own settings. */
 const environment = (more: Variables = {}): NodeJS.ProcessEnv => ({
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_'))),
   PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
@@ -52,12 +52,12 @@ afterEach(async () => {
 interface Started {
   readonly process: ChildProcess;
   readonly url: string;
-  /** The first lines, up to the last that says what to try. */
+  /** The first lines, up to the last one that suggests a command. */
   readonly banner: readonly string[];
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** Starts the service as `npm start` does, and comes back when it says that it listens. */
+/** Starts the service as `npm start` does. Returns when the service says that it listens. */
 async function start(args: readonly string[], variables: Variables = {}): Promise<Started> {
   const child = spawn(program, [...startArgs, ...args], { cwd: root, env: environment(variables) });
   processes.push(child);
@@ -83,7 +83,7 @@ async function start(args: readonly string[], variables: Variables = {}): Promis
   return { process: child, url, banner: [...banner], exited };
 }
 
-/** Runs the command to its end, for what is not to start. */
+/** Runs the command to its end, for command lines that must not start a service. */
 async function run(args: readonly string[], env: NodeJS.ProcessEnv = environment(), file = program) {
   const child = spawn(file, [...startArgs, ...args], { cwd: root, env });
   processes.push(child);
@@ -99,7 +99,7 @@ async function run(args: readonly string[], env: NodeJS.ProcessEnv = environment
   return { code: code as number | null, stdout, stderr };
 }
 
-/** Every process below one, by the table of processes. */
+/** Every descendant of a process, from the process table. */
 function descendantsOf(pid: number): number[] {
   const rows = execFileSync('ps', ['-e', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n');
   const parents = rows.map((row) => row.trim().split(/\s+/).map(Number) as [number, number]);
@@ -108,7 +108,7 @@ function descendantsOf(pid: number): number[] {
   return below(pid);
 }
 
-/** A process that has ended but was not yet collected shows as Z; it can do nothing any more. */
+/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
 function isRunning(pid: number): boolean {
   try {
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');

@@ -3,7 +3,7 @@ import { fuzz, placeVictim, type Victim } from '../fuzz/fuzz.ts';
 import { exactOnly } from '../support/engine.ts';
 import { startService, type TestService } from '../support/service.ts';
 
-/** Fresh in every run; what failed is named with it. */
+/** A new seed in every run. A failure names it. */
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000_000);
 
 let service: TestService;

@@ -25,7 +25,7 @@ afterEach(async () => {
   logged.length = 0;
 });
 
-/** A handler that holds each call until the test lets it go. */
+/** A handler that holds each call until the test lets it continue. */
 function holdCalls() {
   const calls: { request: Request; gone: AbortSignal; answer: (body: string) => void }[] = [];
   const arrivals: ((call: (typeof calls)[number]) => void)[] = [];
@@ -240,7 +240,7 @@ describe('what is no proper request', () => {
     ['headers that stop half-way', 'GET / HTTP/1.1\r\nhost: loc', 408],
     ['a body that stops half-way', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nab', 408],
   ])('is answered and cut off: %s', async (_title, text, status) => {
-    // Only a request that never ends has to run into the limits.
+    // Only a request that never ends has to reach the limits.
     const limits = status === 408 ? { headersMs: 50, requestMs: 100, checkMs: 10 } : {};
     const gateway = await start(() => expect.unreachable(), { limits });
     const socket = await open(gateway.port);
@@ -297,7 +297,7 @@ describe('the signal of a request', () => {
     second.write(get('/v1/health'));
     const witness = await next();
     const gone = aborted(witness.gone);
-    // Both break in this order, so when the second is known to be gone the first is too.
+    // The connections break in this order, so if the second is known to be gone, the first is too.
     first.destroy();
     await once(first, 'close');
     second.destroy();

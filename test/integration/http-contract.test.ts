@@ -10,12 +10,12 @@ import { type Answer, lockAt, newLeaseId, startService, type TestService } from 
 
 let service: TestService;
 beforeAll(async () => {
-  // A short poll, so that a 202 can be looked at without waiting for it.
+  // A short poll, so that a test gets a 202 without a long wait.
   service = await startService({ pollMs: 200 });
 });
 afterAll(() => service.stop());
 
-/** Every answer keeps the common rules, whatever it answers: they are checked with each call of this file. */
+/** Every answer keeps the common rules. They are checked with each call of this file. */
 async function call(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Answer> {
   const answer = await service.call(method, path, body, init);
   const { status, headers } = answer;
@@ -33,7 +33,7 @@ async function call(method: string, path: string, body?: unknown, init?: Request
   return answer;
 }
 
-/** What an operation answers is among what the contract lists for it. */
+/** The answer of an operation must be one that the contract lists for it. */
 function expectListed(method: string, path: string, { status, body }: Answer): void {
   const operation = matchPath(decodePath(path.split('?')[0] ?? ''))?.operations.get(method);
   if (operation === undefined) return;
@@ -55,13 +55,13 @@ function expectRefusal(answer: Answer, field: string, allowed: string, got?: str
   expect(answer.body.detail).toContain(answer.body.errors[0].field);
 }
 
-/** A schema that drops what it does not know must drop nothing: what is answered is what is published. */
+/** The schema drops unknown fields. If it drops nothing, the answer is exactly what is published. */
 function expectPublished(schema: z.ZodType, body: unknown): void {
   expect(schema.parse(body)).toEqual(body);
 }
 
 const ref = (length: number) => ({ type: 'event', ref: characters(length) });
-/** As JSON, with the six characters of {"a":""} around the text. */
+/** As JSON, the text is inside the six more characters of {"a":""}. */
 const metadataOf = (bytes: number) => ({ a: characters(bytes - 8) });
 
 describe('POST acquire', () => {
@@ -154,7 +154,7 @@ describe('POST acquire', () => {
   });
 
   it('refuses a key that would reach a prototype', async () => {
-    // Not as an object: a literal would set the prototype instead of the key.
+    // Not as an object literal, which would set the prototype instead of the key.
     const answer = await call('POST', `/v1/test/locks/${randomUUID()}/acquire`, '{"__proto__":{"leaseMs":1000}}');
     expectRefusal(answer, '__proto__', 'is not a known field');
   });
@@ -195,7 +195,7 @@ describe('Retry-After', () => {
     const lock = newLock();
     await lock.acquire({ leaseMs: 1_000 });
     const { body, headers } = await lock.acquire();
-    // The lease and the grace after it: more than one second, less than two.
+    // The lease plus its grace: more than one second, less than two.
     expect(Number(headers.get('retry-after')) * 1_000).toBeGreaterThanOrEqual(body.retryAfterMs);
   });
 });
@@ -448,7 +448,7 @@ describe('a leaseId', () => {
       await lock.acquire({ leaseId: secret, leaseMs: 1 }),
       await lock.renew({ leaseId: `${secret}!` }),
       await call('POST', `${path}/release`, `{"leaseId":${secret}}`),
-      // The JSON parser quotes what stands around the error.
+      // The JSON parser quotes the text around the error.
       await call('POST', `${path}/release`, `{"leaseId":'secret-lease-0001'}`),
       await call('POST', `${path}/release`, `{"leaseId":"${secret}`),
       await call('POST', `${path}/release`, JSON.stringify({ leaseId: secret }), {

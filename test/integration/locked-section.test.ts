@@ -1,4 +1,6 @@
-/** Runs the state machine of LockedSection, from acquire to release, by a local interpreter against the local service. */
+/**
+ * Runs the state machine of LockedSection, from acquire to release, with a local interpreter against the local service.
+ */
 import { randomUUID } from 'node:crypto';
 import { Duration, type Stack } from 'aws-cdk-lib';
 import {
@@ -35,17 +37,17 @@ interface ApiCall {
   readonly RequestBody: { readonly notify?: { readonly token: string } };
 }
 
-/** As Step Functions names it. */
+/** An error as Step Functions names it. */
 const failure = (name: string, cause: string): Error => Object.assign(new Error(cause), { name });
 
-/** What `apigateway:invoke` does: an answer of 400 and above is an error by its status. */
+/** Does what `apigateway:invoke` does: an answer of 400 and above is an error named by its status. */
 async function invoke({ Method, Path, RequestBody }: ApiCall): Promise<unknown> {
   const { status, body } = await service.call(Method, Path, RequestBody);
   if (status >= 400) throw failure(`ApiGateway.${status}`, JSON.stringify(body));
   return { StatusCode: status, ResponseBody: body };
 }
 
-/** The same with `.waitForTaskToken`: what counts is what the token is answered with. */
+/** The same with `.waitForTaskToken`: the result is the answer to the token. */
 async function invokeAndWait(call: ApiCall): Promise<unknown> {
   await invoke(call);
   const token = call.RequestBody.notify?.token;
@@ -54,7 +56,7 @@ async function invokeAndWait(call: ApiCall): Promise<unknown> {
   return JSON.parse(answer.output ?? '');
 }
 
-/** The name that the execution failed with. */
+/** The name of the error with which the execution failed. */
 const errorOf = (result: Promise<unknown>): Promise<string | undefined> =>
   result.then(
     () => undefined,
@@ -63,7 +65,7 @@ const errorOf = (result: Promise<unknown>): Promise<string | undefined> =>
 
 type Work = (stack: Stack, renew: RenewState) => IChainable;
 
-/** The definition that the construct writes, around a task of the test's own. */
+/** The definition that the construct makes, around a task of the test. */
 function definitionOf(work?: Work, wait = Duration.minutes(1)): never {
   const stack = createStack();
   const section = new LockedSection(stack, 'Debit', {
@@ -78,7 +80,7 @@ function definitionOf(work?: Work, wait = Duration.minutes(1)): never {
   return definitionIn(stack) as never;
 }
 
-/** Runs an execution. `Task` is the work: a state that the test stands in for. */
+/** Runs an execution. `Task` is the work, which the test does itself. */
 function start(
   definition: never,
   wallet: string,

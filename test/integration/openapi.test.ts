@@ -56,7 +56,7 @@ const operationOf = (id: string): Described => {
 };
 const bodyOf = (id: string): Schema => operationOf(id).requestBody?.content['application/json']?.schema ?? {};
 
-/** Every value in the document under a key, however deep. */
+/** Every value in the document under a key, at any depth. */
 function valuesOf(value: unknown, key: string): unknown[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => [...(name === key ? [inner] : []), ...valuesOf(inner, key)]);

@@ -188,7 +188,7 @@ describe('startPump', () => {
     let inHand = 0;
     const handler: PumpOptions['handler'] = async ({ Records }) => {
       inHand += 1;
-      // Ends after the stop was asked for, most times.
+      // Usually ends after the stop was asked for.
       await new Promise((resolve) => setImmediate(resolve));
       seen.push(...Records.map(numberOf));
       inHand -= 1;
@@ -203,7 +203,7 @@ describe('startPump', () => {
       expect(inHand).toBe(0);
     }
     await writing;
-    // Written while nobody looked, and "latest" must not skip it.
+    // Written while no pump ran, and "latest" must not skip it.
     pumpTo(handler, at, { startAt: 'LATEST', checkpoints: fileCheckpoints(path, logger) });
     await until(() => expect(seen).toHaveLength(120));
     expect(seen).toEqual(upTo(120));
@@ -213,7 +213,7 @@ describe('startPump', () => {
     const checkpoints = memoryCheckpoints();
     const seen: number[] = [];
     const stuck = Promise.withResolvers<void>();
-    // All are there before the pump is, so that the batches are known: 0 and 1, 2 and 3, 4 and 5.
+    // All records exist before the pump starts, so that the batches are known: 0 and 1, 2 and 3, 4 and 5.
     for (const n of upTo(6)) await at.write(n);
     const first = pumpTo(
       async ({ Records }) => {
@@ -255,7 +255,7 @@ describe('startPump', () => {
   });
 });
 
-/** A fixed port in front of an engine that comes back on another. */
+/** A fixed port in front of an engine that comes back on another port. */
 async function startProxy() {
   const open = new Set<Socket>();
   let target = 0;
@@ -284,7 +284,7 @@ async function startProxy() {
 describe('startPump, when its engine is killed', () => {
   it('goes on without loss once the engine is back on its folder, and does not flood the log', async () => {
     const { name, region } = inject('engine');
-    // A remote engine is not ours to kill, and the built-in one ends with its process.
+    // We must not kill a remote engine, and the built-in one ends with its process.
     if (name === 'remote' || name === 'memory') return;
     const dataFolder = await mkdtemp(join(tmpdir(), 'holdfast-pump-'));
     const proxy = await startProxy();
@@ -304,7 +304,7 @@ describe('startPump, when its engine is killed', () => {
     const quiet = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
     const pump = pumpTo(
       async ({ Records }) => {
-        // Needs the engine too, as the notifier does.
+        // The handler needs the engine too, as the notifier does.
         const touch = { TableName: tableName, Key: { pk: { S: 'touched' }, sk: { S: '-' } } };
         await client.send(new UpdateItemCommand(touch));
         seen.push(...Records.map(numberOf));
@@ -322,7 +322,7 @@ describe('startPump, when its engine is killed', () => {
     proxy.aimAt(engine.endpoint);
     for (const n of upTo(20)) await put(client, tableName, 20 + n);
     await until(() => expect(new Set(seen).size).toBe(40));
-    // In order, and a batch whose answer was lost in the crash may have come twice.
+    // They are in order. A batch whose answer was lost in the crash may have come twice.
     expect([...new Set(seen)]).toEqual(upTo(40));
     await pump.stop();
     expect(quiet.warn.mock.calls.length).toBeLessThanOrEqual(2);

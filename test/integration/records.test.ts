@@ -346,7 +346,7 @@ describe('Write-Id', () => {
 });
 
 describe('compare-and-swap', () => {
-  /** Reads, adds one, writes, and tries again if somebody was faster. */
+  /** Reads, adds one, writes, and tries again if another writer was faster. */
   async function increment(record: ReturnType<typeof recordAt>): Promise<number> {
     for (let attempt = 0; attempt < 200; attempt++) {
       const { body } = await record.get();
@@ -363,7 +363,7 @@ describe('compare-and-swap', () => {
     await record.put('0', absent);
     const retries = await Promise.all(Array.from({ length: 50 }, () => increment(record)));
     expect(await record.get()).toMatchObject({ body: { value: 50, version: 51 } });
-    // Without contention this would show nothing.
+    // Without contention this test would prove nothing.
     expect(retries.reduce((sum, count) => sum + count)).toBeGreaterThan(10);
   });
 });

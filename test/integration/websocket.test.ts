@@ -11,7 +11,7 @@ const logger = { error: (message: string, cause: unknown) => void logged.push({ 
 const started: Gateway[] = [];
 const clients: WebSocket[] = [];
 
-/** A call of the handler, as it is noted. */
+/** A recorded call of the handler. */
 interface Called {
   readonly what: 'connect' | 'message' | 'disconnect';
   readonly connectionId: string;
@@ -22,7 +22,7 @@ interface World {
   readonly gateway: Gateway;
   readonly connections: ConnectionTable;
   readonly called: Called[];
-  /** Emits each call by what it is, when it begins. */
+  /** Emits an event with the kind of each call when it begins. */
   readonly calls: EventEmitter;
 }
 
@@ -263,7 +263,7 @@ describe('disconnect', () => {
   it('comes for a client that vanished without a word', async () => {
     const world = await start({}, { heartbeatMs: 20 });
     const disconnected = once(world.calls, 'disconnect') as Promise<[Called]>;
-    // A bare socket shakes hands and then never answers a ping, like a laptop whose lid was shut.
+    // A raw socket does the handshake and then never answers a ping, like a laptop with a closed lid.
     const socket = connect(world.gateway.port, '127.0.0.1');
     socket.write('GET /v1/watch HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n');
     socket.write('sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n');
@@ -273,7 +273,7 @@ describe('disconnect', () => {
   });
 
   it('does not come for a client that answers its pings', async () => {
-    // Long enough that a busy machine still delivers a pong between two pings.
+    // Long enough that even a busy machine delivers a pong between two pings.
     const world = await start({}, { heartbeatMs: 200 });
     const { client, connectionId } = await join(world);
     for (let pings = 0; pings < 3; pings += 1) await once(client, 'ping');
@@ -374,7 +374,7 @@ describe('connections', () => {
     let sentBytes = 0;
     while ((await world.connections.post(connectionId, text)) === 'sent') {
       sentBytes += text.length;
-      // The kernel takes some megabytes on both sides of a loopback socket before anything is held back here.
+      // The kernel buffers some megabytes on both sides of a loopback socket before the service has to hold data back.
       expect(sentBytes).toBeLessThan(64 * 1024 * 1024);
       await new Promise((resolve) => setImmediate(resolve));
     }

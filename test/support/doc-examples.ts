@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Where the parts of the package lie before it is built. */
+/** Where the parts of the package are before it is built. */
 const parts: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(
     (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: Record<string, { default?: string }> })
@@ -17,7 +17,7 @@ const parts: Readonly<Record<string, string>> = Object.fromEntries(
   ),
 );
 
-/** The examples of a page under a heading, in order, as its readers copy them. */
+/** The examples of a page under a heading, in order, as readers copy them. */
 export function examplesOf(page: string, heading: string): string[] {
   const text = readFileSync(join(root, 'docs', page), 'utf8');
   const [, after] = text.split(`\n## ${heading}\n`);
@@ -26,11 +26,11 @@ export function examplesOf(page: string, heading: string): string[] {
   return [...(section ?? '').matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code ?? '');
 }
 
-/** Loads an example as a module. What it imports from the package comes from the sources. */
+/** Loads an example as a module. Its imports from the package come from the sources. */
 export async function loadExample<Module>(page: string, heading: string, index = 0): Promise<Module> {
   const code = examplesOf(page, heading)[index];
   if (code === undefined) throw new Error(`${page} has no example ${index} under ${heading}.`);
-  // Within the repository, so that packages are found; of its own, so that suites side by side don't meet.
+  // Inside the repository, so that packages are found. The name is random, so that parallel suites do not collide.
   const folder = join(root, 'test', `.examples-${randomUUID()}`);
   const file = join(folder, 'example.ts');
   const local = code.replaceAll(/from '(holdfast[^']*)'/g, (all, name: string) =>

@@ -1,4 +1,6 @@
-/** A service reduced to its engine, as a process of its own that a test can kill: prints one line of JSON, then lives on. */
+/**
+ * Only the engine of a service, in its own process that a test can kill. Prints one line of JSON, then keeps running.
+ */
 import { readArguments } from '../../src/cli/arguments.ts';
 import { serve } from '../../src/cli/commands/serve.ts';
 import { readServeOptions } from '../../src/cli/serve-options.ts';

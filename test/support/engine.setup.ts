@@ -6,7 +6,10 @@ import { harshRates, transparentRates } from './harsh/faults.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** `harsh`: whether what stands at the endpoint does all that DynamoDB may do, so that exact counts of requests don't hold. */
+    /**
+     * `harsh`: true if the endpoint shows every behavior that DynamoDB may have. Then exact counts of requests are not
+     * valid.
+     */
     engine: { name: Engine['name']; endpoint: string; region: string; harsh: boolean };
   }
 }
@@ -18,14 +21,17 @@ interface Shared {
   users: number;
 }
 
-// Each project evaluates this file again, so a variable of the module would start one engine per project.
-// The process is what they share.
+// Each project evaluates this file again, so a module variable would start one engine per project. They share the
+// process.
 const shelf = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
 
-/** A seed: the suites run through a proxy that is as harsh as DynamoDB may be. */
+/** If set, it is a seed: the suites run through a proxy that behaves as badly as DynamoDB may. */
 const harshSeed = process.env.HOLDFAST_TEST_HARSH;
 
-/** One engine in memory for the whole run: HOLDFAST_TEST_ENGINE names it, or else it is the one that `npm start` would take. */
+/**
+ * One engine in memory for the whole run. HOLDFAST_TEST_ENGINE names it. Otherwise it is the one that `npm start` would
+ * use.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
   shelf.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };

@@ -10,7 +10,7 @@ import './engine.setup.ts';
 
 export interface FreshTable {
   client: DynamoDBClient;
-  /** What the stores are given: the documents of the same client, and the short way to them, as where the service runs. */
+  /** What the stores get: the document client, and our own fast calls to the table, as in a running service. */
   access: { client: DynamoDBDocumentClient; calls: TableCalls; tableName: string };
   tableName: string;
   streamArn: string;
@@ -18,13 +18,13 @@ export interface FreshTable {
   region: string;
 }
 
-/** A client of the engine that the run shares, or of what a test has put in front of it. */
+/** A client of the shared engine, or of a proxy that a test has put in front of it. */
 export function engineClient(endpoint = inject('engine').endpoint): DynamoDBClient {
   const { region } = inject('engine');
   return new DynamoDBClient({ endpoint, region, credentials: localCredentials });
 }
 
-/** A table of its own for each suite, so that suites may run side by side on one engine. */
+/** Each suite has its own table, so that suites can run in parallel on one engine. */
 export async function freshTable(endpoint = inject('engine').endpoint): Promise<FreshTable> {
   const { region } = inject('engine');
   const client = engineClient(endpoint);
@@ -35,7 +35,8 @@ export async function freshTable(endpoint = inject('engine').endpoint): Promise<
 }
 
 /**
- * For tests that count requests, time them, or say what one single call comes to. Behind a harsh table (HOLDFAST_TEST_HARSH) a request
- * may be sent twice, be late, or end in "perhaps", which is right there: they are skipped.
+ * For tests that count requests, measure time, or check the result of one single call. Behind a harsh table
+ * (HOLDFAST_TEST_HARSH) these are skipped: there a request may be sent twice, be late, or end with an unknown result,
+ * and all of that is correct.
  */
 export const exactOnly = { skip: inject('engine').harsh };

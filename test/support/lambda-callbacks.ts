@@ -8,7 +8,7 @@ export interface CompletedCallback {
   readonly body: string;
 }
 
-/** The part of Lambda's API that completes callbacks: each goes to whom the test names. */
+/** The part of Lambda's API that completes callbacks. Each completion is passed to the test. */
 export async function startCallbacks(complete: (callback: CompletedCallback) => Promise<void>) {
   const completed: CompletedCallback[] = [];
   const server = createServer(async (request, response) => {

@@ -1,80 +1,85 @@
 /**
- * A small checker of linearizability, after Wing, Gong and Lowe: is there one order of all operations, each somewhere between its
- * call and its return, in which a sequential specification gives every answer that was really given?
+ * A small checker of linearizability, after Wing, Gong and Lowe. It asks: is there one order of all operations, each
+ * between its call and its return, in which a sequential specification gives every answer that was really given?
  *
- * An operation whose answer was lost has no return: it may have happened at any time after its call, or never. Histories of
- * different keys are checked apart, since linearizability is local: a history is linearizable if and only if each object's is.
+ * An operation whose answer was lost has no return: it may have happened at any time after its call, or never.
+ * Histories of different keys are checked separately, because linearizability is local: a history is linearizable if
+ * and only if the history of each object is.
  *
- * What keeps the search short: a place in it is known by the answered operations that have been placed and by the state, as far as
- * anything still to come can tell states apart; of two ways to the same place, the one that took fewer of the lost operations can
- * do all that the other can, so that only it is followed; and what changes nothing is placed as soon as it can be.
+ * Three rules keep the search short. First, a place in the search is identified by the answered operations that were
+ * placed and by the state, reduced to what later operations can observe. Second, if two ways lead to the same place,
+ * only the one that used fewer lost operations is followed, because it can do everything that the other can. Third, an
+ * operation that changes nothing is placed as soon as possible.
  */
 
 export interface Operation<Input, Output> {
-  /** Who called; one process has one call open at a time, but nothing here depends on it. */
+  /** The caller. One process has one call open at a time, but nothing here depends on that. */
   readonly process: string;
   readonly input: Input;
   readonly calledAt: number;
-  /** Undefined: the answer was lost. */
+  /** Undefined if the answer was lost. */
   readonly answer?: { readonly output: Output; readonly returnedAt: number };
 }
 
 export interface Specification<State, Input, Output> {
   readonly initial: State;
   /**
-   * The states in which this operation may leave the object, given the answer that it really got; none where that answer is
-   * impossible here. Without an answer: the states that it may leave behind whatever it would have answered, its own
-   * doing only, since not having happened at all is tried as well.
+   * The states in which this operation may leave the object, given its real answer. The list is empty if that answer is
+   * impossible here. Without an answer, these are the states after the operation took effect, whatever it would have
+   * answered. The case that it never happened is tried separately.
    */
   step(state: State, operation: Operation<Input, Output>): readonly State[];
-  /** Equal for equal states: what has been tried from one needs not be tried from the other. */
+  /** Equal for equal states: if one was tried, the other need not be. */
   keyOf(state: State): string;
-  /** The same state without what nothing still to come can tell. */
+  /** The same state without everything that later operations can't observe. */
   reduce(state: State, ahead: Ahead): State;
-  /** Which operations belong together: what `Ahead` is asked about. */
+  /** The group of an operation. `Ahead` is asked by group. */
   groupOf(operation: Operation<Input, Output>): string;
-  /** Whether an operation without an answer can explain anything still to come, from here on. Once it can't, it never will. */
+  /** True if an operation without an answer can still explain a later answer. If it can't, it never will. */
   mayExplain(state: State, operation: Operation<Input, Output>, ahead: Ahead): boolean;
   /** A number that no operation lowers, such as a fence or a version. */
   rankOf(state: State): number;
-  /** The rank beyond which this answer is impossible. */
+  /** The highest rank at which this answer is possible. */
   rankMaxOf(operation: Operation<Input, Output>): number;
 }
 
-/** What is still to come. */
+/** The operations that are not placed yet. */
 export interface Ahead {
-  /** Nothing that is missing has returned before this instant. */
+  /** No operation that is not placed yet has returned before this instant. */
   readonly firstReturn: number;
-  /** Whether an answer of this group is still missing. */
+  /** True if an answer of this group is not placed yet. */
   isAwaited(group: string): boolean;
-  /** Whether anything of this group may still happen: with or without an answer. */
+  /** True if an operation of this group may still happen, with or without an answer. */
   mayHappen(group: string): boolean;
 }
 
 export type Verdict<Input, Output> =
   | { readonly kind: 'linearizable' }
-  /** The longest order that could be explained, and what came next in time. */
+  /** The longest order that could be explained, and the operations that came next in time. */
   | {
       readonly kind: 'violated';
       readonly explained: readonly Operation<Input, Output>[];
       readonly stuckAt: readonly Operation<Input, Output>[];
     }
-  /** Too many orders to try: neither proved nor disproved. */
+  /** There are too many orders to try, so nothing is proved. */
   | { readonly kind: 'undecided' };
 
-/** Places that one check visits at most. A history of ten thousand operations with hundreds of lost answers needs fewer. */
+/**
+ * How many places one check visits at most. A history of ten thousand operations with hundreds of lost answers needs
+ * fewer.
+ */
 const visitsMax = 1_000_000;
 
 type Answered<Input, Output> = Required<Operation<Input, Output>>;
 
-/** How far an order has come. */
+/** A place in the search. */
 interface Place<State> {
   readonly state: State;
-  /** Every answered operation before this one has been placed. */
+  /** All answered operations before this one are placed. */
   readonly from: number;
-  /** Of those after it, the ones that have been placed: bit 0 is `from` itself. */
+  /** The later operations that are placed. Bit 0 is `from` itself. */
   readonly beyond: bigint;
-  /** Which of those without an answer have been placed. */
+  /** The operations without an answer that are placed. */
   readonly lost: bigint;
 }
 
@@ -122,7 +127,10 @@ export function checkLinearizable<State, Input, Output>(
   };
 }
 
-/** Whether the search has not been here with the same operations or fewer left. If it has, it has tried more than it could try from here. */
+/**
+ * True if the search has not been at this place with the same lost operations or fewer. If it has, it has already tried
+ * more than is possible from here.
+ */
 function isNew(tried: Map<string, bigint[]>, { key, lost }: { readonly key: string; readonly lost: bigint }): boolean {
   const before = tried.get(key) ?? [];
   if (before.some((fewer) => (fewer & ~lost) === 0n)) return false;
@@ -135,12 +143,12 @@ class Search<State, Input, Output> {
   /** In the order of their calls. */
   readonly #answered: readonly Answered<Input, Output>[];
   readonly #lost: readonly Operation<Input, Output>[];
-  /** The lowest rank beyond which this operation or one called after it is impossible. */
+  /** The lowest maximum rank of this operation and of all operations called after it. */
   readonly #rankMaxFrom: readonly number[];
-  /** The answered operations of each group, by their place in the order of calls. */
+  /** The answered operations of each group, as positions in the order of calls. */
   readonly #answeredOf = new Map<string, number[]>();
   readonly #lostOf = new Map<string, bigint>();
-  /** Of each operation without an answer, the one before it that asks for the very same. */
+  /** For each operation without an answer, the earlier one that requests exactly the same. */
   readonly #twins: readonly number[];
 
   constructor(specification: Specification<State, Input, Output>, history: readonly Operation<Input, Output>[]) {
@@ -168,7 +176,7 @@ class Search<State, Input, Output> {
     return from === this.#answered.length;
   }
 
-  /** Whether something that is missing has become impossible, so that nothing is left to try from here. */
+  /** True if an operation that is not placed yet has become impossible. Then nothing is left to try from here. */
   isDead({ state, from, beyond }: Place<State>): boolean {
     const { rankOf, rankMaxOf } = this.#specification;
     const rank = rankOf(state);
@@ -178,7 +186,7 @@ class Search<State, Input, Output> {
     return (this.#rankMaxFrom[index] ?? Number.POSITIVE_INFINITY) < rank;
   }
 
-  /** By what this place is known, and which of the lost operations that still matter have been taken to get here. */
+  /** The key of this place, and the lost operations that still matter and were used to get here. */
   signOf(place: Place<State>): { readonly key: string; readonly lost: bigint } {
     const { reduce, keyOf, mayExplain } = this.#specification;
     const { state, from, beyond } = place;
@@ -193,8 +201,8 @@ class Search<State, Input, Output> {
   }
 
   /**
-   * What may come next: whatever was called before everything that is still missing has returned. Those with an answer are tried
-   * first, in the order of their returns, which is most often the right one.
+   * The operations that may come next: those that were called before every missing operation returned. Answered
+   * operations are tried first, in the order of their returns, because that order is usually right.
    */
   *choicesAt(place: Place<State>): Generator<Choice<State, Input, Output>> {
     const { step, mayExplain } = this.#specification;
@@ -203,7 +211,7 @@ class Search<State, Input, Output> {
       ([one], [other]) => one.answer.returnedAt - other.answer.returnedAt,
     );
     const steps = minimal.map(([operation, offset]) => ({ operation, offset, next: step(state, operation) }));
-    // What may come now and changes nothing may as well come now: no other order explains more.
+    // If an operation may come now and changes nothing, it comes now: no other order explains more.
     const idle = steps.find(({ next }) => next.length === 1 && next[0] === state);
     if (idle !== undefined) {
       yield { place: advanced(place, idle.offset, state), by: idle.operation };
@@ -217,7 +225,7 @@ class Search<State, Input, Output> {
       if (operation.calledAt > ahead.firstReturn) return;
       const bit = 1n << BigInt(index);
       if ((place.lost & bit) !== 0n || !mayExplain(state, operation, ahead)) continue;
-      // Of two that ask for the same, the earlier call can do what the later can.
+      // If two operations request the same, the earlier call can do everything that the later one can.
       const twin = this.#twins[index] as number;
       if (twin >= 0 && (place.lost & (1n << BigInt(twin))) === 0n) continue;
       for (const next of step(state, operation))
@@ -225,7 +233,7 @@ class Search<State, Input, Output> {
     }
   }
 
-  /** What came next in time where nothing could come next in any order. */
+  /** The operations that came next in time at a place from which no order goes on. */
   missingAt(place: Place<State>): Operation<Input, Output>[] {
     return [...this.#minimalAt(place)].map(([operation]) => operation);
   }
@@ -261,7 +269,9 @@ function advanced<State>(place: Place<State>, offset: number, state: State): Pla
   return { ...place, state, from, beyond };
 }
 
-/** Checks each key's history by itself; comes back with the keys that are not in order, and those that could not be told. */
+/**
+ * Checks the history of each key separately. Returns the keys that are not linearizable, and those that are undecided.
+ */
 export function checkByKey<State, Input, Output>(
   specification: Specification<State, Input, Output>,
   histories: ReadonlyMap<string, readonly Operation<Input, Output>[]>,
@@ -276,7 +286,7 @@ export function checkByKey<State, Input, Output>(
   return { violated, undecided };
 }
 
-/** A verdict as people read it. */
+/** A verdict as text for people. */
 export function describeVerdict<Input, Output>(key: string, verdict: Verdict<Input, Output>): string {
   if (verdict.kind !== 'violated') return `${key}: ${verdict.kind}`;
   const line = ({ process, input, answer, calledAt }: Operation<Input, Output>) =>

@@ -1,10 +1,10 @@
-/** What a mutex and a record are, said as sequential objects: the specifications that histories are checked against. */
+/** A mutex and a record as sequential objects. Histories are checked against these specifications. */
 import { recordLimits } from '../../src/record/limits.ts';
 import type { Ahead, Operation, Specification } from './linearizability.ts';
 
 export type LockInput =
   | { readonly kind: 'acquire'; readonly leaseId: string; readonly leaseMs: number }
-  /** Without a time of its own it renews for as long as the lease was asked for. */
+  /** If no time is given, it renews for the time of the original lease. */
   | { readonly kind: 'renew'; readonly leaseId: string; readonly leaseMs?: number | undefined }
   | { readonly kind: 'release'; readonly leaseId: string };
 
@@ -19,25 +19,25 @@ export interface MutexState {
   readonly fence: number;
   readonly holder?: {
     readonly leaseId: string;
-    /** Undefined while no answer has told it: a grant whose answer was lost. */
+    /** Undefined if no answer has shown it yet, because the answer to the grant was lost. */
     readonly fence: number | undefined;
     readonly leaseMs: number;
-    /** Before this instant nobody else can have taken it for expired. */
+    /** Before this instant, nobody else can have treated the lease as expired. */
     readonly endsFrom: number;
   };
   readonly ended: readonly string[];
-  /** What came last can't have happened before this instant, since a lease had to run out for it. */
+  /** The last operation can't have happened before this instant, because a lease had to expire first. */
   readonly at: number;
 }
 
 export type LockOperation = Operation<LockInput, LockOutput>;
 
-/** An ended lease is remembered so far by the service; the specification must not be stricter. */
+/** The service remembers this many ended leases. The specification must not be stricter. */
 const endedRemembered = 8;
 
 /**
- * A mutex with leases. Time enters only as far as it must: a lease that could have run out by the time at which another operation
- * returned may be gone. `skewMs` is by how much the clocks of service and observer may differ.
+ * A mutex with leases. Time matters only in one way: a lease that could have expired before another operation returned
+ * may be gone. `skewMs` is the largest difference between the clocks of service and observer.
  */
 export const mutexSpecification = (skewMs: number): Specification<MutexState, LockInput, LockOutput> => ({
   initial: { fence: 0, ended: [], at: 0 },
@@ -45,7 +45,8 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
     `${at} ${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.leaseMs} ${holder?.endsFrom} ${ended.join()}`,
   groupOf: ({ input }) => input.leaseId,
   reduce,
-  // Once every answer about its lease is explained, a lost acquire explains nothing: the next caller takes over by itself.
+  // After every answer about its lease is explained, a lost acquire explains nothing: the next caller takes over
+  // without it.
   mayExplain: ({ holder }, { input: { kind, leaseId } }, { isAwaited }) =>
     isAwaited(leaseId) || (kind !== 'acquire' && holder?.leaseId === leaseId),
   rankOf: ({ fence }) => fence,
@@ -69,7 +70,7 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
   },
 });
 
-/** An instant that everything still to come is after tells nothing, nor does the name of a lease that nothing will ask about. */
+/** Drops an instant that is before everything still to come, and the name of a lease that nothing will ask about. */
 function reduce({ fence, holder, ended, at }: MutexState, { firstReturn, mayHappen }: Ahead): MutexState {
   const unlessPast = (instant: number) => (instant <= firstReturn ? 0 : instant);
   const names = ended.map((leaseId) => (mayHappen(leaseId) ? leaseId : ''));
@@ -87,15 +88,15 @@ interface Lease {
 }
 
 /**
- * A history without what can neither break nor explain anything: what was refused changed nothing, most lost renewals could only have
- * made a lease longer, and a lost operation on a lease that no answer ever showed may as well not have happened. What is left is
- * linearizable if and only if the whole is, and far quicker to check.
+ * A history without operations that can neither break nor explain anything. A refused operation changed nothing. Most
+ * lost renewals could only make a lease longer. A lost operation on a lease that no answer ever showed may as well not
+ * have happened. The rest is linearizable if and only if the whole is, and much faster to check.
  */
 export function relevantOf(history: readonly LockOperation[]): LockOperation[] {
   const tells = ({ answer }: LockOperation) => answer?.output.kind === 'granted' || answer?.output.kind === 'released';
   const shown = new Set(history.filter(tells).map(({ input }) => input.leaseId));
   const longestMs = longestLeases(history);
-  // A renewal ends a lease earlier only if it names a time of its own, and another request named a longer one.
+  // A renewal ends a lease earlier only if it names a time, and another request named a longer one.
   const mayShorten = ({ input }: LockOperation) =>
     input.kind === 'renew' && input.leaseMs !== undefined && input.leaseMs < (longestMs.get(input.leaseId) ?? 0);
   return history.filter(
@@ -130,7 +131,7 @@ function acquire(
   const { holder } = state;
   if (holder?.leaseId === leaseId) {
     if (output === undefined) return [];
-    // The first answer that tells the fence fixes it; every later one must tell the same.
+    // The first answer with the fence fixes it. Every later answer must have the same one.
     if (holder.fence !== undefined) return holder.fence === output.fence ? [state] : [];
     return output.fence > state.fence
       ? [{ ...state, fence: output.fence, holder: { ...holder, fence: output.fence } }]
@@ -164,9 +165,10 @@ function release(state: MutexState, leaseId: string, output: LockOutput | undefi
   const holds = holder?.leaseId === leaseId;
   const free: MutexState = { at, fence, ended: remember(ended, leaseId) };
   if (output === undefined) return holds ? [free] : [];
-  // Repeated within one request, a release that took effect the first time is answered as the first: then it is over already.
+  // If a release took effect and was repeated within one request, the answer is the one to the first try, and the lease
+  // is already over.
   if (output.kind === 'released' && output.first) return holds ? [free] : ended.includes(leaseId) ? [state] : [];
-  // Said to be over, it must not be in force.
+  // If the answer says that the lease is over, it must not be valid.
   if (output.kind === 'released') return holds ? [] : [state];
   return [state];
 }
@@ -198,7 +200,7 @@ export interface RegisterState {
   readonly version: number;
   readonly value: string | null;
   readonly floor: number | null;
-  /** The ids of the latest writes, newest first; empty where nobody can repeat one any more. */
+  /** The ids of the latest writes, newest first. Empty if nobody can repeat one any more. */
   readonly writeIds: readonly string[];
 }
 
@@ -214,20 +216,20 @@ export const recordSpecification: Specification<RegisterState, RecordInput, Reco
     if (input.kind !== 'get') return input.writeId;
     return answer?.output.kind === 'found' ? readOf(answer.output.version) : '';
   },
-  // A value that nobody will read is as good as any other, and a write is told by its id only to its repeats.
+  // A value that nobody will read may be any value. The id of a write matters only to its repeats.
   reduce: ({ version, value, floor, writeIds }, { isAwaited, mayHappen }) => ({
     version,
     floor,
     value: value === null || isAwaited(readOf(version)) ? value : '',
     writeIds: writeIds.map((id) => (id !== '' && mayHappen(id) ? id : '')),
   }),
-  // A write that replaces a version does so then or never.
+  // A write that replaces a version succeeds at that version or never.
   mayExplain: ({ version }, { input }) =>
     input.kind !== 'get' && (typeof input.expects !== 'number' || input.expects >= version),
   rankOf: ({ version }) => version,
   rankMaxOf: ({ answer }) => {
     const output = answer?.output;
-    // A write that is repeated late is told the version that it made, which others have raised since.
+    // A write that is repeated late gets the version that it made. Others may have raised the version since.
     return output?.kind === 'found' ? output.version : Number.POSITIVE_INFINITY;
   },
   step: (state, { input, answer }) => {

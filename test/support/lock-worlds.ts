@@ -6,7 +6,7 @@ import { demandOf, type LockMode } from '../../src/lock/permits.ts';
 import { type LockState, unusedLock } from '../../src/lock/state.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
-/** Few names, so that commands meet each other. */
+/** Few names, so that commands conflict often. */
 const leaseIds = [
   'lease-a-0000000000',
   'lease-b-0000000000',
@@ -106,7 +106,7 @@ export function stepWorld({ state, now }: World, { afterMs, command }: Step) {
   return { ...decision, state: decision.next, now: later };
 }
 
-/** States that a lock can really get into: what random commands make of an unused one. */
+/** States that a lock can really reach: the results of random commands on an unused lock. */
 export const worlds: fc.Arbitrary<World> = fc
   .array(steps, { maxLength: 14 })
   .map((taken) =>

@@ -3,7 +3,7 @@ import { eventsOfChange } from '../../src/notify/change-events.ts';
 import { lockChangeOf } from '../../src/notify/lock-change.ts';
 import { notifierFilter, passesFilter } from '../../src/notify/stream-filter.ts';
 
-/** The records that the notifier has work for, and that its filter would keep from it. There must be none. */
+/** Records that the notifier needs, but that its filter would drop. There must be none. */
 export const missedByFilter = (records: readonly DynamoDBRecord[]): DynamoDBRecord[] =>
   records.filter((record) => !passesFilter(record, notifierFilter) && hasWork(record));
 
@@ -14,7 +14,7 @@ function hasWork(record: DynamoDBRecord): boolean {
     const { grants, endedWaits } = eventsOfChange(change);
     return grants.length + endedWaits.length + change.after.queue.length > 0;
   } catch {
-    // A record that can't be read has no work in it.
+    // A record that can't be read needs no work.
     return false;
   }
 }

@@ -6,13 +6,13 @@ import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 export const recordTime = epochMs(1_800_000_000_000);
 
-/** Few ids, values and fences, so that writes meet, repeat and contradict each other. */
+/** Few ids, values and fences, so that writes conflict and repeat often. */
 const writeIds = Array.from({ length: 24 }, (_, index) => `write-${index}-of-many-0000`);
 const values = ['1', '"two"', '{"a":[1,2]}'];
 const fences = [undefined, undefined, 5, 6, 7];
-/** Ends that come within a few steps, and one that does not. */
+/** Some ends that come within a few steps, and one that does not. */
 const ends = [undefined, undefined, 1_000, 2_500, 3_600_000];
-/** Steps lie so far apart that some records end between them. */
+/** Steps are so far apart that some records end between them. */
 const stepMs = 700;
 
 export const putOf = (more: Partial<Put> = {}): Put => ({
@@ -37,7 +37,7 @@ const present: fc.Arbitrary<Exclude<Expectation, { kind: 'absent' }>> = fc.oneof
 const expectations: fc.Arbitrary<Expectation> = fc.oneof(present, present, fc.constant({ kind: 'absent' as const }));
 
 const named = { writeId: fc.constantFrom(...writeIds), fence: fc.constantFrom(...fences) };
-/** Leaves out what is undefined: an absent field is how "none" is said. */
+/** Leaves out undefined fields, because a missing field means "none". */
 const stated = <T extends object>(fields: T) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown;
 
@@ -62,7 +62,10 @@ export const recordCommands: fc.Arbitrary<RecordCommand> = fc.oneof(
   },
 );
 
-/** What a writer would send that has read the record and holds its lock, so that worlds get further than their first refusal. */
+/**
+ * The command of a writer that has read the record and holds its lock. With it, worlds get further than their first
+ * refusal.
+ */
 export function fitting(state: RecordState, command: RecordCommand, now: EpochMs): RecordCommand {
   const { floor, version } = state;
   const value = valueInForce(state, now);
@@ -72,11 +75,13 @@ export function fitting(state: RecordState, command: RecordCommand, now: EpochMs
   return { ...held, expects: { kind: 'version', version } };
 }
 
-/** The same record after its value was collected, which may happen at any time after its end. */
+/** The same record after its value was deleted, which may happen at any time after its end. */
 export const collected = (state: RecordState, now: EpochMs): RecordState =>
   hasExpired(state, now) ? { ...state, value: null } : state;
 
-/** States that a record can really get into, and a command to meet them: random, fitting, or a repetition of the last write. */
+/**
+ * States that a record can really reach, and a command for them: random, fitting, or a repetition of the last write.
+ */
 export const recordWorlds: fc.Arbitrary<{ state: RecordState; command: RecordCommand; now: EpochMs }> = fc
   .tuple(
     fc.array(recordCommands, { maxLength: 7, size: 'max' }),

@@ -4,11 +4,14 @@ const isWrite = (target: string): boolean =>
   /\.(PutItem|UpdateItem|DeleteItem|TransactWriteItems|BatchWriteItem)$/.test(target);
 
 export interface RequestCount {
-  /** What was sent since the last call, as reads and writes. */
+  /** The reads and writes that were sent since the last call. */
   take(): { reads: number; writes: number };
 }
 
-/** Counts what a client really sends to its engine, repeats included: at the point where it leaves, whatever code built it. */
+/**
+ * Counts the requests that a client really sends to its engine, repeats included. It counts where they leave the
+ * process, so it does not matter which code built them.
+ */
 export function countRequests(client: DynamoDBClient): RequestCount {
   let sent = { reads: 0, writes: 0 };
   const { requestHandler } = client.config;

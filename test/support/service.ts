@@ -37,7 +37,7 @@ export const callAt =
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
   };
 
-/** The whole service in this process, on the run's engine, with a table of its own unless one is named. */
+/** The whole service in this process, on the shared engine. It has its own table unless one is named. */
 export async function startService(more: Partial<LocalOptions> = {}): Promise<TestService> {
   const { endpoint, region } = inject('engine');
   const table = more.table ?? `holdfast-test-${randomUUID()}`;

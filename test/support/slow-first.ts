@@ -1,6 +1,9 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Slow suites begin first, so that no worker is left alone with one of them at the end. A clean clone knows no times of earlier runs. */
+/**
+ * Slow suites begin first, so that no single one is left running at the end. A fresh clone has no times of earlier
+ * runs.
+ */
 const slowFirst = [
   'simulation',
   'console',

@@ -1,7 +1,7 @@
 import type { Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 
-/** The definition of the one state machine of a stack, with names in place of what only a deployment knows. */
+/** The definition of the one state machine of a stack. Values that only a deployment knows are replaced by names. */
 export function definitionIn(stack: Stack): Record<string, unknown> {
   const machines = Object.values(Template.fromStack(stack).findResources('AWS::StepFunctions::StateMachine'));
   const text = filledIn((machines[0] as { Properties: { DefinitionString: unknown } }).Properties.DefinitionString);

@@ -1,4 +1,4 @@
-/** Keeps the pages readable: links lead somewhere, and lines are short enough to read. */
+/** Keeps the pages readable: links have a target, and lines are short enough to read. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
@@ -58,7 +58,7 @@ const linksOf = (page: string): Link[] =>
     .map(([, target]) => ({ page, target: target as string }))
     .filter(({ target }) => !/^[a-z]+:/.test(target));
 
-/** Tells what is wrong with a link, or nothing. */
+/** What is wrong with a link. Undefined if it is fine. */
 function complaintAbout({ page, target }: Link): string | undefined {
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? page : posix.join(posix.dirname(page), path);
@@ -94,7 +94,7 @@ describe('the pages', () => {
   });
 
   it('name only files and folders that exist', () => {
-    // The list of mutants tells of the sources as they were when it was made.
+    // The list of mutants names the sources of the time when it was made.
     const current = pages.filter((page) => page !== 'docs/mutants.md');
     const named = current.flatMap((page) =>
       [

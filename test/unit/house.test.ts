@@ -1,4 +1,4 @@
-/** Keeps the house tidy: imports point inward, nothing lies about, and every dependency has its reason. */
+/** Keeps the house tidy: imports point inward, nothing is left over, and every dependency has its reason. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { builtinModules } from 'node:module';
@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** What git knows or would add: what it ignores is nobody's business here. */
+/** The files that git knows or would add. Ignored files are not checked. */
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
@@ -18,23 +18,23 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 interface Room {
-  /** The other rooms that it may import, whole, or single files of them. */
+  /** The other rooms that it may import: whole rooms, or single files of them. */
   readonly may: readonly string[];
   /** Packages whose code it may load. */
   readonly packages?: readonly string[];
-  /** Packages and rooms that it may import by `import type` only: nothing of them is loaded. */
+  /** Packages and rooms that it may import by `import type` only, so that none of their code is loaded. */
   readonly types?: readonly string[];
 }
 
 const rules = ['src/time', 'src/lock', 'src/session', 'src/record', 'src/multi'];
-/** The parts of the contract that load nothing but constants. */
+/** The parts of the contract that contain only types and constants. */
 const plainContract = ['src/contract/limits.ts', 'src/contract/problems.ts', 'src/contract/views.ts'];
 const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb'];
 
-/** The rooms, from the heart outwards. A file belongs to the deepest room that it lies in. */
+/** The rooms, from the rules outwards. A file belongs to the deepest room that contains it. */
 const rooms: Record<string, Room> = {
   'src/time': { may: [] },
-  // Small tools that know nothing of locks; any room may use them.
+  // Small tools that know nothing of locks. Any room may use them.
   'src/tools': { may: ['src/time'] },
   'src/lock': { may: ['src/time'] },
   'src/session': { may: ['src/lock', 'src/time'] },
@@ -47,7 +47,7 @@ const rooms: Record<string, Room> = {
     packages: storeSdk,
     types: ['aws-lambda'],
   },
-  // The use cases know the ports of the store and none of its adapters.
+  // The use cases know the ports of the store, but none of its adapters.
   'src/service': { may: [...rules, 'src/tools', 'src/store'] },
   'src/notify': {
     may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service'],
@@ -66,7 +66,7 @@ const rooms: Record<string, Room> = {
     ],
     types: ['aws-lambda'],
   },
-  // What callers are promised. It knows the bounds of the rules, and nobody who keeps the promise.
+  // What callers are promised. It knows the limits of the rules, but none of the code that keeps the promise.
   'src/contract': { may: rules, packages: ['zod'] },
   'src/http': {
     may: [...rules, 'src/tools', 'src/contract', 'src/store', 'src/service', 'src/notify'],
@@ -78,15 +78,15 @@ const rooms: Record<string, Room> = {
     packages: ['zod'],
     types: ['aws-lambda'],
   },
-  // How a process comes to its parts: environment, wiring, log, version.
+  // What a process starts with: environment, wiring, log, version.
   'src/process': {
     may: ['src/store', 'src/store/dynamodb', 'src/service', 'src/http'],
     packages: ['@aws-lambda-powertools/logger'],
     types: ['@aws-sdk/lib-dynamodb'],
   },
-  // Users import these, so they bring nothing along: of the contract only types and plain constants come this far.
+  // Users import these, so they load no other package. From the contract they use only types and plain constants.
   'src/client': { may: ['src/tools', ...plainContract], types: ['src/contract'] },
-  // One StaleFenceError, whether a record or a guard refuses.
+  // Records and guards refuse with the same StaleFenceError.
   'src/guards': { may: ['src/tools', 'src/client/errors.ts'] },
   'src/opentelemetry': { may: ['src/client'], packages: ['@opentelemetry/api'] },
   'src/durable': { may: ['src/client'], types: ['@aws/durable-execution-sdk-js'] },
@@ -135,8 +135,8 @@ const rooms: Record<string, Room> = {
     ],
     types: ['aws-lambda'],
   },
-  // The console's server part speaks to the service as any other client does. What the page knows is pure, and shared with tests;
-  // the page draws it. Of the SDK both know nothing but the shapes of its answers.
+  // The console's server calls the service as any other client does. The page's model is pure and shared with tests,
+  // and the page draws it. Of the SDK, both know only the types of its answers.
   'src/console/server': { may: ['src/client'], packages: ['esbuild'] },
   'src/console/model': { may: ['src/client'] },
   'src/console/page': { may: ['src/console/model', 'src/client'], packages: ['lit-html'] },
@@ -144,13 +144,13 @@ const rooms: Record<string, Room> = {
     may: ['src/local', 'src/client', 'src/console/server', 'src/time', 'src/tools', 'src/process', ...plainContract],
   },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
-  // Wiring only: what is deployed gets its adapters here and decides nothing, so no rules and no use cases.
+  // Wiring only: each function gets its adapters here and decides nothing, so it needs no rules and no use cases.
   functions: {
     may: ['src/http', 'src/websocket', 'src/process', 'src/notify', 'src/notify/aws', 'src/store/dynamodb', 'src/time'],
     packages: ['@middy/core'],
     types: ['aws-lambda'],
   },
-  // The stack reads what the code says of itself: its contract, its table, its bounds and the names of its measures.
+  // The stack reads what the code says about itself: its contract, its table, its limits and the names of its metrics.
   infra: {
     may: [
       // The page of the console is built with the package.
@@ -166,7 +166,7 @@ const rooms: Record<string, Room> = {
   },
 };
 
-/** The rules compute with what they are given: of Node they may use only what is as pure as they are. */
+/** The rules only compute with their input. From Node they may use only what is pure too. */
 const pureRooms = [...rules, 'src/tools', 'src/client', 'src/guards', 'src/console/model', 'src/console/page'];
 const pureBuiltins = ['node:crypto'];
 
@@ -192,7 +192,7 @@ const sources = files.filter((file) => /^(src|functions|infra)\/.*\.ts$/.test(fi
 const imports = sources.flatMap(importsOf);
 const packageOf = (from: string): string => from.split('/', from.startsWith('@') ? 2 : 1).join('/');
 
-/** Says what is wrong with an import, or nothing. */
+/** What is wrong with an import. Undefined if it is fine. */
 function complaint({ file, from, typeOnly }: Import): string | undefined {
   const room = roomOf(file);
   if (room === undefined) return `${file} lies in no room; give it one, or give the house a new one`;
@@ -231,7 +231,7 @@ describe('the house', () => {
       const next = (rooms[from]?.may ?? []).map((target) => roomOf(`${target}/`) ?? target);
       return next.includes(to) || next.some((room) => reaches(room, to, seen));
     };
-    // The table above is what imports are held against, so it is the table that must not go round.
+    // Imports are checked against the table above, so the table itself must have no cycle.
     expect(Object.keys(rooms).filter((room) => reaches(room, room))).toEqual([]);
   });
 
@@ -257,7 +257,7 @@ describe('the house', () => {
   });
 
   it('has no test that is left out or that leaves out others', () => {
-    // Put together, so that this file does not find itself. `skipIf` and `runIf` say their reason, and are fine.
+    // Built from parts, so that this file does not find itself. `skipIf` and `runIf` state their reason, and are fine.
     const left = new RegExp(`\\.(?:${['only', 'skip', 'todo', 'fails'].join('|')})[(.]|\\bx(?:it|describe)\\(`);
     const tests = files.filter((file) => /^test\/.*\.test\.ts$/.test(file) && file !== 'test/unit/house.test.ts');
     expect(tests.filter((file) => left.test(textOf(file)))).toEqual([]);
@@ -265,7 +265,7 @@ describe('the house', () => {
 
   it('has a reason for every dependency', () => {
     type Names = Record<string, string> | undefined;
-    // The benchmark's peers and the mutation tool are packages of their own, and have their reasons on the same page.
+    // The benchmark's peers and the mutation tool are separate packages. Their reasons are on the same page.
     const named = new Set(
       ['package.json', 'test/bench/peers/package.json', 'test/mutation/stryker/package.json'].flatMap((manifest) => {
         const { dependencies, devDependencies, optionalDependencies, peerDependencies } = JSON.parse(
@@ -301,7 +301,7 @@ describe('the house', () => {
   });
 
   it('names no place of the machine that it was written on', () => {
-    // A clone directly under the root would make any mention of its name look like its path.
+    // If the clone is directly under the root, any mention of its name would look like its path.
     const own = root.split('/').length > 2 ? [root] : [];
     const places = [...own.map((path) => `${path}/`), ...own.map((path) => `${path}'`)];
     const homes = /(?:\/home|\/Users)\/[\w.-]+\//;

@@ -1,4 +1,4 @@
-/** Runs the examples of docs/jobs.md that need nothing but the twin. */
+/** Runs the examples of docs/jobs.md that need only the twin. */
 import type { Context } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/client/index.ts';

@@ -253,8 +253,8 @@ describe('checkLinearizable of a record', () => {
 });
 
 /**
- * What processes do to something that takes one operation at a time, with every second answer lost. Whether a lost one took effect is drawn
- * too, and so is when: perhaps long after its caller has gone on to other things.
+ * Many processes use an object that does one operation at a time, and half of the answers are lost. It is random
+ * whether a lost operation took effect, and when: perhaps long after its caller has gone on.
  */
 function crowdedHistory<Input, Output>(
   seed: number,
@@ -295,7 +295,7 @@ function crowdedHistory<Input, Output>(
   return history;
 }
 
-/** A mutex whose leases never run out within a test. */
+/** A mutex whose leases never expire during a test. */
 function crowdedLock(seed: number): LockOperation[] {
   let holder: { readonly leaseId: string; readonly fence: number } | undefined;
   let fence = 0;

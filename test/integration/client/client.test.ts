@@ -39,7 +39,7 @@ const direct = (more: More = {}): Holdfast => {
   });
 };
 
-/** The same promises, whichever way the client reaches the table. Both ways meet on it, so each one also meets the other. */
+/** The same promises for both ways to the table. Both use the same table, so each also meets the other's locks. */
 describe.each([
   { way: 'over HTTP', connect: overHttp, connectOther: direct },
   { way: 'in direct mode', connect: direct, connectOther: overHttp },

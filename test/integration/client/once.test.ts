@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** 200 at once keep a small machine busy for a while: that is no reason to give up. */
+/** 200 callers at once keep a small machine busy for a while. None of them must give up because of that. */
 const patience = { requestMs: 60_000, retryMs: 120_000, tryMs: 60_000, releaseMs: 60_000 };
 const breaker = { failuresMax: 1_000 };
 const overHttp = (): Holdfast => new Holdfast({ url: service.url, namespace: 'test', patience, breaker });

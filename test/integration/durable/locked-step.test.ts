@@ -8,7 +8,7 @@ import { loadExample } from '../../support/doc-examples.ts';
 import { startCallbacks } from '../../support/lambda-callbacks.ts';
 import { startService, type TestService } from '../../support/service.ts';
 
-/** The runners under way, so that a callback finds the execution that waits for it. */
+/** The runners in progress, so that a callback finds the execution that waits for it. */
 const runners = new Map<string, LocalDurableTestRunner>();
 let callbacks: Awaited<ReturnType<typeof startCallbacks>>;
 let service: TestService;

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { startFauxqs } from 'fauxqs';
 
 /**
- * fauxqs keeps objects, metadata and ETags as S3 does (an ETag is the MD5 of the body), but ignores preconditions on a PUT. This gate in front
- * of it adds them, by S3's documented rules: 412 where If-Match or If-None-Match does not hold, 404 for If-Match without an object. It judges and
- * forwards one write at a time, so that check and write are one step, as they are in S3.
+ * fauxqs keeps objects, metadata and ETags as S3 does (an ETag is the MD5 of the body), but ignores preconditions on a
+ * PUT. This proxy adds them, by S3's documented rules: 412 if If-Match or If-None-Match fails, 404 for If-Match without
+ * an object. It checks and forwards one write at a time, so that check and write are one step, as in S3.
  */
 export async function startConditionalS3(bucket: string) {
   const store = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });

@@ -38,7 +38,9 @@ describe('DynamoDB', () => {
     return { value: found?.state ?? null, floor: found?.fence ?? null };
   };
 
-  /** Sends a fenced write and gives its outcome as a value; a conflict of transactions is met by sending it again. */
+  /**
+   * Sends a fenced write and returns its outcome as a value. After a conflict of transactions it sends the write again.
+   */
   const outcomeOf = async (send: () => Promise<unknown>, fence: number) => {
     for (let attempt = 1; attempt <= 50; attempt++) {
       try {
@@ -53,7 +55,7 @@ describe('DynamoDB', () => {
     throw new Error('fifty conflicts in a row');
   };
 
-  /** The same story told by each client and each kind of write. `state` is a reserved word, so callers alias it. */
+  /** The same story with each client and each kind of write. `state` is a reserved word, so callers use an alias. */
   const setState = {
     UpdateExpression: 'SET #state = :state',
     ExpressionAttributeNames: { '#state': 'state' },

@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { SqlStatement } from '../../../src/guards/sql.ts';
 
-/** Enough of MySQL's protocol to log in, send a query and read its reply: the flag that the guard must not depend on is set at login. */
+/**
+ * The part of MySQL's protocol that logs in, sends a query and reads its reply. The flag that the guard must not depend
+ * on is set at login.
+ */
 const capabilities = { protocol41: 0x200, secureConnection: 0x8000, foundRows: 0x2, pluginAuth: 0x80000 };
 
 export interface MySql {
@@ -40,7 +43,7 @@ export async function connectMySql(port: number, options: { foundRows: boolean }
   };
   return {
     query,
-    // The very text of the statement is prepared, with its values bound as variables.
+    // Exactly the text of the statement is prepared, with its values bound as variables.
     async run({ text, values }) {
       await query(`PREPARE fenced FROM ${literal(text)}`);
       for (const [i, value] of values.entries()) await query(`SET @p${i} = ${literal(value)}`);
@@ -101,7 +104,7 @@ function send(socket: Socket, sequence: number, payload: Buffer): void {
   socket.write(Buffer.concat([header, payload]));
 }
 
-/** A function that gives the next packet, waiting for it if need be. */
+/** A function that returns the next packet, and waits for it if necessary. */
 function packets(socket: Socket): () => Promise<Buffer> {
   const arrived: Buffer[] = [];
   const waiting: ((packet: Buffer) => void)[] = [];

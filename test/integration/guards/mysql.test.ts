@@ -56,13 +56,13 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
 
   const freshId = () => `order-${++resources}`;
 
-  // The flag changes what the engine counts, drivers set it differently, and the guard must be right under both.
+  // The flag changes what the engine counts, and drivers set it differently. The guard must be right with both.
   describe.each([{ foundRows: true }, { foundRows: false }])('with CLIENT_FOUND_ROWS $foundRows', ({ foundRows }) => {
     let pool: MySql[];
     beforeAll(async () => {
       pool = await Promise.all(Array.from({ length: 6 }, () => open(foundRows)));
     });
-    /** Each writer has a connection of its own, so that they meet at the row's lock and not in a client's queue. */
+    /** Each writer has its own connection, so that writers wait at the row's lock and not in a client's queue. */
     const connection = (i = 0) => pool[i % pool.length] as MySql;
 
     const stored = async (id: string) => {

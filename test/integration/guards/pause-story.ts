@@ -7,14 +7,14 @@ export interface GuardedResource {
   read(): Promise<{ value: string | null; floor: number | null }>;
 }
 
-/** Fences as the service issues them: epoch milliseconds, so that no test passes only because numbers are small. */
+/** Fences as the service issues them: epoch milliseconds. So no test passes only because numbers are small. */
 const epoch = 1_800_000_000_000;
 const fenceA = epoch + 33;
 const fenceB = epoch + 34;
 
 /**
- * The one suite that every guard passes. Holder A gets a fence and pauses; its lease ends; holder B gets the next fence and writes; A
- * wakes up and writes late.
+ * The one suite that every guard passes. Holder A gets a fence and pauses. Its lease ends. Holder B gets the next fence
+ * and writes. Then A goes on and writes late.
  */
 export function describePauseStory(
   name: string,
@@ -83,7 +83,7 @@ export function describePauseStory(
   });
 }
 
-/** A suite whose engine is not on this machine must not look like one that passed. */
+/** A suite that is skipped because its engine is not installed must not look like one that passed. */
 export function describeWithEngine(
   engine: string,
   path: string | null,

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 
-/** Where Debian keeps servers is not on every user's PATH. */
+/** Debian keeps servers in folders that are not on every user's PATH. */
 const moreFolders = ['/usr/sbin', '/usr/local/sbin'];
 
 export function findProgram(name: string): string | null {
@@ -28,7 +28,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Starts a server and waits until it says that it is ready; a server that ends before that is reported with its last words. */
+/** Starts a server and waits until it is ready. If the server ends before that, the error has its last output. */
 export async function startServer(path: string, words: string[], ready: RegExp): Promise<ChildProcess> {
   const server = spawn(path, words, { stdio: ['ignore', 'pipe', 'pipe'] });
   await new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** Enough of RESP2 to send a command and read its reply. Errors reject with the server's own words. */
+/** The part of RESP2 that sends a command and reads its reply. Errors reject with the server's message. */
 export async function connectRedis(port: number) {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
@@ -29,7 +29,7 @@ export async function connectRedis(port: number) {
   };
 }
 
-/** The reply that starts at `start` and where it ends, or null while it has not come completely. */
+/** The reply that starts at `start` and where it ends. Null if it has not arrived completely. */
 function readReply(bytes: Buffer, start: number): { value: unknown; end: number } | null {
   const lineEnd = bytes.indexOf('\r\n', start);
   if (lineEnd === -1) return null;

@@ -25,7 +25,8 @@ describeWithEngine('Redis', path, 'apt-get install -y redis-server', (program) =
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'));
   let resources = 0;
 
-  // In cluster mode the server refuses a script whose keys are in different slots, which proves the choice of the floor's key.
+  // In cluster mode the server refuses a script whose keys are in different slots. This proves that the floor's key is
+  // chosen correctly.
   beforeAll(async () => {
     const port = await freePort();
     const busPort = await freePort();

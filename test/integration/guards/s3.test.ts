@@ -12,7 +12,7 @@ describe('S3', () => {
   let objects: S3Objects;
   let resources = 0;
   const freshKey = () => `reports/${++resources}.json`;
-  /** Writers at once lose races by design, so they get as many tries as there are writers. */
+  /** With many writers at once, most lose a race, so they get as many tries as there are writers. */
   const options = { attemptsMax: 12, sleep: async () => {} };
 
   beforeAll(async () => {

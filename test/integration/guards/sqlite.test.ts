@@ -18,7 +18,7 @@ const table = 'orders';
 
 describe('SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sqlite-'));
-  // Two connections to one file are two processes, as far as SQLite's locks go.
+  // For SQLite's locks, two connections to one file are like two processes.
   const open = () => new DatabaseSync(join(folder, 'orders.sqlite'));
   const databases = [open(), open()] as const;
   const [first, second] = databases;

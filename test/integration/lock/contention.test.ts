@@ -10,7 +10,7 @@ afterAll(() => service.stop());
 
 const newLock = () => lockAt(service.call, randomUUID());
 
-/** Resolves when the lock shows so many waiters. */
+/** Resolves when the lock shows this many waiters. */
 async function queued(lock: ReturnType<typeof newLock>, depth: number): Promise<void> {
   for (;;) if ((await lock.inspect()).body.queueDepth >= depth) return;
 }
@@ -37,7 +37,7 @@ describe('100 contenders on one key', () => {
       holding -= 1;
       expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok' });
     };
-    // The first ten queue one after the other, so that the order is known; the rest arrive at once.
+    // The first ten queue one after the other, so that their order is known. The rest arrive at once.
     const contenders: Promise<void>[] = [];
     for (let index = 0; index < 10; index++) {
       contenders.push(contend(index));

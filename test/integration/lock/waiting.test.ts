@@ -68,7 +68,7 @@ describe('a long poll', () => {
   });
 
   it('says when the turn may come, once the queue has moved', async () => {
-    // A poll long enough that the queue moves while it lasts, however busy the machine is.
+    // A poll that is long enough for the queue to move, even on a busy machine.
     const patient = await startService({ pollMs: 2_000, table: service.table });
     const lock = { ...newLock(), ...lockAt(patient.call, randomUUID()) };
     let holder = (await lock.acquire()).body.leaseId;
@@ -108,7 +108,7 @@ describe('a waiter', () => {
     const held = await lock.acquire({ owner: 'holder', leaseMs: 60_000 });
     const gone = new AbortController();
     const lost = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'cut off' };
-    // A long poll on the neighbour: nothing but the broken connection ends it.
+    // A long poll on the other process. Only the broken connection ends it.
     const cut = lock.nextDoor.acquire(lost, { signal: gone.signal }).catch(() => 'cut');
     await queued(lock, 1);
     gone.abort();

@@ -29,7 +29,7 @@ let sqs: SQSClient;
 let queueUrl: string;
 const published: { DetailType: string; Detail: string; Time: number }[] = [];
 
-/** The functions as they are deployed: wired by their environment alone, with AWS at other addresses. */
+/** The functions as they are deployed: wired only by their environment, with AWS at other addresses. */
 beforeAll(async () => {
   const table = await freshTable();
   queue = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
@@ -119,7 +119,7 @@ describe('the deployed functions', () => {
     expect(await toldRefs(2)).toEqual(['by timer', 'by schedule']);
   });
 
-  /** When the latest waiter to be notified may be taken over. `Time` is in whole seconds. */
+  /** When the lease of the latest notified waiter may be taken over. `Time` is in whole seconds. */
   const expiries = () =>
     published.slice(-1).map(({ Detail, Time }) => (Time + 1) * 1_000 + JSON.parse(Detail).remainingMs + locks.graceMs);
 

@@ -31,7 +31,7 @@ const freshLock = () => {
   return { name, ...lockAt(service.call, name) };
 };
 
-/** Parks so many waiters behind a holder, in order; comes back with their leases by reference. */
+/** Parks this many waiters behind a holder, in order. Returns their leases by reference. */
 async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<Map<string, string>> {
   const leases = new Map<string, string>();
   for (let index = 0; index < count; index++) {
@@ -43,7 +43,7 @@ async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<
   return leases;
 }
 
-/** The state that a holder and so many parked waiters lead to, written at once: each request is one more, which takes its time. */
+/** Writes the state of a holder and this many parked waiters at once. A request for each waiter would take long. */
 async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<string, string>): Promise<void> {
   const facts = { now: systemClock.now(), graceMs: lockLimits.graceMs };
   const parked = [...leases].map(([ref, leaseId]) =>
@@ -115,7 +115,7 @@ describe('parked waiters', () => {
     await sink.told(`${lock.name} 0`);
     await lock.release(leases.get(`${lock.name} 0`) ?? '');
     await sink.told(`${lock.name} 1`);
-    // What is told of another lock comes later in the same stream: by then nothing of this one is outstanding.
+    // A delivery for another lock comes later in the same stream. When it comes, nothing of this lock is outstanding.
     const other = freshLock();
     const otherHolder = await other.acquire();
     await park(other, 1);
@@ -132,7 +132,7 @@ describe('parked waiters', () => {
     await sink.told(`${lock.name} 0`);
     const lateMs = Date.now() - Date.parse(dead.body.expiresAt) - lockLimits.graceMs;
     expect(lateMs).toBeGreaterThanOrEqual(0);
-    // By the timer: the sweep of all locks comes once a minute.
+    // The timer did it: the sweep of all locks comes only once a minute.
     expect(lateMs).toBeLessThan(20_000);
   });
 
@@ -187,7 +187,7 @@ describe('a waiter by WebSocket', () => {
     await lock.release(holder.body.leaseId);
     const { detail } = await sink.told(`${lock.name} 0`);
     expect(detail.fence).toBe(holder.body.fence + 2);
-    // Nobody waited for the lease of a minute that nobody could use.
+    // Nobody waited for the end of the minute-long lease, which nobody could use.
     expect(Date.now() - releasedAt).toBeLessThan(20_000);
   });
 });

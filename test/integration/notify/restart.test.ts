@@ -16,7 +16,7 @@ import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
 import { type EventSink, startSink } from './sink.ts';
 
 const waiters = 30;
-/** The notifier dies when this one has just been told. */
+/** The notifier is killed right after this delivery. */
 const killedAt = 12;
 
 let sink: EventSink;
@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The service as a process of its own, which can be killed. */
+/** The service in its own process, which can be killed. */
 async function spawnService(table: string) {
   const { endpoint, region } = inject('engine');
   const args = ['--port', '0', '--engine', endpoint, '--region', region, '--table', table, '--data', folder];
@@ -80,14 +80,14 @@ describe('a notifier that is killed and started again', () => {
     for (const [index, leaseId] of leases.entries()) {
       await sink.told(`${index}`);
       if (index === killedAt) await service.end('SIGKILL');
-      // Released beside the service, so that it makes no difference whether one runs.
+      // Released without the service, so that it does not matter whether one runs.
       await release(locks, key, { leaseId });
       if (index === killedAt) service = await spawnService(table.tableName);
     }
     await service.end('SIGTERM');
     const refs = sink.toldRefs();
     expect([...new Set(refs)]).toEqual(leases.map((_, index) => `${index}`));
-    // Only a delivery that was made in the moment of the kill may be repeated.
+    // Only a delivery at the moment of the kill may be repeated.
     const repeated = refs.filter((ref, index) => refs.indexOf(ref) !== index);
     expect(repeated.filter((ref) => ref !== `${killedAt}`)).toEqual([]);
   });

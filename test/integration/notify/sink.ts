@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket } from 'ws';
 
-/** An event as EventBridge hands it to a target. */
+/** An event in the form that EventBridge gives to a target. */
 export interface BusMessage {
   readonly 'detail-type': string;
   readonly source: string;
@@ -18,7 +18,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** What has been heard so far, and a way to wait for more without looking again and again. */
+/** The messages so far, and a way to wait for more without polling. */
 class Heard<T> {
   readonly all: T[] = [];
   readonly #bell = new EventEmitter();
@@ -28,7 +28,7 @@ class Heard<T> {
     this.#bell.emit('heard');
   }
 
-  /** Resolves with the first one that fits, heard already or yet to come. */
+  /** Resolves with the first message that fits, whether it has come already or comes later. */
   async until<F extends T>(fits: (one: T) => one is F): Promise<F>;
   async until(fits: (one: T) => boolean): Promise<T>;
   async until(fits: (one: T) => boolean): Promise<T> {
@@ -55,7 +55,7 @@ export interface EventSink extends AsyncDisposable {
 
 const isTelling = (message: BusMessage) => message['detail-type'] === 'granted-to-waiter';
 
-/** What HOLDFAST_EVENTS_URL points at. */
+/** The server at HOLDFAST_EVENTS_URL. */
 export async function startSink(): Promise<EventSink> {
   const events = new Heard<BusMessage>();
   const server = createServer(async (request, response) => {
@@ -82,7 +82,9 @@ export interface TaskCall {
   readonly error?: string;
 }
 
-/** An endpoint that speaks as much of Step Functions' API as task tokens need. Tokens that begin with `gone` are not known. */
+/**
+ * An endpoint with the part of Step Functions' API that task tokens need. Tokens that begin with `gone` are unknown.
+ */
 export async function startTasks() {
   const calls = new Heard<TaskCall>();
   const server = createServer(async (request, response) => {

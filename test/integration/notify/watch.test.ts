@@ -20,7 +20,9 @@ afterAll(async () => {
 const historyOf = async (name: string, query = '') =>
   (await service.call('GET', `/v1/test/locks/${name}/history${query}`)).body;
 
-/** The history is written beside what is shown to watchers, not before it: it is looked at until all of it is there. */
+/**
+ * The history is written at the same time as watchers get messages, not before. So this reads it until it is complete.
+ */
 async function wholeHistory(name: string, count: number) {
   for (;;) {
     const page = await historyOf(name);
@@ -28,7 +30,7 @@ async function wholeHistory(name: string, count: number) {
   }
 }
 
-/** One of everything that can happen to a lock without a session. */
+/** One of each event that can happen to a lock without a session. */
 async function liveThrough(name: string): Promise<void> {
   const lock = lockAt(service.call, name);
   const [holder, cancelled, timedOut, next] = [newLeaseId(), newLeaseId(), newLeaseId(), newLeaseId()];

@@ -17,7 +17,7 @@ const names = (count: number) => {
 const lock = (name: string) => lockAt(service.call, name);
 const stateOf = async (name: string) => (await lock(name).inspect()).body;
 
-/** Waits as a client does: by repeating the same request. */
+/** Waits as a client does: it repeats the same request. */
 async function acquireAll(body: object) {
   for (;;) {
     const answer = await many('acquire', body);

@@ -154,7 +154,7 @@ describe('a deadlock', () => {
           waitMs: 50_000,
           owner: `member ${index}`,
         });
-        // A refused session releases what it holds. A granted one works and ends.
+        // A refused session releases its locks. A granted one works and ends.
         await end(id);
         return { ...answer, tookMs: Date.now() - startedAt };
       });

@@ -1,4 +1,4 @@
-/** What one item takes in a second, whatever the table takes: DynamoDB's own figures for a partition. */
+/** The units that one item may use in a second: DynamoDB's own limits for a partition. */
 export const unitsPerSecond = { write: 1_000, read: 3_000 } as const;
 
 export type UnitKind = keyof typeof unitsPerSecond;
@@ -14,7 +14,7 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Counts the units of each item, and says when a second's worth is used up. */
+/** Counts the units of each item, and knows when those of a second are used up. */
 export class Capacity {
   readonly #now: () => number;
   readonly #buckets = new Map<string, Bucket>();
@@ -24,14 +24,14 @@ export class Capacity {
     this.#now = now;
   }
 
-  /** Whether so many units are left for this item; if not, the request is counted as throttled. */
+  /** True if this many units are left for the item. If not, the request counts as throttled. */
   allows(kind: UnitKind, itemId: string, units: number): boolean {
     const allowed = this.#bucketOf(kind, itemId).left >= Math.min(units, unitsPerSecond[kind]);
     if (!allowed) this.#count(itemId, ({ throttled, ...rest }) => ({ ...rest, throttled: throttled + 1 }));
     return allowed;
   }
 
-  /** What a request really used may be more than was left; then the next has to wait for longer. */
+  /** A request may use more units than were left. The next one then waits longer. */
   use(kind: UnitKind, itemId: string, units: number): void {
     this.#bucketOf(kind, itemId).left -= units;
     this.#count(itemId, (used) => ({ ...used, [kind]: used[kind] + units }));

@@ -1,6 +1,7 @@
 /**
- * DynamoDB as the real service may behave, between a store and an engine on this machine. Local engines are kind: they never throttle,
- * never show an older version, never leave a batch half done. This proxy does, on request and by chance from a seed.
+ * DynamoDB with the behavior that the real service may have, between a store and an engine on this machine. Local
+ * engines never throttle, never show an older version, and never leave a batch half done. This proxy does, on request
+ * and at random from a seed.
  */
 import { Agent, createServer, type IncomingHttpHeaders, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -24,9 +25,9 @@ import { Versions } from './versions.ts';
 
 export interface HarshOptions {
   readonly seed?: number;
-  /** How often each fault comes by chance; never if absent. */
+  /** How often each fault happens at random. A missing fault never happens. */
   readonly rates?: Rates;
-  /** Whether an item takes no more than 1,000 write and 3,000 read units a second. */
+  /** True if an item accepts at most 1,000 write units and 3,000 read units a second. */
   readonly capacity?: boolean;
   readonly staleMsMax?: number;
   readonly indexLagMsMax?: number;
@@ -55,7 +56,7 @@ export class HarshDynamoDB {
   readonly #versions = new Versions(() => performance.now());
   readonly #capacity: Capacity | undefined;
   readonly #streams = new Map<string, HarshStream>();
-  /** Writes to one item happen one after the other, as in the service, so that each version is known. */
+  /** Writes to one item run one after the other, as in the real service, so that each version is known. */
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #staleMsMax: number;
   readonly #indexLagMsMax: number;
@@ -89,12 +90,12 @@ export class HarshDynamoDB {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** How often each fault has come. */
+  /** How often each fault has happened. */
   get counts(): ReadonlyMap<Fault, number> {
     return this.#faults.counts;
   }
 
-  /** The next request that matches meets this fault. */
+  /** The next matching request gets this fault. */
   order(fault: Fault, match?: FaultMatch): void {
     this.#faults.order(fault, match);
   }
@@ -103,7 +104,7 @@ export class HarshDynamoDB {
     this.#faults.forgetOrders();
   }
 
-  /** Lets everything pass but what is ordered, or goes on as before. */
+  /** If true, only ordered faults happen. If false, random ones happen again. */
   calm(isCalm: boolean): void {
     this.#faults.calm = isCalm;
   }
@@ -114,7 +115,7 @@ export class HarshDynamoDB {
     return this.#capacity?.usedBy(itemId) ?? { write: 0, read: 0, throttled: 0 };
   }
 
-  /** Closes every open shard of a stream; others follow. */
+  /** Closes every open shard of a stream. New shards follow. */
   splitShards(streamArn: string): void {
     this.#streams.get(streamArn)?.splitAll();
   }
@@ -132,7 +133,7 @@ export class HarshDynamoDB {
       const answer = await this.#answer(asked);
       await this.#send(asked, answer, outgoing);
     } catch {
-      // The engine is away: so is what stands in front of it.
+      // The engine can't be reached, so the proxy can't be either.
       outgoing.destroy();
     }
   }
@@ -163,7 +164,7 @@ export class HarshDynamoDB {
     return this.#withArn(arn, stream.answer(asked.operation, { ...input, ShardIterator: bare(input.ShardIterator) }));
   }
 
-  /** An iterator says of which stream it is. */
+  /** Remembers which stream an iterator belongs to. */
   async #withArn(arn: string, answering: Promise<Answer>): Promise<Answer> {
     const { status, body } = await answering;
     const named = Object.entries(body).map(([name, value]) =>
@@ -176,7 +177,7 @@ export class HarshDynamoDB {
     return Buffer.from(iterator.split('.')[0] ?? '', 'base64url').toString();
   }
 
-  /** What is refused without being looked at. */
+  /** Refusals that happen before the request is executed. */
   #refusalOf({ operation, body }: Asked, input: Input): Answer | undefined {
     if (this.#faults.happens('throttle', operation, body)) return this.#throttled(isWrite(operation));
     if (this.#faults.happens('error-before', operation, body)) return internalError;
@@ -185,7 +186,7 @@ export class HarshDynamoDB {
     return undefined;
   }
 
-  /** In the words of a table with bought capacity, or of one that pays per request. */
+  /** The error of a table with provisioned capacity, or of one that pays per request. */
   #throttled(write: boolean): Answer {
     const reasons = [
       {
@@ -220,7 +221,7 @@ export class HarshDynamoDB {
     const [[table, request]] = Object.entries(input.RequestItems as Record<string, Input>) as [[string, Input]];
     const keys: WireItem[] = request.Keys;
     const isPartial = keys.length > 1 && this.#faults.happens('unprocessed', asked.operation, asked.body);
-    // The service does at least one of them, or refuses the whole.
+    // The service does at least one of them, or refuses the whole batch.
     const [done, left] = isPartial ? this.#parted(keys) : [keys, []];
     const answer = await this.#ask(asked, { RequestItems: { [table]: { ...request, Keys: done } } });
     if (answer.status !== 200) return answer;
@@ -232,7 +233,7 @@ export class HarshDynamoDB {
       found = done.map(then).filter((item) => item !== undefined);
     }
     const unread = left.length === 0 ? {} : { [table]: { ...request, Keys: left } };
-    // In no order: the service promises none.
+    // In random order, because the service promises none.
     return { status: 200, body: { Responses: { [table]: found.toReversed() }, UnprocessedKeys: unread } };
   }
 
@@ -249,7 +250,9 @@ export class HarshDynamoDB {
     return { status: 200, body: { ...answer.body, Items } };
   }
 
-  /** What the index held a while ago. A list of several pages is only thinned out: what is shown too late comes with the next look. */
+  /**
+   * What the index had a while ago. From a list of several pages, entries are only left out: a later query shows them.
+   */
   #lagging(input: Input, answer: Answer): Answer {
     const matches = indexFilter(input);
     if (matches === undefined) return answer;
@@ -266,7 +269,7 @@ export class HarshDynamoDB {
     return isCut ? answer : { status: 200, body: { ...answer.body, Items, Count: Items.length } };
   }
 
-  /** The same items as they were then, without those that were not there yet. */
+  /** The same items as they were then, without those that did not exist yet. */
   #asOf(instant: number, table: string, items: readonly WireItem[]): WireItem[] {
     return items
       .map((item) => this.#versions.at(itemIdOf(table, item), instant, item))
@@ -320,7 +323,7 @@ export class HarshDynamoDB {
     return { status: 200, body: { UnprocessedItems: left.length === 0 ? {} : { [table]: left } } };
   }
 
-  /** What the item is before the first write that comes by here. */
+  /** Reads the item before the first write that passes through here. */
   async #learn(asked: Asked, { table, key }: Touched): Promise<void> {
     const itemId = itemIdOf(table, key);
     if (!this.#versions.knows(itemId)) this.#versions.remember(itemId, await this.#look(asked, table, key));
@@ -337,7 +340,7 @@ export class HarshDynamoDB {
     return (await this.#ask({ ...asked, operation: 'GetItem' }, input)).body.Item;
   }
 
-  /** An engine that takes what DynamoDB would refuse is made to forget it. */
+  /** If the engine accepted a write that DynamoDB would refuse, this undoes it. */
   async #restore(asked: Asked, { table, key }: Touched): Promise<void> {
     const before = this.#versions.latest(itemIdOf(table, key));
     const [operation, what] =
@@ -362,7 +365,7 @@ export class HarshDynamoDB {
     return [all.slice(0, cut), all.slice(cut)];
   }
 
-  /** Waits for everybody that began earlier to write to one of these items. */
+  /** Waits for all earlier writes to these items. */
   async #inTurn<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
     const before = ids.map((itemId) => this.#turns.get(itemId));
     const done = Promise.allSettled(before).then(work);
@@ -420,14 +423,14 @@ export class HarshDynamoDB {
     outgoing.socket?.setNoDelay(true);
     for (const piece of piecesOf(bytes, this.#chance)) {
       outgoing.write(piece);
-      // Without a pause the pieces would leave, and arrive, as one.
+      // Without a pause, the pieces would arrive as one.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     outgoing.end();
   }
 }
 
-/** A few pieces, one cut inside the first character of more than one byte, if there is one. */
+/** A few pieces. One cut is inside the first character of more than one byte, if there is one. */
 function piecesOf(bytes: Buffer, chance: Chance): Buffer[] {
   const wide = bytes.findIndex((byte) => byte >= 0xc0);
   const cuts = [wide < 0 ? 1 : wide + 1, chance.between(0, bytes.length), chance.between(0, bytes.length)];
@@ -451,7 +454,7 @@ const internalError: Answer = {
 const conflict = refusal('TransactionConflictException', 'Transaction is ongoing for the item');
 const tooLarge = refusal('ValidationException', 'Item size to update has exceeded the maximum allowed size');
 
-/** One of the items was in another transaction; the others were fine. */
+/** One of the items was in another transaction. The others were fine. */
 const cancelled = (items: number): Answer =>
   refusal(
     'TransactionCanceledException',

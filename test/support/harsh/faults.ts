@@ -1,44 +1,45 @@
 import type { Chance } from '../../simulation/chance.ts';
 
-/** What the real service may do, and engines on one machine don't. */
+/** What the real service may do, and local engines do not. */
 export type Fault =
   /** A read that does not ask for consistency shows an older version. */
   | 'stale-read'
-  /** A query of an index shows what it was seconds ago. */
+  /** A query of an index shows its state of some seconds ago. */
   | 'index-lag'
-  /** A batch is done in part; the rest is handed back. */
+  /** Only a part of a batch is done. The rest is returned as unprocessed. */
   | 'unprocessed'
   /** The bytes of an answer arrive in pieces, cut anywhere. */
   | 'split-answer'
-  /** Refused for want of capacity, whatever was used. */
+  /** Refused as throttled, however much capacity was used. */
   | 'throttle'
-  /** A transaction is under way on the same item. */
+  /** Another transaction on the same item is in progress. */
   | 'conflict'
-  /** An internal error before anything was done. */
+  /** An internal error before the request took effect. */
   | 'error-before'
-  /** An internal error after it was done. */
+  /** An internal error after the request took effect. */
   | 'error-after'
-  /** The connection breaks after it was done: with no answer, or in the middle of it. */
+  /** The connection breaks after the request took effect: before the answer, or in the middle of it. */
   | 'cut-after'
-  /** A stream's record can be read later than those of other shards. */
+  /** A record of a stream becomes readable later than records of other shards. */
   | 'late-records'
   /** A stream's records are read twice. */
   | 'double-records'
   /** A page of a stream holds fewer records than there are, or none. */
   | 'short-page'
-  /** A shard closes, and others follow it. */
+  /** A shard closes, and new shards follow it. */
   | 'split-shard'
   | 'expired-iterator';
 
 export type Rates = Partial<Record<Fault, number>>;
 
-/** Often enough that a suite meets each many times, rarely enough that three tries in a row seldom fail. */
+/** Often enough that a suite meets each fault many times, and rarely enough that three tries in a row rarely fail. */
 export const harshRates: Rates = {
   'stale-read': 0.5,
   'index-lag': 0.3,
   unprocessed: 0.3,
   'split-answer': 0.3,
-  // The SDK waits for up to a second before it repeats a throttled request: more of them would only make the suites slow.
+  // The SDK waits for up to a second before it repeats a throttled request. More of them would only make the suites
+  // slow.
   throttle: 0.003,
   conflict: 0.02,
   'error-before': 0.01,
@@ -52,17 +53,18 @@ export const harshRates: Rates = {
 };
 
 /**
- * For the suites of the stores themselves, which say what each single call comes to. A write whose answer is lost comes to "perhaps
- * mine", and an index that lags does not list what was just written: both are right, and are tried by suites of their own.
+ * For the suites of the stores themselves, which check the result of each single call. A write with a lost answer has
+ * an unknown result, and an index that lags does not list the latest write. Both are correct, and other suites test
+ * them.
  */
 export const transparentRates: Rates = { ...harshRates, 'index-lag': 0, 'error-after': 0, 'cut-after': 0 };
 
 export interface FaultMatch {
-  /** Such as `UpdateItem`; any if absent. */
+  /** Such as `UpdateItem`. If missing, any operation matches. */
   readonly operation?: string | undefined;
-  /** A text that the request holds, such as the name of a lock. */
+  /** A text that the request contains, such as the name of a lock. */
   readonly holds?: string | undefined;
-  /** How often; once if absent. */
+  /** How often. Once if missing. */
   readonly times?: number | undefined;
 }
 
@@ -71,13 +73,13 @@ interface Order extends FaultMatch {
   left: number;
 }
 
-/** Decides which faults a request meets: those that a test ordered, and others by chance. */
+/** Decides which faults a request gets: those that a test ordered, and random ones. */
 export class Faults {
   readonly #chance: Chance;
   readonly #rates: Rates;
   readonly #orders: Order[] = [];
   readonly counts = new Map<Fault, number>();
-  /** Set to let everything pass, except what was ordered. */
+  /** If true, only ordered faults happen. */
   calm = false;
 
   constructor(chance: Chance, rates: Rates) {
@@ -100,7 +102,7 @@ export class Faults {
   }
 
   #byChance(fault: Fault): boolean {
-    // Drawn even while it is calm, so that a calm moment does not shift what follows.
+    // A random number is drawn even if it is calm, so that a calm time does not change later random numbers.
     return this.#chance.happens(this.#rates[fault] ?? 0) && !this.calm;
   }
 

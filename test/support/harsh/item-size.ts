@@ -1,4 +1,4 @@
-/** An attribute as DynamoDB's JSON spells it. */
+/** An attribute in DynamoDB's JSON. */
 export interface WireValue {
   readonly S?: string;
   readonly N?: string;
@@ -13,10 +13,13 @@ export interface WireValue {
 
 export type WireItem = Readonly<Record<string, WireValue>>;
 
-/** DynamoDB takes no item above this. */
+/** The largest item that DynamoDB accepts. */
 export const itemBytesMax = 400 * 1_024;
 
-/** The size that DynamoDB bills and bounds: names and values in UTF-8, numbers by their digits, three bytes for each list and map. */
+/**
+ * The size that DynamoDB bills and limits: names and values in UTF-8, numbers by their digits, three bytes for each
+ * list and map.
+ */
 export const itemBytes = (item: WireItem): number =>
   Object.entries(item).reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + valueBytes(value), 0);
 
@@ -31,15 +34,15 @@ function valueBytes(value: WireValue): number {
   return 1;
 }
 
-/** Two digits to a byte, without zeros at either end, and one byte more; a minus sign takes another. */
+/** Two digits in a byte, without zeros at either end, and one more byte. A minus sign needs another one. */
 function numberBytes(number: string): number {
   const digits = number.replace(/^-/, '').replace('.', '').replace(/^0+/, '').replace(/0+$/, '');
   return Math.ceil(digits.length / 2) + 1 + (number.startsWith('-') ? 1 : 0);
 }
 
-/** A write is billed by the kilobyte of the larger of the item before and after it, whether its condition held or not. */
+/** A write is billed per kilobyte of the larger item, before or after it, even if its condition failed. */
 export const writeUnits = (bytes: number): number => Math.max(1, Math.ceil(bytes / 1_024));
 
-/** A consistent read is billed by four kilobytes; one that may be stale costs half. */
+/** A consistent read is billed per four kilobytes. One that may be stale costs half. */
 export const readUnits = (bytes: number, consistent: boolean): number =>
   Math.max(1, Math.ceil(bytes / 4_096)) / (consistent ? 1 : 2);

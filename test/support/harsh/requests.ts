@@ -4,11 +4,11 @@ import type { WireItem, WireValue } from './item-size.ts';
 // biome-ignore lint/suspicious/noExplicitAny: requests are read by the fields of each operation.
 export type Input = any;
 
-/** One item that a request touches. */
+/** One item that a request writes. */
 export interface Touched {
   readonly table: string;
   readonly key: WireItem;
-  /** What the item is afterwards: known, gone, or only the engine knows. */
+  /** The item after the request: known, absent, unchanged, or known only to the engine. */
   readonly next: WireItem | 'absent' | 'unknown' | 'unchanged';
 }
 
@@ -29,7 +29,7 @@ export const isWrite = (operation: string): boolean =>
   isPlainWrite(operation) || operation === 'TransactWriteItems' || operation === 'BatchWriteItem';
 export const isRead = (operation: string): boolean => ['GetItem', 'BatchGetItem', 'Query'].includes(operation);
 
-/** The items that a write touches. */
+/** The items that a request writes. */
 export function touchedBy(operation: string, input: Input): Touched[] {
   switch (operation) {
     case 'PutItem':
@@ -61,7 +61,10 @@ export function touchedBy(operation: string, input: Input): Touched[] {
 
 type IndexShape = (typeof tableShape.indexes)[keyof typeof tableShape.indexes];
 
-/** Of a query: which items it would show out of all. Knows the few forms that stores use; others are shown as the engine does. */
+/**
+ * For a query: which items it would show. It understands the few forms that our stores use. For others the engine
+ * decides.
+ */
 export function indexFilter(input: Input): ((item: WireItem) => boolean) | undefined {
   const index = indexOf(input);
   const form = /^(#\w+) = (:\w+)(?: AND (#\w+) BETWEEN (:\w+) AND (:\w+))?$/.exec(input.KeyConditionExpression ?? '');
@@ -80,7 +83,7 @@ const indexOf = ({ IndexName }: Input): IndexShape | undefined =>
 
 const textOf = (value: WireValue | undefined): string | undefined => value?.S ?? value?.N;
 
-/** An index of keys alone shows these attributes, in the order of its sort key. */
+/** An index with keys only shows these attributes, in the order of its sort key. */
 export function indexView(input: Input, items: readonly WireItem[]): WireItem[] {
   const index = indexOf(input) as IndexShape;
   const names = new Set<string>([partitionKey, sortKey, index.partitionKey, index.sortKey]);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Chance } from '../../simulation/chance.ts';
 import type { Faults } from './faults.ts';
 
-/** Asks the engine behind for one operation of the Streams API. */
+/** Sends one operation of the Streams API to the engine. */
 export type AskStream = (operation: string, input: object) => Promise<{ status: number; body: StreamBody }>;
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are passed on as they are, and read by field.
@@ -15,7 +15,7 @@ interface StreamRecord {
 interface Shard {
   readonly id: string;
   readonly parentId: string | undefined;
-  /** Partition keys whose hash lies in here: from, up to. */
+  /** Partition keys whose hash is in this range: from, up to. */
   readonly range: readonly [number, number];
   readonly records: { readonly record: StreamRecord; readonly visibleAt: number }[];
   isOpen: boolean;
@@ -28,9 +28,9 @@ interface Place {
 
 export type StreamAnswer = { readonly status: number; readonly body: StreamBody };
 
-/** A stream of four days' worth of splits would have thousands of shards; this many show every shape of a family tree. */
+/** A real stream may have thousands of shards after days of splits. This many are enough to show every case. */
 const openMax = 8;
-/** DynamoDB lists a hundred shards a page; two make every list longer than a page. */
+/** DynamoDB lists a hundred shards a page. With two, every list is longer than a page. */
 const listedAtOnce = 2;
 const lateMsMax = 1_500;
 
@@ -40,9 +40,9 @@ const refused = (type: string, message: string): StreamAnswer => ({
 });
 
 /**
- * One table's stream, as a service with many partitions shows it. The engine's records are dealt out by partition key to shards of its
- * own, which close and split; a page may be short, late, or come again. The records of one item stay in order along the
- * line from parent to child, and none is lost.
+ * One table's stream, as a service with many partitions shows it. The engine's records are distributed by partition key
+ * to this stream's own shards, which close and split. A page may be short, late, or come again. The records of one item
+ * stay in order from parent to child, and none is lost.
  */
 export class HarshStream {
   readonly #arn: string;
@@ -51,7 +51,7 @@ export class HarshStream {
   readonly #chance: Chance;
   readonly #now: () => number;
   readonly #shards = new Map<string, Shard>();
-  /** The engine's own shards, and where each has been read to; null if it has ended. */
+  /** The engine's own shards, and the position up to which each was read. Null if the shard has ended. */
   readonly #sources = new Map<string, string | null>();
   #pulling: Promise<void> = Promise.resolve();
 
@@ -65,7 +65,7 @@ export class HarshStream {
   }
 
   async answer(operation: string, input: StreamBody): Promise<StreamAnswer> {
-    // One at a time: two readers that pull at once would deal out the same records twice.
+    // One at a time: two readers at once would distribute the same records twice.
     this.#pulling = this.#pulling.catch(() => {}).then(() => this.#pull());
     await this.#pulling;
     if (operation === 'DescribeStream') return this.#describe(input);
@@ -73,7 +73,7 @@ export class HarshStream {
     return this.#read(operation, input);
   }
 
-  /** Closes every open shard; of two keys that shared one, half no longer do. */
+  /** Closes every open shard. Half of the keys that shared a shard no longer do. */
   splitAll(): void {
     for (const shard of [...this.#shards.values()]) if (shard.isOpen) this.#split(shard);
   }
@@ -89,7 +89,7 @@ export class HarshStream {
     const open = [...this.#shards.values()].filter(({ isOpen }) => isOpen).length;
     shard.isOpen = false;
     const middle = (from + to) / 2;
-    // A shard also closes by its age alone; then one follows it.
+    // A shard also closes because of its age. Then one new shard follows it.
     if (open >= openMax || to - from < 2) {
       this.#add(shard.id, shard.range);
       return;
@@ -98,14 +98,15 @@ export class HarshStream {
     this.#add(shard.id, [middle, to]);
   }
 
-  /** Deals out whatever the engine has by now. */
+  /** Distributes all records that the engine has by now. */
   async #pull(): Promise<void> {
     const described = await this.#ask('DescribeStream', { StreamArn: this.#arn });
     for (const { ShardId } of described.body.StreamDescription?.Shards ?? []) {
       if (!this.#sources.has(ShardId)) this.#sources.set(ShardId, await this.#sourceOf(ShardId));
       for (let next = this.#sources.get(ShardId) ?? null; next !== null; ) {
         const { status, body } = await this.#ask('GetRecords', { ShardIterator: next });
-        // An iterator of a restarted engine may have ended; another begins after what was dealt out.
+        // After a restart of the engine, an iterator may have ended. Another one begins after the records that were
+        // distributed.
         if (status !== 200) throw new Error(`The engine's stream can't be read: ${JSON.stringify(body)}`);
         for (const record of body.Records ?? []) this.#deal(record as StreamRecord);
         this.#sources.set(ShardId, body.NextShardIterator ?? null);
@@ -125,7 +126,7 @@ export class HarshStream {
       ({ isOpen, range: [from, to] }) => isOpen && from <= hash && hash < to,
     ) as Shard;
     const lateMs = this.#faults.happens('late-records', 'GetRecords') ? this.#chance.between(1, lateMsMax) : 0;
-    // Late within its shard means that all behind it are late too: a shard never shows records out of order.
+    // If a record is late, all records behind it in its shard are late too: a shard never shows records out of order.
     const visibleAt = Math.max(this.#now() + lateMs, shard.records.at(-1)?.visibleAt ?? 0);
     shard.records.push({ record, visibleAt });
     if (this.#faults.happens('split-shard', 'GetRecords')) this.#split(shard);

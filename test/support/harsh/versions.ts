@@ -2,14 +2,14 @@ import type { WireItem } from './item-size.ts';
 
 interface Version {
   readonly from: number;
-  /** Undefined: there was no item. */
+  /** Undefined if there was no item. */
   readonly item: WireItem | undefined;
 }
 
-/** Longer than any read lags behind here. */
+/** Longer than any read lags here. */
 const keptMs = 30_000;
 
-/** What each item was at each instant of the last while, so that a read can be answered as it was then. */
+/** The recent versions of each item, so that a read can be answered as of an earlier instant. */
 export class Versions {
   readonly #now: () => number;
   readonly #versions = new Map<string, Version[]>();
@@ -26,7 +26,7 @@ export class Versions {
     return this.#versions.get(itemId)?.at(-1)?.item;
   }
 
-  /** The first that is said of an item is taken to have been so for ever. */
+  /** The first version that we learn of an item counts as its version since the beginning. */
   remember(itemId: string, item: WireItem | undefined): void {
     const versions = this.#versions.get(itemId);
     if (versions === undefined) {
@@ -38,13 +38,13 @@ export class Versions {
     versions.push({ from: this.#now(), item });
   }
 
-  /** As it was then; an item that nobody wrote through here is as it is now. */
+  /** The item at that instant. An item that was not written through here is as it is now. */
   at(itemId: string, instant: number, now: WireItem | undefined): WireItem | undefined {
     const version = this.#versions.get(itemId)?.findLast(({ from }) => from <= instant);
     return version === undefined ? now : version.item;
   }
 
-  /** Everything that there was then, of one table. */
+  /** All items of one table at that instant. */
   *all(prefix: string, instant: number): Generator<WireItem> {
     for (const itemId of this.#versions.keys()) {
       const item = itemId.startsWith(prefix) ? this.at(itemId, instant, undefined) : undefined;

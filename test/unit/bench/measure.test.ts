@@ -36,7 +36,7 @@ describe('rateOf', () => {
         seen.push(client);
         vi.advanceTimersByTime(4);
       };
-      // Each turn takes four milliseconds of the one clock: with the fifth, the twenty are over.
+      // Each turn takes four milliseconds on the one clock. After the fifth turn, the twenty milliseconds are over.
       expect(await rateOf(3, 20, work)).toEqual({ count: 5, perMs: 5 / 20 });
       expect(seen).toEqual([0, 1, 2, 0, 1]);
     } finally {

@@ -4,13 +4,13 @@ import { Relay } from '../../bench/workloads/relay.ts';
 
 type Waiter = (holding: Holding) => void;
 
-/** A lock in memory that serves from the front of its queue, or from its back. */
+/** A lock in memory that grants from the front of its queue, or from its back. */
 function contestantServing(from: 'front' | 'back'): { contestant: Contestant; queue: Waiter[]; isHeld(): boolean } {
   const queue: Waiter[] = [];
   let held = false;
   const holding = (): Holding => ({
     release: async () => {
-      // Not at once, so that timers have their turn between two hand-offs.
+      // Not at once, so that timers run between two hand-offs.
       await new Promise((resolve) => {
         setImmediate(resolve);
       });

@@ -1,6 +1,6 @@
 import type { Results } from '../../bench/results.ts';
 
-/** A run as small as one can be and still fill every table. */
+/** The smallest run that fills every table. */
 export const exampleResults: Results = {
   date: '2026-11-16',
   commit: 'abc1234',

@@ -30,7 +30,7 @@ describe('help', () => {
     (name, command) => {
       expect(command.examples.length).toBeGreaterThan(0);
       for (const example of command.examples) {
-        // Only what stands between `holdfast` and the next word of a shell.
+        // Only the words between `holdfast` and the next operator of the shell.
         const line = /holdfast ([^|<>;]*)/.exec(example.replace(/\)"?$/, ''))?.[1] ?? '';
         const words = (line.match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));
         expect(words.join(' ')).toMatch(new RegExp(`^${name}\\b`));

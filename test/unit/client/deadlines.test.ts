@@ -6,7 +6,7 @@ import { Twin } from '../../../src/testing/index.ts';
 
 type Client = ReturnType<Twin['client']>;
 
-/** How long a call takes that fails as unavailable, in the twin's time. */
+/** How long a call takes until it fails as unavailable, in the twin's time. */
 async function failsAfterMs(twin: Twin, call: () => Promise<unknown>): Promise<number> {
   const beganAt = twin.now();
   await expect(twin.until(call())).rejects.toThrow(UnavailableError);
@@ -80,7 +80,7 @@ describe('a deadline within a wait', () => {
 });
 
 describe('an invocation', () => {
-  /** A context whose time is the twin's. */
+  /** A context that uses the twin's time. */
   const contextOf = (twin: Twin, leftMs: number): Context => {
     const endsAt = twin.now() + leftMs;
     return { getRemainingTimeInMillis: () => endsAt - twin.now() } as Context;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Holdfast, Term } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 
-/** Candidates whose work runs until their signal fires, and a log of who led when. */
+/** Candidates whose work runs until their signal fires, and a log of the leaders. */
 const world = () => {
   const twin = new Twin();
   const log: string[] = [];

@@ -40,7 +40,7 @@ describe('renewal', () => {
 
   it('comes in time where only a part of the lease was left when its grant was found again', async () => {
     const { twin, one, events } = world();
-    // The grant was made, its answer never came, and the repeat that finds it comes ten seconds later.
+    // The grant was made, but its answer never came. The repeat that finds the grant comes ten seconds later.
     twin.hang(one, { operation: 'acquire' });
     const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 30_000, waitMs: 0, deadlineMs: 20_000 }));
     const leftMs = lock.remainingMs();

@@ -79,7 +79,7 @@ describe('acquire', () => {
   it('waits as long as it was told to before it repeats a request that was throttled', async () => {
     const { twin, one } = world();
     const began = twin.now();
-    // The twin says 100 ms each time; the client's own pause before its first repeat is shorter than that.
+    // The twin asks for 100 ms each time. The client's own pause before its first repeat is shorter.
     twin.throttle(one);
     await twin.until(one.acquire('wallet:42', { waitMs: 0 }));
     expect(twin.now() - began).toBeGreaterThanOrEqual(100);
@@ -119,7 +119,7 @@ describe('acquire', () => {
     await twin.advance(15_000);
     await held.release();
     const lock = await waiting;
-    // Counted from before the request was sent, a lease of 10 s would have been over.
+    // A lease of 10 s would be over if it were counted from before the first request.
     expect(lock.isHeld()).toBe(true);
     expect(lock.remainingMs()).toBe(9_000);
   });

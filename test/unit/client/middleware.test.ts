@@ -12,7 +12,7 @@ import {
 } from '../../../src/middleware/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 
-/** As Lambda gives it; middy's types want to see what its middlewares will have put there. */
+/** A context as Lambda gives it. middy's types also require the fields that its middlewares add. */
 const contextWith = (remainingMs: number): LockedContext =>
   ({ awsRequestId: 'request', getRemainingTimeInMillis: () => remainingMs }) as LockedContext;
 
@@ -65,7 +65,8 @@ describe('holdfastLock', () => {
       .handler(async (_event, context: LockedContext) => {
         left = context.lock;
         expect((await other.inspect('wallet:42')).holders[0]?.remainingMs).toBe(5_500);
-        // Nothing is renewed beyond the invocation, so a handler that never comes back does not hold for ever.
+        // No lease is renewed beyond the invocation, so a handler that never returns does not hold the lock without
+        // end.
         await twin.advance(12_000);
       });
     await expect(handler({}, contextWith(6_000))).rejects.toMatchObject({ code: 'lease-lost' });

@@ -23,7 +23,7 @@ const world = () => {
 const transportOf = (client: Holdfast): Transport =>
   (client as unknown as { core: { transport: Transport } }).core.transport;
 
-/** Work that ends when the test says so. */
+/** Work that ends when the test ends it. */
 function slowWork() {
   const work = { runs: 0, end: (_: unknown) => {}, fail: (_: unknown) => {}, fences: [] as number[] };
   const run = ({ fence }: HeldLock) => {
@@ -159,7 +159,7 @@ describe('once in each window', () => {
     expect(await other.once('nightly', daily, work)).toMatchObject({ ran: false, value: 1 });
     await twin.advance(1);
     expect(await other.once('nightly', daily, work)).toMatchObject({ ran: true, value: 2 });
-    // The record of the first day has a minute to go, and must not count any more.
+    // The record of the first day lasts another minute, but must no longer count.
     expect(await one.once('nightly', daily, work)).toMatchObject({ ran: false, value: 2 });
     await twin.advance(3 * dayMs);
     expect(await one.once('nightly', daily, work)).toMatchObject({ ran: true, value: 3 });
@@ -189,7 +189,7 @@ describe('once in each window', () => {
 
   it('goes by the clock of the service, whatever the clocks of the callers say', async () => {
     const { twin, one } = world();
-    // Half a century behind: a caller that looked at its own clock would see another window.
+    // This clock is half a century behind. A caller that used its own clock would see another window.
     const runtime = { ...systemRuntime, wallMs: () => 0 };
     const astray = new Holdfast({ namespace: twin.namespace, transport: transportOf(twin.client()), runtime });
     expect(await astray.once('nightly', daily, () => 1)).toMatchObject({ ran: true });

@@ -8,7 +8,7 @@ describe('renew for less time than is left', () => {
     const lock = await one.acquire('wallet:42', { leaseMs: 60_000, autoRenew: false });
     twin.loseResponse(one, { operation: 'renew' });
     await expect(twin.until(lock.renew(2_000))).rejects.toThrow();
-    // The service has shortened the lease, so another one gets the lock; by then the first must know.
+    // The service has shortened the lease, so another caller gets the lock. By then the first caller must know it.
     const next = await twin.until(other.acquire('wallet:42', { waitMs: 10_000 }));
     expect(next.isHeld()).toBe(true);
     expect(lock.isHeld()).toBe(false);

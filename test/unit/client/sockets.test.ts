@@ -1,4 +1,4 @@
-/** The client's one socket, with a transport whose connections the test opens, breaks and speaks on. */
+/** The client's one socket, with a transport whose connections the test opens, breaks and sends messages on. */
 import { describe, expect, it } from 'vitest';
 import { Breaker } from '../../../src/client/breaker.ts';
 import { Caller } from '../../../src/client/caller.ts';
@@ -56,7 +56,7 @@ describe('the client’s socket', () => {
     const leases = Array.from({ length: 10_000 }, (_, index) => `lease-${index}`);
     const heard = leases.map((leaseId) => (socket as ParkingSocket).expect(leaseId).news);
     for (const leaseId of leases.toReversed()) {
-      // Twice, since a delivery may be repeated.
+      // Twice, because a delivery may be repeated.
       fakes[0]?.handlers.message({ type: 'granted', leaseId });
       fakes[0]?.handlers.message({ type: 'granted', leaseId });
     }

@@ -1,4 +1,4 @@
-/** A watch over connections that the test breaks and speaks on. */
+/** A watch over connections that the test breaks and sends messages on. */
 import { describe, expect, it } from 'vitest';
 import type { Core } from '../../../src/client/core.ts';
 import type { Transport } from '../../../src/client/transport.ts';

@@ -1,4 +1,4 @@
-/** The types that the SDK publishes, held against the schemas that answers are published by: the compiler fails where they differ. */
+/** Compares the types that the SDK publishes with the schemas of the answers: the compiler fails if they differ. */
 import { describe, expect, it } from 'vitest';
 import type * as z from 'zod';
 import { nameRules } from '../../../src/contract/limits.ts';
@@ -8,7 +8,7 @@ import { operations, routes } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 import type * as views from '../../../src/contract/views.ts';
 
-/** What a schema lets through, in the form in which types are written down: read-only, and absent instead of undefined. */
+/** The type of a schema in the form in which we write types: read-only, and missing instead of undefined. */
 type Plain<T> = T extends readonly (infer Each)[]
   ? readonly Plain<Each>[]
   : T extends object

@@ -48,7 +48,7 @@ describe('a request made of a recorded event', () => {
   it('has no operation where API Gateway found none, whatever the path looks like', () => {
     const event = recorded('default-wrong-method');
     expect(requestOf(event).operation).toBeUndefined();
-    // The caller was authorized for the route that the gateway chose, so the gateway's word counts and not the path.
+    // The caller was authorized for the route that the gateway chose, so the route counts and not the path.
     const rawPath = '/v1/orders/locks/wallet:42/revoke';
     expect(requestOf({ ...event, rawPath, routeKey: 'POST /v1/{ns}/locks/{name}/release' }).operation).toBe(
       'releaseLock',

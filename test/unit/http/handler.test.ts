@@ -14,7 +14,7 @@ interface Line {
   readonly fields: Record<string, unknown>;
 }
 
-/** The handler on a service whose every use of the store comes to the given end, with what it logs. */
+/** The handler on a service whose store always behaves as given, and its log. */
 function handlerWith(probe: () => Promise<void>) {
   const lines: Line[] = [];
   const write =
@@ -24,7 +24,7 @@ function handlerWith(probe: () => Promise<void>) {
     };
   const store = new Proxy({}, { get: () => probe });
   const context = { store, clock: { now: () => 0 }, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
-  // Only what these requests reach.
+  // Only the parts that these requests use.
   const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
   const handle = createHandler(service, { info: write('info'), error: write('error') });
   const call = async (routeKey: string, more: Partial<Request> = {}) => {

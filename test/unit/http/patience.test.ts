@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defaultGatewayLimits } from '../../../src/local/gateway.ts';
 import { createDynamoDBClient, localPatience } from '../../../src/store/dynamodb/client.ts';
 
-/** Pauses between tries, and the way there and back. */
+/** For the pauses between tries, and for the network. */
 const besidesMs = 3_000;
 
 describe('the patience with a store that does not answer', () => {
@@ -19,7 +19,7 @@ describe('the patience with a store that does not answer', () => {
   });
 });
 
-/** The handler keeps its settings as a promise of them, under a name that its type hides. */
+/** The handler keeps its settings in a promise, under a name that its type hides. */
 async function configOf(handler: unknown): Promise<{ requestTimeout?: number }> {
   return (await (handler as { configProvider?: Promise<{ requestTimeout?: number }> }).configProvider) ?? {};
 }

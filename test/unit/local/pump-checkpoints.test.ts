@@ -34,7 +34,7 @@ describe('fileCheckpoints', () => {
     const checkpoints = fileCheckpoints(path, logger, 60_000);
     checkpoints.save(checkpoint('1'));
     const first = checkpoints.flush();
-    // By the next turn of the loop the first write is under way; it takes several.
+    // By the next turn of the loop the first write has begun. It takes several turns.
     await new Promise((resolve) => setImmediate(resolve));
     checkpoints.save(checkpoint('2'));
     await first;

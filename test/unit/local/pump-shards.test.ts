@@ -4,13 +4,13 @@ import { memoryCheckpoints, type PumpOptions, startPump } from '../../../src/loc
 import { eventually } from '../../support/eventually.ts';
 
 /**
- * A stream whose shards split, expire and fail on demand: what the real service does and no local engine can be made to.
- * An iterator is `arn|shard|index`.
+ * A stream whose shards split, expire and fail on demand. The real service does this, but no local engine can be made
+ * to. An iterator is `arn|shard|index`.
  */
 class ScriptedStream {
   readonly shards = new Map<string, { parent?: string; records: number[]; open: boolean }>();
   readonly calls: string[] = [];
-  /** Each is thrown once, by the next call of that name. */
+  /** Each error is thrown once, by the next call of that name. */
   readonly failures: { call: string; error: Error }[] = [];
   arn = 'arn:aws:dynamodb:eu-west-1:1:table/t/stream/1';
   pageSize = 100;
@@ -95,7 +95,7 @@ describe('startPump, as shards come and go', () => {
   it('reads a child only after its parent, and finds both over several pages of the listing', async () => {
     const stream = new ScriptedStream();
     stream.pageSize = 1;
-    // The child is listed first, as nothing promises an order.
+    // The child is listed first, because the order is not guaranteed.
     stream.shards.set('child', { parent: 'parent', records: [4, 5], open: true });
     stream.shards.set('parent', { parent: 'trimmed-long-ago', records: [1, 2, 3], open: false });
     const { seen } = pumpOf(stream, { batchSize: 2 });
@@ -138,7 +138,7 @@ describe('startPump, as shards come and go', () => {
       begun.resolve();
       throw new Error('The handler fails until the pump stops.');
     };
-    // The last of the page concerns nobody: what stands before it is still owed.
+    // The filter rejects the last record of the page. The records before it must still be delivered.
     const filter: PumpOptions['filter'] = ({ dynamodb }) => dynamodb?.SequenceNumber !== '3';
     const { pump } = pumpOf(stream, { checkpoints, handler, filter });
     await begun.promise;

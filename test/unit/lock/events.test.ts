@@ -90,7 +90,7 @@ describe('eventsBetween', () => {
     });
     const text = JSON.stringify(told);
     for (const secret of [alice, bob, carol, 'session-secret', 'token-secret']) {
-      // Owners are shown to all; in these stories their names happen to contain the lease.
+      // Owners are public. In these tests their names contain the lease.
       expect(text.replaceAll(/"owner":"[^"]*"/g, '')).not.toContain(secret);
     }
     expect(told.map(({ type }) => type)).toEqual([

@@ -6,20 +6,20 @@ import { type LockState, unusedLock } from '../../../src/lock/state.ts';
 import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
 
-/** Leases by the names that the stories give their owners. */
+/** The leases, by the names of their owners. */
 export const alice = 'lease-of-alice-0000';
 export const bob = 'lease-of-bob-000000';
 export const carol = 'lease-of-carol-0000';
 export const dave = 'lease-of-dave-00000';
 
-/** One lock whose story is told command by command, in time that passes only when the story says so. */
+/** One lock that a test drives command by command, in time that passes only if the test says so. */
 export class LockStory {
   state: LockState;
   now: EpochMs = startOfTime;
   last: Decision | undefined;
-  /** What the last command made happen. */
+  /** The events of the last command. */
   events: readonly LockEvent[] = [];
-  /** Whether the last command left the very same state, so that there is nothing to write. */
+  /** True if the last command left the same state object, so that there is nothing to write. */
   unchanged = true;
   readonly sessions = new Map<string, SessionFact>();
 
@@ -36,7 +36,7 @@ export class LockStory {
     return this;
   }
 
-  /** Carries out a command and tells what it is answered. */
+  /** Applies a command and returns its answer. */
   tell(command: LockCommand): Answer {
     this.last = decide(this.state, command, this.facts);
     this.events = this.last.next === this.state ? [] : eventsBetween(this.state, this.last.next);
@@ -45,7 +45,7 @@ export class LockStory {
     return this.last.answer;
   }
 
-  /** As `tell`, for commands that only prepare what the story is about. */
+  /** Like `tell`, for commands that only prepare the test. */
   after(...commands: readonly LockCommand[]): this {
     for (const command of commands) this.tell(command);
     return this;

@@ -20,7 +20,7 @@ interface Heard {
   readonly body: any;
 }
 
-/** A service that says what the test lets it say, and remembers what it heard. */
+/** A server that answers what the test sets, and remembers its requests. */
 let server: Server;
 let heard: Heard[];
 let answer: (request: Heard) => { status: number; body: unknown };
@@ -62,7 +62,7 @@ afterEach(() => {
   server.close();
 });
 
-/** What AWS says when the same delivery would be refused again, and when it may pass. */
+/** Errors of AWS after which the same delivery would fail again, and errors after which it may succeed. */
 const finalRefusals = [
   [400, 'AccessDeniedException'],
   [400, 'KmsAccessDeniedException'],

@@ -11,14 +11,14 @@ const [holder, first, second] = ['lease-a-0000000000', 'lease-b-0000000000', 'le
 const { graceMs } = lockLimits;
 const at = (ms: number): Facts => ({ now: epochMs(startOfTime + ms), graceMs });
 
-/** The states that these commands lead through, each made at its time. */
+/** The states after each of these commands, each applied at its time. */
 function states(...steps: readonly (readonly [ms: number, command: LockCommand])[]): LockState[] {
   const made: LockState[] = [unusedLock];
   for (const [ms, command] of steps) made.push(decide(made.at(-1) as LockState, command, at(ms)).next);
   return made;
 }
 
-/** For each step, whether the notifier would arm a timer for it. */
+/** For each step, whether the notifier would arm a timer. */
 const calls = (all: LockState[], facts: Facts) =>
   all.slice(1).map((state, index) => callsForTimer(all[index] as LockState, state, facts));
 

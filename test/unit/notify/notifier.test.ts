@@ -198,7 +198,7 @@ describe('delivery a parked waiter', () => {
   it('does not give up a grant that another notifier told of in the meantime', async () => {
     const world = await heldWorld(token('heard by another'), event('next'));
     world.ways.task = async () => {
-      // Whoever had the record beside this one was quicker: the task is over because it was told.
+      // Another notifier with the same record was faster: the task is over because it got its delivery.
       await world.ports.deliveries.begin(lockKey, (await world.store.read(lockKey)).fence);
       return 'gone';
     };
@@ -220,7 +220,7 @@ describe('delivery a parked waiter', () => {
     const before = world.published.length;
     expect(await world.deliver(record === undefined ? [] : [record])).toEqual({ batchItemFailures: [] });
     expect(world.tasks.map((task) => task.token)).toEqual(['token-1']);
-    // The same process does not publish again what it has published.
+    // The same process does not publish an event twice.
     expect(world.published.length).toBe(before);
   });
 
@@ -263,7 +263,7 @@ describe('what is optional', () => {
     expect(await notifier(batch)).toEqual({ batchItemFailures: [] });
     expect(world.tasks.map((task) => task.token)).toEqual(['token-1']);
     expect(world.timers.size).toBe(1);
-    // Another batch comes for the notifier while the publisher still hangs over its first.
+    // Another batch comes for the notifier while the publisher still hangs in its first one.
     await world.release(waiter);
     expect(await notifier({ Records: structuredClone(world.records().slice(-1)) })).toEqual({ batchItemFailures: [] });
     expect(world.tasks.map((task) => task.token)).toEqual(['token-1', 'token-2']);
@@ -383,7 +383,7 @@ describe('a batch of the stream', () => {
     const watched = world.posted.filter(({ connectionId }) => connectionId === 'watcher');
     const seen = JSON.stringify([world.published, history, watched, world.measured, world.logged]);
     expect(watched.length).toBeGreaterThan(4);
-    // Owners are named after their leases here, and owners are public.
+    // Here owners are named after their leases, and owners are public.
     for (const secret of [holder, waiter, nextWaiter])
       expect(seen.replaceAll(`owner of ${secret}`, '')).not.toContain(secret);
     for (const secret of ['secret-token', 'secret-connection']) expect(seen).not.toContain(secret);
@@ -400,7 +400,7 @@ describe('a batch of the stream', () => {
           await world.park(nextWaiter, event(`second of ${key.name}`), {}, key);
           await world.release(holder, key);
         }
-        // Records of one lock stay in order, as in a shard; those of different locks do not.
+        // Records of one lock stay in order, as in a shard. Records of different locks do not.
         const queues = keys.map(({ name }) =>
           world.records().filter(({ dynamodb }) => dynamodb?.Keys?.pk?.S === `test/lock/${name}`),
         );

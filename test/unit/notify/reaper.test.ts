@@ -81,7 +81,7 @@ describe('the reaper', () => {
     await world.park('lease-waiter-00001', event('first'));
     await world.park('lease-waiter-00002', event('second'));
     world.awaited.keys = [lockKey, idle];
-    // The stream was never shown, so no timer stands.
+    // No function has read the stream, so no timer is set.
     await world.clock.advance(10_000);
     const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
     expect(swept).toEqual({ looked: 2, failed: 0, complete: true });

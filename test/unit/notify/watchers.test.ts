@@ -5,7 +5,7 @@ import { createWorld, lockKey, settled, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
 
-/** What the stream shows when a watcher's item was written. */
+/** The stream's record of a new watcher's item. */
 const arrival = (connectionId: string): DynamoDBRecord => {
   const key = { pk: 'test/watchers', sk: `watcher/${connectionId}` };
   return {
@@ -120,7 +120,7 @@ describe('showing events to watchers', () => {
     await world.release(holder);
     const draining = world.drain();
     await settled();
-    // No time has passed, and all others have seen both events.
+    // No time has passed, and all other watchers have seen both events.
     expect(world.posted).toHaveLength(200);
     await world.clock.advance(1_000);
     expect(await draining).toEqual([]);

@@ -1,4 +1,4 @@
-/** The notifier and the reaper in a world of their own: a clock that the test turns, a stream that shows every write. */
+/** The notifier and the reaper with a clock that the test advances, and a stream that shows every write. */
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { ProcessTimers } from '../../../src/local/timers.ts';
@@ -26,10 +26,10 @@ import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { missedByFilter } from '../../support/missed-by-filter.ts';
 
-/** Everything that only waits for other promises has run by then. */
+/** Resolves after everything that only waits for other promises has run. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Shows each write as the table's stream does. */
+/** A store that reports each write as the table's stream does. */
 class StreamedLockStore extends MemoryLockStore {
   readonly records: DynamoDBRecord[] = [];
   #sequence = 0;
@@ -87,7 +87,7 @@ export function createWorld() {
   const log = (message: string, fields?: unknown) => void logged.push({ message, fields });
   const timers = new ProcessTimers({ clock, timers: clock });
   const watchers = new MemoryWatchers();
-  /** What each way of delivery does next; a test sets them. */
+  /** What each way of delivery does next. A test sets it. */
   const completions: Completions = {
     succeed: async (token, output) => {
       const delivered = await ways.task(token);
@@ -171,12 +171,12 @@ export function createWorld() {
       apply(locks, key, acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: way, ...more })),
     release: (leaseId: string, key = lockKey) => apply(locks, key, { kind: 'release', leaseId }),
     records: () => store.records,
-    /** Hands these records to the notifier. */
+    /** Gives these records to the notifier. */
     deliver: (records: readonly DynamoDBRecord[]) => {
       if (missedByFilter(records).length > 0) throw new Error('The filter keeps work from the notifier.');
       return notify({ Records: structuredClone([...records]) });
     },
-    /** Hands over what was written since the last time, until nothing more comes of it. */
+    /** Gives the notifier the latest writes, until no new ones follow. */
     async drain() {
       const failures: string[] = [];
       while (shown < store.records.length) {
@@ -187,7 +187,7 @@ export function createWorld() {
       }
       return failures;
     },
-    /** A notifier that remembers nothing takes over, as after a crash. */
+    /** A new notifier without memory takes over, as after a crash. */
     restart() {
       notify = createBoth();
     },
@@ -205,7 +205,7 @@ export function createWorld() {
     },
     historyTypes: async (key = lockKey) =>
       (await ports.history.page(key, { limit: 1_000 })).events.map(({ type }) => type).reverse(),
-    /** The references of the waiters that the bus told, in order. */
+    /** The references of the waiters that got an event, in order. */
     toldRefs: () =>
       published.filter(({ detailType }) => detailType === 'granted-to-waiter').map(({ detail }) => detail.ref),
   };

@@ -75,7 +75,7 @@ describe('the spans of a lock', () => {
     expect(lock.signal.aborted).toBe(true);
     expect(attributesOf('holdfast hold')).toMatchObject([{ 'holdfast.outcome': 'lost' }]);
     expect(spans('holdfast hold')[0]?.status).toMatchObject({ code: SpanStatusCode.ERROR });
-    // What happens later does not make a second span.
+    // Later events do not make a second span.
     twin.heal(one);
     await twin.until(lock.release().catch(() => undefined));
     expect(spans('holdfast hold')).toHaveLength(1);

@@ -12,7 +12,7 @@ const newWriteId = () => {
   return `write-${String(writes).padStart(16, '0')}`;
 };
 
-/** Applies each command in turn; each must be accepted, and each is a write of its own. */
+/** Applies each command in order. Each must be accepted, and each is a separate write. */
 const having = (...commands: RecordCommand[]): RecordState =>
   commands.reduce<RecordState>((state, command) => {
     const { next, answer } = decide(state, { ...command, writeId: newWriteId() }, recordTime);

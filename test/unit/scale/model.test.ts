@@ -1,4 +1,4 @@
-/** The modelled AWS does what its facts say, before anything is concluded from it. */
+/** Tests that the model of AWS does what its facts say. Only then do its results mean anything. */
 import { describe, expect, it } from 'vitest';
 import { Bill } from '../../scale/bill.ts';
 import { hotLock } from '../../scale/scenarios/hot-lock.ts';
@@ -32,7 +32,7 @@ describe('the modelled service', () => {
   it('hands a hot lock over in order, and counts what that takes', async () => {
     const row = await hotLock('direct', 2, { handOffs: 20, withinMs: 10_000, seed: 1 });
     expect(row.handOffs).toBeGreaterThanOrEqual(20);
-    // A release that grants, and the join of the one that released.
+    // A release that grants, and the new wait of the caller that released.
     expect(row.writeUnits).toBeGreaterThanOrEqual(2);
     expect(row.writeUnits).toBeLessThan(4);
   });

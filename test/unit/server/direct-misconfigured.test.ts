@@ -8,7 +8,7 @@ import { createDirect, type DirectOptions } from '../../../src/server/index.ts';
 const region = 'us-east-1';
 const keys = { accessKeyId: 'local', secretAccessKey: 'local' };
 
-/** Fails at once: one try, so it takes no backoff. */
+/** Fails at once: there is only one try, so no backoff. */
 async function failure(options: Partial<DirectOptions>) {
   let retries = 0;
   await using locks = createDirect({
@@ -28,7 +28,7 @@ async function failure(options: Partial<DirectOptions>) {
   return { error, retries };
 }
 
-/** DynamoDB as it refuses everything. */
+/** A DynamoDB that refuses everything. */
 async function refusing(type: string): Promise<string> {
   const server = createServer((_, response) => {
     response.writeHead(400, { 'content-type': 'application/x-amz-json-1.0' });

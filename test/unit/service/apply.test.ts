@@ -12,7 +12,7 @@ import { key } from './world.ts';
 
 type Writes = Partial<Pick<LockStore, 'attempt' | 'swap'>>;
 
-/** A service on a store in memory, some of whose writes go otherwise. */
+/** A service on a store in memory. A test can change how some writes behave. */
 function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: LockState) {
   const time = new VirtualTime();
   const memory = new MemoryLockStore();
@@ -33,7 +33,7 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: 
     random: () => 0.5,
     graceMs: 250,
     memory: known,
-    // Only what `apply` uses: no command here belongs to a session.
+    // Only the parts that `apply` uses: no command here belongs to a session.
   } as unknown as LockContext;
   return { time, memory, announced, context };
 }

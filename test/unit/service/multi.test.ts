@@ -22,7 +22,7 @@ const theirs = { leaseId: 'lease-of-theirs-00', owner: 'they', leaseMs: 60_000, 
 const reach = <T>({ name }: { name: string }, unreachable: string, write: () => Promise<T>): Promise<T> =>
   name === unreachable ? Promise.reject(new StoreError('unavailable', 'The store did not answer.')) : write();
 
-/** The same store, as a host sees it that can't reach one of the locks. */
+/** The same store, as seen by a host that can't reach one of the locks. */
 const without = (store: LockStore, unreachable: string): LockStore => ({
   read: (key) => store.read(key),
   readMany: (keys) => store.readMany(keys),
@@ -70,7 +70,7 @@ describe('acquireAll', () => {
     const first = acquireAll(locks, namespace, { ...both, leaseMs: 1_000 });
     await time.advance(locks.pollMs);
     expect(await first).toMatchObject({ kind: 'waiting', name: 'b' });
-    // As long as a poller may stay away without losing its place.
+    // As long as a polling waiter may stay away without losing its place.
     await time.advance(lockLimits.waiterAbsenceMs - 100);
     const barging = acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: 'lease-of-barger-00' });
     expect(await barging).toMatchObject({ answer: { kind: 'held' } });
@@ -82,7 +82,7 @@ describe('acquireAll', () => {
     await acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: both.leaseId });
     const [held] = await store.readMany([{ namespace, name: 'a' }]);
     expect(held?.holders).toHaveLength(1);
-    // Between the look and the step that takes the other one, an operator revokes the first.
+    // An operator revokes the first lock between the read and the step that takes the other one.
     let revoked = false;
     const meddled: LockStore = {
       ...without(store, ''),

@@ -8,7 +8,7 @@ import { SeenLock, watched } from './world.ts';
 
 const { graceMs } = lockLimits;
 const waiting = { waitMs: 60_000 };
-/** In the middle, so that the jitter is none. */
+/** In the middle, so that the jitter is zero. */
 const noJitter = () => 0.5;
 
 function heldLock(leaseMs = 30_000): SeenLock {

@@ -8,7 +8,7 @@ import { acquireOf, type Kind } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave } from '../lock/story.ts';
 import { key, SeenLock } from './world.ts';
 
-/** Callers of the efficiency tier on a lock that alice holds, and how often the store was asked for them. */
+/** Callers of the efficiency tier on a lock that alice holds, and how many requests the store got for them. */
 function stampede(leaseMs = 30_000) {
   const lock = new SeenLock();
   const memory = new LockMemory(lock.time);

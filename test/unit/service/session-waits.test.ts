@@ -1,4 +1,4 @@
-/** What sessions and waits mean to each other, in the use cases. */
+/** How sessions and waits affect each other, in the use cases. */
 import { describe, expect, it } from 'vitest';
 import { acquire } from '../../../src/service/acquire.ts';
 import type { LockContext } from '../../../src/service/context.ts';
@@ -26,7 +26,7 @@ describe('the end of a session', () => {
     const { locks, open, take } = world();
     const sessionId = await open('ending');
     await take('gate', 'holder', { limit: 2, permits: 1 });
-    // Wants more than is free, so that the one behind has to wait as well.
+    // Wants more permits than are free, so that the waiter behind it has to wait too.
     await take('gate', 'ending', { limit: 2, permits: 2, sessionId, ...parked });
     await take('gate', 'behind', { limit: 2, permits: 1, ...parked });
     await endSession(locks, { namespace, sessionId });
@@ -44,7 +44,7 @@ describe('a deadlock', () => {
     await take('b', 'other', { sessionId: other });
     const waiting = take('b', 'one', { sessionId: one, waitMs: 60_000 });
     await time.advance(10);
-    // Two locks are read in each look. Before the second look begins, the waiter is granted.
+    // Each look reads two locks. The waiter is granted before the second look begins.
     let looks = 0;
     const { store } = locks;
     const meddled: LockContext = {

@@ -8,7 +8,7 @@ import { epochMs } from '../../../src/time/clock.ts';
 
 export const key = { namespace: 'test', name: 'lock' };
 
-/** A lock in virtual time, as a wait sees it: every look and sweep is counted. */
+/** A lock in virtual time, as a wait sees it. Every look and sweep is counted. */
 export class SeenLock implements LockAccess {
   readonly key = key;
   readonly time = new VirtualTime();
@@ -24,7 +24,7 @@ export class SeenLock implements LockAccess {
     return next;
   }
 
-  /** An instant in so many milliseconds. */
+  /** An instant this many milliseconds from now. */
   in(ms: number) {
     return epochMs(this.time.now() + ms);
   }
@@ -50,7 +50,7 @@ export class SeenLock implements LockAccess {
   }
 }
 
-/** Whether a promise has settled, without waiting for it. */
+/** Shows whether a promise has settled, without waiting for it. */
 export function watched<T>(promise: Promise<T>): { readonly done: boolean; readonly promise: Promise<T> } {
   const seen = { done: false, promise };
   const settle = () => {

@@ -13,7 +13,7 @@ const now = epochMs(1_800_000_000_000);
 const put: Put = { kind: 'put', value: '1', expects: { kind: 'version', version: 4 }, writeId: 'write-of-mine-00000' };
 const theirs: Put = { ...put, writeId: 'write-of-theirs-000' };
 
-/** A table that refuses the write because of the state that it holds, after the request was sent so many times. */
+/** A table that refuses the write because of its current state, after the request was sent this many times. */
 function storeThatRefuses(by: Put, version: number, attempts: number): DynamoDBRecordStore {
   const error = new ConditionalCheckFailedException({
     message: 'The conditional request failed',

@@ -10,7 +10,7 @@ const scalars = fc.oneof(
   fc.boolean(),
   fc.constant(null),
 );
-/** The SDK takes an object with a property of its own called `constructor` for an instance of some class. */
+/** If an object has its own property called `constructor`, the SDK treats it as an instance of a class. */
 const name = fc.string({ minLength: 1 }).filter((text) => !(text in {}));
 const { values } = fc.letrec<{ values: Record<string, unknown>; value: unknown }>((tie) => ({
   value: fc.oneof(

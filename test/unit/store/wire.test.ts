@@ -34,7 +34,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A store that gives the answers it is told to, one after the other, and notes what it was sent. */
+/** A store that gives the set answers, one after the other, and records what it was sent. */
 async function storeThatAnswers(...replies: Reply[]) {
   const sent: Sent[] = [];
   const server: Server = createServer((request: IncomingMessage, response) => {
@@ -69,7 +69,7 @@ const raise = {
   ExpressionAttributeValues: { ':one': 1 },
 };
 
-/** Signature Version 4 as AWS describes it, computed again from what arrived. */
+/** Signature Version 4 as AWS describes it, computed again from the received request. */
 function signatureOf({ headers, body }: Sent, secret: string): string {
   const authorization = headers.authorization ?? '';
   const [, scope, names] = /Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+),/.exec(authorization) ?? [];
