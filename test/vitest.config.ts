@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { SlowFirst } from './support/slow-first.ts';
 
-/** Suites that talk to a real engine; they share the one that engine.setup.ts starts. */
+/** Suites that use a real engine. They share the one that engine.setup.ts starts. */
 const engineSetup = ['test/support/engine.setup.ts'];
 
 const project = (name: string, more: object = {}) => ({
@@ -11,7 +11,8 @@ const project = (name: string, more: object = {}) => ({
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    // Most suites wait for an engine, a lease or a process rather than compute, so more of them than cores go on at once.
+    // Most suites wait for an engine, a lease or a process, and compute little. So more of them run at once than there
+    // are cores.
     maxWorkers: 3,
     sequence: { sequencer: SlowFirst },
     projects: [

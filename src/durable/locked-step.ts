@@ -5,7 +5,7 @@
  *     grant     a callback, which the service completes when the lock is granted
  *     park      a step: queues under that lease, with that callback
  *     …         the function is suspended and costs nothing, unless the lock was free
- *     the work  steps of your own
+ *     the work  your own steps
  *     release   a step, after success and after failure
  */
 import type { DurableContext, DurableLogger } from '@aws/durable-execution-sdk-js';
@@ -23,22 +23,23 @@ import { systemRuntime } from '../client/runtime.ts';
 /** How a durable function waits for its lock, and for how long it may hold it. */
 export interface LockedStepOptions extends Omit<ParkOptions, 'notify' | 'waitMs' | 'leaseId' | 'leaseMs' | 'tier'> {
   /**
-   * How long the lock is held at most, 1,000 to 86,400,000. Nothing renews it while the function is suspended: name more than the work
-   * takes, waits and retries included, or call {@link StepLock.renew} on the way.
+   * The longest time to hold the lock, 1,000 to 86,400,000. Nothing renews the lease while the function is suspended.
+   * Choose a longer time than the work takes, with its waits and retries, or call {@link StepLock.renew} between your
+   * steps.
    */
   readonly leaseMs: number;
-  /** How long to wait, up to 86,400,000, a day, which is the default: a suspended function costs nothing. */
+  /** How long to wait, up to 86,400,000, which is a day and the default: a suspended function costs nothing. */
   readonly waitMs?: number | undefined;
 }
 
 /** The lock that the work holds. */
 export interface StepLock {
   readonly name: string;
-  /** Send it along with every write: the resource refuses a lower one than the highest it has seen. */
+  /** Send it with every write: the resource refuses a fence below the highest one it has seen. */
   readonly fence: number;
-  /** The right to the lock: keep it like a password. */
+  /** Anybody who has it can use the lock: keep it like a password. */
   readonly leaseId: string;
-  /** Renews in a step of this name, for `leaseMs` from now on where given. Throws where the lease is over. */
+  /** Renews in a step of this name, for `leaseMs` from now on if it is given. Throws if the lease is over. */
   renew(step: string, leaseMs?: number): Promise<void>;
 }
 
@@ -49,13 +50,13 @@ interface Grant {
 }
 
 const dayMs = 86_400_000;
-/** The service ends a wait by its own clock and tells so. This is for the case that it can't, so it comes later. */
+/** The service ends a wait by its own clock and reports it. This later timeout is for the case that it can't. */
 const callbackSlackSeconds = 300;
 
 /**
- * Runs the work while the lock is held. While it waits for the lock the function is suspended, and costs nothing. The lock is released
- * in a step of its own, also after a failure. Throws `WaitTimeoutError` if the lock was not granted within `waitMs`, and
- * `LeaseLostError` if the work succeeded after its lease had ended.
+ * Runs the work while the lock is held. While the function waits for the lock, it is suspended and costs nothing. A
+ * separate step releases the lock, even after a failure. Throws `WaitTimeoutError` if the lock was not granted within
+ * `waitMs`, and `LeaseLostError` if the work succeeded after its lease had ended.
  *
  * @example
  * ```ts
@@ -83,13 +84,14 @@ export async function lockedStep<T>(
     };
     value = await work({ name, fence, leaseId, renew });
   } catch (error) {
-    // The error of the work is what the caller must see. A lease that can't be given back runs out by itself.
+    // The caller must see the error of the work. If the release fails, the lease ends by itself.
     await release().catch(() => undefined);
     throw error;
   }
   const { released, reason } = await release();
   if (released || reason === 'already_released') return value;
-  // Work that ended after its lease may have run beside another's: the caller must know, even if all went well.
+  // If the work ended after its lease, another holder may have worked at the same time. The caller must know, even if
+  // all went well.
   throw new LeaseLostError(`The lease on ${name} had ended before the work was done.`, reason as LostReason);
 }
 
@@ -116,7 +118,7 @@ async function waitForGrant(
   }
 }
 
-/** What the service failed the callback with, as the errors that everybody else gets. */
+/** Turns the error with which the service failed the callback into the error that every other caller gets. */
 function toHoldfastError(error: unknown, name: string, waitMs: number): unknown {
   const { errorType, cause } = error as { errorType?: string; cause?: { name?: string } };
   const told = `${cause?.name ?? ''} ${error instanceof Error ? error.message : ''}`;

@@ -1,12 +1,15 @@
 /**
- * The guard for items in a user's own DynamoDB table. The floor is an attribute of the item. Each write checks it in its condition
- * and raises it in its expression. So check and write are one atomic step, at no extra cost.
+ * The guard for items in a user's own DynamoDB table. The floor is an attribute of the item. Each write checks it in
+ * its condition and raises it in its expression. So check and write are one atomic step, at no extra cost.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
 type Names = Record<string, string>;
 
-/** The fields of a condition that all four operations share. Values are unknown, so that the inputs of either client fit. */
+/**
+ * The fields of a condition that all four operations share. Values are unknown, so that the inputs of either client
+ * fit.
+ */
 interface Conditional {
   TableName: string | undefined;
   ConditionExpression?: string | undefined;
@@ -56,7 +59,10 @@ export interface DynamoDBFenceOptions {
   readonly fence: number;
   /** The top-level attribute that keeps the floor. Default `fence`: the word that a grant uses. */
   readonly attribute?: string;
-  /** True for `@aws-sdk/client-dynamodb`, whose values look like `{ N: '1' }`. Default false: plain values, as `lib-dynamodb` takes. */
+  /**
+   * True for `@aws-sdk/client-dynamodb`, whose values look like `{ N: '1' }`. Default false: plain values, as
+   * `lib-dynamodb` takes.
+   */
   readonly marshalled?: boolean;
 }
 
@@ -68,11 +74,11 @@ const defaultAttribute = 'fence';
  * condition is kept (both must hold), as are all names, values and clauses. The input is not modified.
  *
  * - **Put, Update** check the floor and raise it.
- * - **Delete** checks the floor, but the floor is deleted with the item: a late writer could then create the item again. If that
- *   matters, use {@link tombstoneDynamoDB}.
+ * - **Delete** checks the floor, but the floor is deleted with the item: a late writer could then create the item
+ *   again. If that matters, use {@link tombstoneDynamoDB}.
  * - **ConditionCheck** checks the floor and does not raise it, because DynamoDB does not let it write.
  *
- * A refused write throws `ConditionalCheckFailedException`. {@link judgeDynamoDBError} tells what it means.
+ * A refused write throws `ConditionalCheckFailedException`. {@link judgeDynamoDBError} says what it means.
  *
  * @example
  * ```ts
@@ -119,9 +125,10 @@ export interface TombstoneOptions extends DynamoDBFenceOptions {
 }
 
 /**
- * Deletes an item and keeps its floor: replaces the item by its key, its floor and a marker, in one Put. Readers treat a marked
- * item as absent. A condition for "does not exist yet" becomes `attribute_not_exists(id) OR attribute_exists(deleted)`.
- * Remove tombstones, if ever, only when no holder from before the deletion can still be running.
+ * Deletes an item and keeps its floor: replaces the item by its key, its floor and a marker, in one Put. Readers treat
+ * a marked item as absent. A condition for "does not exist yet" becomes
+ * `attribute_not_exists(id) OR attribute_exists(deleted)`. Remove tombstones, if ever, only when no holder from before
+ * the deletion can still be running.
  *
  * @example
  * ```ts
@@ -157,12 +164,12 @@ export function tombstoneDynamoDB<D extends KeyedInput>(
 export type DynamoDBRefusal = Stale | { readonly kind: 'condition' | 'conflict' | 'unrelated' };
 
 /**
- * Tells why a fenced write failed. {@link fenceDynamoDB} asks DynamoDB to return the item as it was when the condition failed. So the
- * answer needs no second read and always fits the refusal. If both the fence and the caller's condition failed, the answer is
- * `stale`, because that is final.
+ * Tells why a fenced write failed. {@link fenceDynamoDB} asks DynamoDB to return the item as it was when the condition
+ * failed. So the answer needs no second read and always fits the refusal. If both the fence and the caller's condition
+ * failed, the answer is `stale`, because that is final.
  *
- * If the items of a transaction carry different fences, give the `index` of the item to judge. Without it, every refused item is
- * judged by the same fence.
+ * If the items of a transaction carry different fences, give the `index` of the item to judge. Without it, every
+ * refused item is judged by the same fence.
  *
  * @example
  * ```ts
@@ -198,7 +205,9 @@ interface CancellationReason {
   readonly Item?: Record<string, unknown> | undefined;
 }
 
-/** The failed conditions of a single write or of a transaction, in one shape; null when the error is of another kind. */
+/**
+ * The failed conditions of a single write or of a transaction, in one shape; null when the error is of another kind.
+ */
 function refusedConditions(error: unknown): readonly CancellationReason[] | null {
   if (typeof error !== 'object' || error === null) return null;
   const { name, Item, CancellationReasons } = error as Record<string, unknown>;
@@ -219,7 +228,8 @@ function storedFloor(item: Record<string, unknown> | undefined, attribute: strin
 }
 
 function raisedItem(input: PutInput, options: DynamoDBFenceOptions): Record<string, unknown> {
-  // If an item was read, changed and put back, it still has the floor that was read. So a fence in it is replaced, not refused.
+  // If an item was read, changed and put back, it still has the floor that was read. So a fence in it is replaced, not
+  // refused.
   return { ...input.Item, [options.attribute ?? defaultAttribute]: fenceValue(options) };
 }
 
@@ -229,8 +239,9 @@ function fenceUpdate<I extends UpdateInput>(input: I, options: DynamoDBFenceOpti
 }
 
 /**
- * The keyword SET itself: not a placeholder (#set, :set), not part of a word (offset), not a step of a path (a.set). SET is a
- * reserved word, so it can't be a plain attribute name. DynamoDB allows the clause once, at any position, in upper or lower case.
+ * The keyword SET itself: not a placeholder (#set, :set), not part of a word (offset), not a step of a path (a.set).
+ * SET is a reserved word, so it can't be a plain attribute name. DynamoDB allows the clause once, at any position, in
+ * upper or lower case.
  */
 const setKeyword = /(?<![\w#:.-])SET(?![\w-])/i;
 
@@ -244,7 +255,8 @@ function withAssignment(expression: string, assignment: string): string {
 function fenceCondition<I extends Conditional>(input: I, options: DynamoDBFenceOptions) {
   const name = freeAlias('#holdfastFence', input.ExpressionAttributeNames);
   const value = freeAlias(':holdfastFence', input.ExpressionAttributeValues);
-  // No later holder has written: the floor is absent or at most this fence. The engine checks it in the step that writes.
+  // No later holder has written: the floor is absent or at most this fence. The engine checks it in the step that
+  // writes.
   const unfenced = `(attribute_not_exists(${name}) OR ${name} <= ${value})`;
   const own = input.ConditionExpression;
   return {
@@ -261,8 +273,9 @@ function fenceCondition<I extends Conditional>(input: I, options: DynamoDBFenceO
 }
 
 /**
- * Without parentheses a caller's "a OR b" would let a stale write pass. But DynamoDB refuses doubled parentheses as redundant, so an
- * expression that already has one pair around it stays as it is. Expressions contain no literals, so every parenthesis counts.
+ * Without parentheses a caller's "a OR b" would let a stale write pass. But DynamoDB refuses doubled parentheses as
+ * redundant, so an expression that already has one pair around it stays as it is. Expressions contain no literals, so
+ * every parenthesis counts.
  */
 function enclosed(expression: string): string {
   const trimmed = expression.trim();

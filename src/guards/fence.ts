@@ -1,8 +1,8 @@
 /**
  * What all guards share: they check a fence, read a stored floor, and refuse a stale write.
  *
- * All guards follow one rule. A write whose fence is below the floor is refused. Any other write is applied and raises the
- * floor to its fence, in the same atomic step. An equal fence is accepted, because one holder may write many times.
+ * All guards follow one rule. A write whose fence is below the floor is refused. Any other write is applied and raises
+ * the floor to its fence, in the same atomic step. An equal fence is accepted, because one holder may write many times.
  */
 import { StaleFenceError } from '../client/errors.ts';
 
@@ -24,7 +24,8 @@ export interface Stale {
 }
 
 /**
- * Recognises a {@link StaleFenceError} by its code, so that it also works for an error from another copy of this package.
+ * Recognises a {@link StaleFenceError} by its code, so that it also works for an error from another copy of this
+ * package.
  *
  * @example
  * ```ts
@@ -36,8 +37,8 @@ export function isStaleFence(error: unknown): error is StaleFenceError {
 }
 
 /**
- * Turns a stale outcome of any guard into a {@link StaleFenceError}, and returns every other outcome. It is the same class that the SDK
- * throws for a record.
+ * Turns a stale outcome of any guard into a {@link StaleFenceError}, and returns every other outcome. It is the same
+ * class that the SDK throws for a record.
  *
  * @example
  * ```ts
@@ -59,7 +60,7 @@ export function throwIfStale<O extends { readonly kind: string }>(outcome: O): E
  * Checks a fence before it is sent anywhere: a positive integer that a JSON number holds exactly.
  *
  * @returns the fence, so that the check can be part of an expression.
- * @throws TypeError that tells what was expected and what was given.
+ * @throws TypeError that says what was expected and what was given.
  *
  * @example
  * ```ts

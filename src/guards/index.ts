@@ -1,6 +1,7 @@
 /**
- * Guards check the fence in data outside Holdfast. A lock saves work. A lock whose fence is checked by the data is correct. Every
- * guard refuses a write below the floor, accepts one at or above it, and raises the floor in the same step.
+ * Guards check the fence in data outside Holdfast. A lock saves work. A lock whose fence is checked by the data is
+ * correct. Every guard refuses a write below the floor, accepts one at or above it, and raises the floor in the same
+ * step.
  *
  * @packageDocumentation
  */

@@ -1,9 +1,10 @@
 /**
- * The guard for Redis and Valkey: a Lua script, which the server runs as one atomic step, checks the floor, raises it and writes.
+ * The guard for Redis and Valkey: a Lua script, which the server runs as one atomic step, checks the floor, raises it
+ * and writes.
  *
- * The floor has its own key, so that it stays when the value expires or is deleted. Fences are compared as Lua numbers. These are
- * doubles, which hold every integer up to 2^53 exactly. Fences are stored and returned as the digits that arrived, because Lua would
- * print a large number as 9.007199254741e+15.
+ * The floor has its own key, so that it stays when the value expires or is deleted. Fences are compared as Lua numbers.
+ * These are doubles, which hold every integer up to 2^53 exactly. Fences are stored and returned as the digits that
+ * arrived, because Lua would print a large number as 9.007199254741e+15.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -36,10 +37,11 @@ export interface FencedCall {
 export type RedisOutcome = { readonly kind: 'written'; readonly reply: unknown } | Stale;
 
 /**
- * Wraps a Lua script so that it runs only if the fence is not stale. The body sees its own `KEYS` and `ARGV`, numbered from 1, as if it ran alone.
+ * Wraps a Lua script so that it runs only if the fence is not stale. The body sees its own `KEYS` and `ARGV`, numbered
+ * from 1, as if it ran alone.
  *
- * The floor is raised before the body runs. Redis does not undo a script that fails half-way, and a floor that was raised
- * too early refuses stale writers only.
+ * The floor is raised before the body runs. Redis does not undo a script that fails half-way, and a floor that was
+ * raised too early refuses stale writers only.
  *
  * @example
  * ```ts
@@ -135,8 +137,8 @@ export function fencedSet(set: {
 }
 
 /**
- * Checks and raises a floor, and does nothing else. A write after it is a second step: a later holder may write in between. So use
- * this at the beginning of a stage of work, and use {@link fenceScript} to protect a write.
+ * Checks and raises a floor, and does nothing else. A write after it is a second step: a later holder may write in
+ * between. So use this at the beginning of a stage of work, and use {@link fenceScript} to protect a write.
  *
  * @example
  * ```ts
@@ -148,7 +150,8 @@ export function raiseRedisFloor(floor: { readonly resource: string; readonly fen
 }
 
 /**
- * The words of an EVAL, or of an EVALSHA if the script's SHA-1 is given. Any client that can send a raw command can use them.
+ * The words of an EVAL, or of an EVALSHA if the script's SHA-1 is given. Any client that can send a raw command can use
+ * them.
  *
  * @example
  * ```ts
@@ -180,9 +183,11 @@ export function readReply(call: FencedCall, reply: unknown): RedisOutcome {
 }
 
 /**
- * Runs a fenced script by its digest. It sends the script itself only if the server does not know it, for example after a restart.
+ * Runs a fenced script by its digest. It sends the script itself only if the server does not know it, for example after
+ * a restart.
  *
- * @param send sends one raw command and rejects on an error reply whose message starts with its code, as all common clients do.
+ * @param send sends one raw command and rejects on an error reply whose message starts with its code, as all common
+ * clients do.
  *
  * @example
  * ```ts

@@ -1,11 +1,11 @@
 /**
- * The guard for objects in S3, and in other stores that have its conditional writes. S3 can compare only an ETag. So the floor is in
- * the object's metadata and the write is a compare-and-swap: read ETag and floor, refuse if the floor is higher, write if the ETag is
- * still the same, and start again if it is not.
+ * The guard for objects in S3, and in other stores that have its conditional writes. S3 can compare only an ETag. So
+ * the floor is in the object's metadata and the write is a compare-and-swap: read ETag and floor, refuse if the floor
+ * is higher, write if the ETag is still the same, and start again if it is not.
  *
- * An ETag is usually a digest of the body alone. If a later holder writes the same bytes that a paused holder saw before, the ETag
- * comes back, and the paused holder's condition holds although the floor has risen. So the fence must be part of the body too: then
- * no two fences ever share an ETag.
+ * An ETag is usually a digest of the body alone. If a later holder writes the same bytes that a paused holder saw
+ * before, the ETag comes back, and the paused holder's condition holds although the floor has risen. So the fence must
+ * be part of the body too: then no two fences ever share an ETag.
  */
 import { backoffMs } from '../tools/backoff.ts';
 import { checkFence, readFloor, type Stale } from './fence.ts';
@@ -14,7 +14,8 @@ import { checkFence, readFloor, type Stale } from './fence.ts';
 export type S3Body = string | Uint8Array;
 
 /**
- * The two requests that the guard makes. {@link s3Objects} makes them with the AWS SDK; any other client can implement them.
+ * The two requests that the guard makes. {@link s3Objects} makes them with the AWS SDK; any other client can implement
+ * them.
  *
  * @example
  * ```ts
@@ -24,7 +25,10 @@ export type S3Body = string | Uint8Array;
 export interface S3Objects {
   /** The ETag and the user metadata (names in lower case, without `x-amz-meta-`), or null when there is no object. */
   head(key: string): Promise<{ readonly etag: string; readonly metadata: Readonly<Record<string, string>> } | null>;
-  /** Writes if the condition holds. Answers `conflict` to 412, to 409, and to 404 for an object that vanished since its head. */
+  /**
+   * Writes if the condition holds. Answers `conflict` to 412, to 409, and to 404 for an object that vanished since its
+   * head.
+   */
   put(
     key: string,
     body: S3Body,
@@ -36,8 +40,9 @@ export interface S3Objects {
 export type S3Condition = { readonly ifMatch: string } | { readonly ifNoneMatch: '*' };
 
 /**
- * An object to write. Give a JSON `value`, which is stored as `{"fence":34,"value":…}`; or a function that puts the fence into
- * bytes of your own format. For large bytes, write them under a name that is never reused and fence a small object that points to it.
+ * An object to write. Give a JSON `value`, which is stored as `{"fence":34,"value":…}`; or a function that puts the
+ * fence into bytes of your own format. For large bytes, write them under a name that is never reused and fence a small
+ * object that points to it.
  *
  * @example
  * ```ts
@@ -53,7 +58,8 @@ export type S3Write = {
 } & ({ readonly value: unknown } | { readonly body: (fence: number) => S3Body });
 
 /**
- * The result of the write. After `conflict` it is not known whether anything was written: others wrote at every try. Try again.
+ * The result of the write. After `conflict` it is not known whether anything was written: others wrote at every try.
+ * Try again.
  *
  * @example
  * ```ts
@@ -74,7 +80,10 @@ export interface S3PutOptions {
   readonly random?: () => number;
 }
 
-/** A lock leaves one live writer and at most a few late ones. If eight tries in a row meet another write, something else is wrong. */
+/**
+ * A lock leaves one live writer and at most a few late ones. If eight tries in a row meet another write, something else
+ * is wrong.
+ */
 const defaultAttemptsMax = 8;
 /** About the time of one S3 round trip. After a shorter wait the other write would still be on its way. */
 const backoffBaseMs = 50;
@@ -86,8 +95,8 @@ const fenceMetadata = 'fence';
 /**
  * Writes an object unless a later holder has written it.
  *
- * `stale` tells about the object as it is now. If the reply to an earlier try was lost, that try may have been applied before the later
- * holder wrote.
+ * `stale` is about the object as it is now. If the reply to an earlier try was lost, that try may have been applied
+ * before the later holder wrote.
  *
  * @example
  * ```ts
@@ -154,9 +163,9 @@ const timer = (delayMs: number) => new Promise<void>((resolve) => setTimeout(res
 type CommandClass = new (input: any) => any;
 
 /**
- * Makes {@link S3Objects} from the AWS SDK. The caller passes the client and the two command classes, so that this package depends on
- * no SDK. The caller needs `s3:GetObject`, `s3:PutObject` and `s3:ListBucket`. Without the last one S3 answers 403, not 404, for an
- * object that does not exist.
+ * Makes {@link S3Objects} from the AWS SDK. The caller passes the client and the two command classes, so that this
+ * package depends on no SDK. The caller needs `s3:GetObject`, `s3:PutObject` and `s3:ListBucket`. Without the last one
+ * S3 answers 403, not 404, for an object that does not exist.
  *
  * @example
  * ```ts
@@ -202,7 +211,8 @@ export function s3Objects(sdk: {
 
 function isConflict(error: unknown): boolean {
   const status = statusOf(error);
-  // If an object was deleted meanwhile, S3 answers 404 to If-Match. It also answers 404 if there is no bucket, which is no conflict.
+  // If an object was deleted meanwhile, S3 answers 404 to If-Match. It also answers 404 if there is no bucket, which is
+  // no conflict.
   return status === 412 || status === 409 || (status === 404 && (error as Error).name !== 'NoSuchBucket');
 }
 

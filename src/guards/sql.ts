@@ -1,14 +1,15 @@
 /**
- * The guard for rows in Postgres, MySQL (and MariaDB) and SQLite. Every builder returns text and values for any driver: values are
- * always parameters, identifiers are always quoted.
+ * The guard for rows in Postgres, MySQL (and MariaDB) and SQLite. Every builder returns text and values for any driver:
+ * values are always parameters, identifiers are always quoted.
  *
- * There are two ways. The row itself has a fence column, and one statement is the whole write. Or there is a table of floors, and the
- * first statement of a transaction raises the floor; the rest of the transaction may do anything.
+ * There are two ways. The row itself has a fence column, and one statement is the whole write. Or there is a table of
+ * floors, and the first statement of a transaction raises the floor; the rest of the transaction may do anything.
  *
- * Why this is safe at READ COMMITTED: the write takes the row's lock and keeps it until commit. Another writer waits for that lock and
- * then checks the row as it was committed, not as it was when that writer began. Postgres evaluates WHERE again on the new row version,
- * InnoDB reads the current row under its lock, and SQLite has one writer at a time. At REPEATABLE READ or above Postgres fails the
- * waiting statement with 40001 instead. That is safe too: start the transaction again.
+ * Why this is safe at READ COMMITTED: the write takes the row's lock and keeps it until commit. Another writer waits
+ * for that lock and then checks the row as it was committed, not as it was when that writer began. Postgres evaluates
+ * WHERE again on the new row version, InnoDB reads the current row under its lock, and SQLite has one writer at a time.
+ * At REPEATABLE READ or above Postgres fails the waiting statement with 40001 instead. That is safe too: start the
+ * transaction again.
  */
 import { checkFence, readFloor, type Stale } from './fence.ts';
 
@@ -29,7 +30,8 @@ export interface SqlStatement {
 }
 
 /**
- * A fenced write, with what is needed to judge it. Give it to {@link executeFenced}, or run it and ask {@link judgeRows}.
+ * A fenced write, with what is needed to judge it. Give it to {@link executeFenced}, or run it and ask {@link
+ * judgeRows}.
  *
  * @example
  * ```ts
@@ -40,7 +42,10 @@ export interface FencedStatement extends SqlStatement {
   readonly dialect: SqlDialect;
   readonly writes: 'update' | 'upsert';
   readonly fence: number;
-  /** Reads the floor into a column named `floor`; run it in the same transaction to tell a stale fence from a missing row. */
+  /**
+   * Reads the floor into a column named `floor`; run it in the same transaction to tell a stale fence from a missing
+   * row.
+   */
   readonly floor: SqlStatement;
 }
 
@@ -54,7 +59,9 @@ export interface FencedStatement extends SqlStatement {
  */
 export type SqlOutcome = { readonly kind: 'written' } | Stale | { readonly kind: 'missing' };
 
-/** Names the table, as one name or as a path such as `['accounting', 'orders']`, and the column that keeps the floor. */
+/**
+ * Names the table, as one name or as a path such as `['accounting', 'orders']`, and the column that keeps the floor.
+ */
 interface FencedTable {
   readonly dialect: SqlDialect;
   readonly table: string | readonly string[];
@@ -74,7 +81,10 @@ interface FencedTable {
 export interface FencedRow extends FencedTable {
   /** The columns that identify one row; for an upsert, those of its primary or unique key. */
   readonly key: Readonly<Record<string, unknown>>;
-  /** The columns to write. Values only: for arithmetic on columns, raise a floor first and run your own statement after it. */
+  /**
+   * The columns to write. Values only: for arithmetic on columns, raise a floor first and run your own statement after
+   * it.
+   */
   readonly set: Readonly<Record<string, unknown>>;
 }
 
@@ -103,7 +113,8 @@ export function fencedUpdate(row: FencedRow): FencedStatement {
 /**
  * Inserts the row, or updates it unless a later holder has written it.
  *
- * On MySQL the row should have no unique key except `key`, because ON DUPLICATE KEY UPDATE acts on any key that collides.
+ * On MySQL the row should have no unique key except `key`, because ON DUPLICATE KEY UPDATE acts on any key that
+ * collides.
  *
  * @example
  * ```ts
@@ -132,8 +143,8 @@ export function fencedUpsert(row: FencedRow): FencedStatement {
 }
 
 /**
- * MySQL has no WHERE on ON DUPLICATE KEY UPDATE, so a stale write sets each column to its old value. VALUES() is deprecated in MySQL,
- * but MariaDB does not know the newer form, a row alias.
+ * MySQL has no WHERE on ON DUPLICATE KEY UPDATE, so a stale write sets each column to its old value. VALUES() is
+ * deprecated in MySQL, but MariaDB does not know the newer form, a row alias.
  */
 function keepingLater(columns: readonly string[], floor: string): string {
   return columns.map((name) => `${name} = IF(${floor} <= VALUES(${floor}), VALUES(${name}), ${name})`).join(', ');
@@ -153,7 +164,8 @@ const defaultFloorsTable = 'holdfast_fences';
  */
 export function floorsTable(dialect: SqlDialect, table: string | readonly string[] = defaultFloorsTable): string {
   const quote = quoter(dialect);
-  // MySQL's usual collations ignore case, and two resources would share a floor; and only InnoDB has the row locks that a floor needs.
+  // MySQL's usual collations ignore case, and two resources would share a floor; and only InnoDB has the row locks that
+  // a floor needs.
   const [name, engine] =
     dialect === 'mysql' ? ['VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin', ' ENGINE=InnoDB'] : ['TEXT', ''];
   const columns = `${quote('resource')} ${name} NOT NULL PRIMARY KEY, ${quote('fence')} BIGINT NOT NULL`;
@@ -161,9 +173,9 @@ export function floorsTable(dialect: SqlDialect, table: string | readonly string
 }
 
 /**
- * Raises the floor of a named resource. Run it as the first statement of a transaction, and go on only if it was written. The
- * floor's row stays locked until the commit, so no other holder can write while the rest of the transaction runs. On SQLite
- * begin with `BEGIN IMMEDIATE`.
+ * Raises the floor of a named resource. Run it as the first statement of a transaction, and go on only if it was
+ * written. The floor's row stays locked until the commit, so no other holder can write while the rest of the
+ * transaction runs. On SQLite begin with `BEGIN IMMEDIATE`.
  *
  * @example
  * ```ts
@@ -186,10 +198,10 @@ export function raiseFloor(floor: {
 /**
  * What a count of affected rows proves. If it proves nothing, the result is null and the floor must be read.
  *
- * No rows from an UPDATE may mean a stale fence or a missing row. MySQL adds two traps. If a row was set to the values that it had, MySQL
- * counts 0. If the connection has the CLIENT_FOUND_ROWS flag, it counts 1 (mysql2 and the MariaDB connector set the flag). So a holder
- * that repeats a write may see 0, and a refused upsert may see 1, the same as an insert. Here a count is proof only if it is so under both
- * settings.
+ * No rows from an UPDATE may mean a stale fence or a missing row. MySQL adds two traps. If a row was set to the values
+ * that it had, MySQL counts 0. If the connection has the CLIENT_FOUND_ROWS flag, it counts 1 (mysql2 and the MariaDB
+ * connector set the flag). So a holder that repeats a write may see 0, and a refused upsert may see 1, the same as an
+ * insert. Here a count is proof only if it is so under both settings.
  *
  * @example
  * ```ts
@@ -203,10 +215,12 @@ export function judgeRows(statement: FencedStatement, affectedRows: number): 'wr
 }
 
 /**
- * Judges a fenced write for which {@link judgeRows} found no proof. It uses the floor that was read after the write, in the same
- * transaction. An applied write leaves the floor at its own fence. A refused one leaves it higher, whatever MySQL counted.
+ * Judges a fenced write for which {@link judgeRows} found no proof. It uses the floor that was read after the write, in
+ * the same transaction. An applied write leaves the floor at its own fence. A refused one leaves it higher, whatever
+ * MySQL counted.
  *
- * Without a transaction the answer can be wrong in one way: on MySQL, a write that was applied and at once replaced is called stale.
+ * Without a transaction the answer can be wrong in one way: on MySQL, a write that was applied and at once replaced is
+ * called stale.
  *
  * @param floor the column `floor` of the row that {@link FencedStatement.floor} found; undefined when it found none.
  *
@@ -220,7 +234,8 @@ export function judgeFloor(statement: FencedStatement, floor: unknown): SqlOutco
   if (floor === undefined) return { kind: 'missing' };
   const found = readFloor(floor, 'the fence column (declare it BIGINT NOT NULL DEFAULT 0)');
   if (found > statement.fence) return { kind: 'stale', fence: statement.fence, floor: found };
-  // Postgres and SQLite count every row that they write. So if the row does not refuse, it was created after the statement ran.
+  // Postgres and SQLite count every row that they write. So if the row does not refuse, it was created after the
+  // statement ran.
   return { kind: statement.dialect === 'mysql' && found === statement.fence ? 'written' : 'missing' };
 }
 
@@ -240,7 +255,8 @@ export type RunSql = (
 ) => Promise<{ readonly affectedRows: number; readonly rows: readonly Readonly<Record<string, unknown>>[] }>;
 
 /**
- * Runs a fenced statement and judges it. If the count of rows is proof, this is one round trip. If not, a second one reads the floor.
+ * Runs a fenced statement and judges it. If the count of rows is proof, this is one round trip. If not, a second one
+ * reads the floor.
  *
  * @example
  * ```ts
@@ -259,7 +275,8 @@ function selectFloor(row: Omit<FencedRow, 'set'>): SqlStatement {
   const quote = quoter(row.dialect);
   const sql = parameters(row.dialect);
   const conditions = Object.entries(row.key).map(([name, value]) => `${quote(name)} = ${sql.parameter(value)}`);
-  // At MySQL's REPEATABLE READ a plain SELECT shows the snapshot of the transaction's first read. A later raise is missing from it.
+  // At MySQL's REPEATABLE READ a plain SELECT shows the snapshot of the transaction's first read. A later raise is
+  // missing from it.
   const lock = row.dialect === 'sqlite' ? '' : ' FOR UPDATE';
   const text = `SELECT ${quote(row.column ?? 'fence')} AS ${quote('floor')} FROM ${quotePath(row)} WHERE ${conditions.join(' AND ')}${lock}`;
   return { text, values: sql.values };
@@ -278,7 +295,10 @@ function checkedRow(row: FencedRow) {
   return { column, sql: parameters(row.dialect), quote: quoter(row.dialect) };
 }
 
-/** Collects values and returns their placeholders. Postgres numbers its placeholders, so there a value with a name is sent once. */
+/**
+ * Collects values and returns their placeholders. Postgres numbers its placeholders, so there a value with a name is
+ * sent once.
+ */
 function parameters(dialect: SqlDialect) {
   const values: unknown[] = [];
   const places = new Map<string, string>();

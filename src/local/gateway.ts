@@ -105,7 +105,7 @@ function listen(server: Server, host: string, port: number): Promise<AddressInfo
   });
 }
 
-/** A wildcard address tells where to listen, but nobody can connect to it. */
+/** A server can listen on a wildcard address, but nobody can connect to one. */
 function toUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;

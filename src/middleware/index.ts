@@ -1,5 +1,6 @@
 /**
- * Locks around Lambda handlers: a middy middleware, a wrapper for plain handlers, and one for the messages of an SQS batch.
+ * Locks around Lambda handlers: a middy middleware, a wrapper for plain handlers, and one for the messages of an SQS
+ * batch.
  *
  * @packageDocumentation
  */

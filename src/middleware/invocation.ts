@@ -27,8 +27,8 @@ const leaseMsMin = 1_000;
 const leaseMsDefault = 30_000;
 
 /**
- * Fits the options into the rest of an invocation. No lease is longer than the invocation, and no lease is renewed after it. A wait
- * leaves enough time for the work to fail cleanly.
+ * Fits the options into the rest of an invocation. No lease is longer than the invocation, and no lease is renewed
+ * after it. A wait leaves enough time for the work to fail cleanly.
  */
 export function withinInvocation(
   { locks, waitMs, leaseMs, deadlineMs, ...options }: InvocationLockOptions,

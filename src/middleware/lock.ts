@@ -19,12 +19,12 @@ const nameFor = <E>({ name }: HandlerLockOptions<E>, event: E, context: Context)
   typeof name === 'function' ? name(event, context) : name;
 
 /**
- * A middy middleware. The handler runs while the lock is held, and finds it as `context.lock`. The lock is released in every case. If
- * the lock is refused, an HTTP caller gets 409, an SQS batch fails, and every other source gets an error. If the work succeeds after
- * its lease was lost, it fails with `LeaseLostError`.
+ * A middy middleware. The handler runs while the lock is held, and finds it as `context.lock`. The lock is released in
+ * every case. If the lock is refused, an HTTP caller gets 409, an SQS batch fails, and every other source gets an
+ * error. If the work succeeds after its lease was lost, it fails with `LeaseLostError`.
  *
- * Use it last, next to the handler. If another middleware answers early, middy skips the rest of the chain, and a skipped middleware
- * releases nothing. Even then the lease is not renewed beyond the invocation.
+ * Use it last, next to the handler. If another middleware answers early, middy skips the rest of the chain, and a
+ * skipped middleware releases nothing. Even then the lease is not renewed beyond the invocation.
  *
  * @example
  * ```ts

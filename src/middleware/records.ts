@@ -5,17 +5,20 @@ import { type InvocationLockOptions, type LockedContext, underLock, withinInvoca
 export interface RecordLockOptions extends InvocationLockOptions {
   /** The lock that a message needs. */
   readonly name: (record: SQSRecord) => string;
-  /** How many locks are used at the same time. 10 by default: a batch has at most 10 messages unless it is configured for more. */
+  /**
+   * How many locks are used at the same time. 10 by default: a batch has at most 10 messages unless it is configured
+   * for more.
+   */
   readonly concurrencyMax?: number | undefined;
   /** Called with the reason if a message failed. SQS delivers the message again. */
   readonly onFailure?: ((record: SQSRecord, error: unknown) => void) | undefined;
 }
 
 /**
- * A handler for SQS that runs the work for each message under a lock of the message's own name. Messages with the same name run one
- * after the other under one lock. Different names run at the same time. If a lock is refused or the work fails, that message is
- * reported as failed and SQS delivers it again; the rest of the batch goes on. In a FIFO queue no message overtakes a failed message
- * of its group.
+ * A handler for SQS that runs the work for each message under a lock of the message's own name. Messages with the same
+ * name run one after the other under one lock. Different names run at the same time. If a lock is refused or the work
+ * fails, that message is reported as failed and SQS delivers it again; the rest of the batch goes on. In a FIFO queue
+ * no message overtakes a failed message of its group.
  *
  * @example
  * ```ts
@@ -64,7 +67,10 @@ class Batch {
     await forEachAtMost(this.#sequences(records), atOnceMax, (sequence) => this.#runSequence(sequence));
   }
 
-  /** Messages that must stay in order. In a FIFO queue these are the messages of one group; in other queues, those of one name. */
+  /**
+   * Messages that must stay in order. In a FIFO queue these are the messages of one group; in other queues, those of
+   * one name.
+   */
   #sequences(records: readonly SQSRecord[]): SQSRecord[][] {
     const sequences = new Map<string, SQSRecord[]>();
     for (const record of records) {
@@ -111,7 +117,8 @@ class Batch {
         withinInvocation(this.#options, this.#context),
         this.#context,
         async (lock) => {
-          // Each lock gets its own context, because other messages of this batch run under other locks at the same time.
+          // Each lock gets its own context, because other messages of this batch run under other locks at the same
+          // time.
           const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
           for (const record of open) {
             if (this.#isBlocked(record)) this.#failed.add(record.messageId);
@@ -120,7 +127,8 @@ class Batch {
         },
       );
     } catch (error) {
-      // The lock was refused, or lost during the work. Another holder may have worked at the same time, so all messages come again.
+      // The lock was refused, or lost during the work. Another holder may have worked at the same time, so all messages
+      // come again.
       for (const record of open) this.#fail(record, error);
     }
   }

@@ -24,8 +24,9 @@ export const isSqs = (event: unknown): event is SqsLike => {
 };
 
 /**
- * The answer to an event whose lock was refused. SQS delivers every message again later. An HTTP caller gets a problem with the time to
- * try again. The answer is undefined if the error should be thrown: other sources repeat a failed invocation.
+ * The answer to an event whose lock was refused. SQS delivers every message again later. An HTTP caller gets a problem
+ * with the time to try again. The answer is undefined if the error should be thrown: other sources repeat a failed
+ * invocation.
  */
 export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 409 }: RefusalOptions): unknown {
   if (!isHoldfastError(error) || !refusals.has(error.code)) return undefined;

@@ -15,10 +15,10 @@ export interface OpenTelemetryOptions {
 const expectedOutcomes = new Set(['lock-held', 'wait-timeout', 'closed', 'aborted']);
 
 /**
- * Makes two spans for each lock: `holdfast wait`, from the request to the grant or the refusal, and `holdfast hold`, from the grant to
- * the release or the loss. Spans that your work makes inside `withLock` are children of the hold. Attributes: `holdfast.namespace`,
- * `holdfast.lock`, `holdfast.fence`, `holdfast.waited_ms` and `holdfast.outcome`; for several locks at once `holdfast.locks` and
- * `holdfast.fences`. No span has a lease id.
+ * Makes two spans for each lock: `holdfast wait`, from the request to the grant or the refusal, and `holdfast hold`,
+ * from the grant to the release or the loss. Spans that your work makes inside `withLock` are children of the hold.
+ * Attributes: `holdfast.namespace`, `holdfast.lock`, `holdfast.fence`, `holdfast.waited_ms` and `holdfast.outcome`; for
+ * several locks at once `holdfast.locks` and `holdfast.fences`. No span has a lease id.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ const expectedOutcomes = new Set(['lock-held', 'wait-timeout', 'closed', 'aborte
  * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
-  // Asked for each time, because an application may register its provider after it made its client.
+  // Looked up each time, because an application may register its provider after it made its client.
   const tracer = () => options.tracer ?? trace.getTracer('holdfast');
   return { wait: (wanted) => startWait(tracer(), wanted) };
 }
@@ -73,7 +73,7 @@ function outcomeOf(error: unknown): string {
   return error instanceof Error && error.name !== 'AbortError' && error.name !== 'TimeoutError' ? 'failed' : 'aborted';
 }
 
-/** Of an error that is not ours only the name is kept: we can't know what its message shows. */
+/** If an error is not ours, only its name is kept: we can't know what its message shows. */
 function fail(span: Span, error: unknown): void {
   const message = isHoldfastError(error) ? error.message : error instanceof Error ? error.name : 'unknown';
   span.setStatus({ code: SpanStatusCode.ERROR, message });

@@ -9,13 +9,13 @@ import { reasonOf } from '../tools/error-text.ts';
 
 export interface DirectTransportOptions {
   readonly close?: (() => void) | undefined;
-  /** What messages call the store. */
+  /** The name of the store in messages. */
   readonly target?: string | undefined;
 }
 
 /**
- * The service's own operations in the caller's process: no HTTP between the SDK and the store, and yet one behaviour, since what
- * answers is the very code that answers behind the routes.
+ * Runs the service's own operations in the caller's process. There is no HTTP between the SDK and the store, but the
+ * behavior is the same, because the same code answers behind the HTTP routes.
  */
 export class DirectTransport implements Transport {
   readonly #service: Service;
@@ -36,7 +36,7 @@ export class DirectTransport implements Transport {
       return answerOf(await operate(this.#service, requestOf(call, id, signal)), id);
     } catch (error) {
       const wrong = misconfigurationOf(error);
-      // Sent again, it would fail in the same way: so it is told at once, and as what it is.
+      // A retry would fail in the same way. So the error is reported at once, with its real cause.
       if (wrong !== undefined)
         throw new HoldfastError('misconfigured', `${this.target}: ${wrong}`, { cause: rootOf(error) });
       const problem = toProblem(error);
@@ -50,12 +50,12 @@ export class DirectTransport implements Transport {
   }
 }
 
-/** What lies at the bottom of an error: the store wraps what the AWS SDK threw. */
+/** The innermost cause of an error: the store wraps what the AWS SDK threw. */
 function rootOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }
 
-/** By the names that DynamoDB and the AWS SDK give them. */
+/** Keyed by the error names of DynamoDB and the AWS SDK. */
 const misconfigurations: Readonly<Record<string, string>> = {
   ResourceNotFoundException: 'there is no such table in this Region and account',
   CredentialsProviderError: 'no AWS credentials were found',
@@ -68,7 +68,7 @@ const misconfigurations: Readonly<Record<string, string>> = {
   ExpiredTokenException: 'the AWS credentials have expired',
 };
 
-/** Says what is wrong with the set-up, if that is why it failed. */
+/** What is wrong with the configuration, if that is the cause of the failure. */
 function misconfigurationOf(error: unknown): string | undefined {
   const root = rootOf(error);
   if (!(root instanceof Error)) return undefined;

@@ -8,21 +8,22 @@ export interface DirectOptions extends ClientOptions {
   /** The service's table. */
   readonly tableName: string;
   readonly region?: string | undefined;
-  /** Absent: DynamoDB itself. */
+  /** If missing, DynamoDB itself. */
   readonly endpoint?: string | undefined;
-  /** What the AWS SDK takes: keys, or a provider such as `fromIni()`. Absent: where the AWS SDK usually finds them. */
+  /** What the AWS SDK takes: keys, or a provider such as `fromIni()`. If missing, the AWS SDK's usual places. */
   readonly credentials?: DynamoDBClientConfig['credentials'] | undefined;
-  /** A client of your own, with your own settings; it stays yours to end. Give it short timeouts: a lease does not wait. */
+  /** Your own client, with your own settings. You close it. Give it short timeouts: a lease does not wait. */
   readonly client?: DynamoDBClient | undefined;
-  /** How long an ended lock's item is kept; it must be the same as the service's. */
+  /** How long an ended lock's item is kept. It must be the same as the service's. */
   readonly retentionMs?: number | undefined;
 }
 
 /**
- * Direct mode: the same client straight on the table, for processes that may read and write it. One hop less, no API to pay for; the
- * price is that every process needs the table's rights, so nothing scopes it to a namespace but its leading keys.
+ * Direct mode: the same client straight on the table, for processes that may read and write it. This saves a network
+ * hop and the price of the API. But every process needs permission for the table, and only the leading keys in that
+ * permission limit it to a namespace.
  *
- * Watching and being told while parked need the deployed service, which reads the table's stream.
+ * Watching, and deliveries to parked waiters, need the deployed service, which reads the table's stream.
  *
  * @example
  * ```ts
@@ -36,7 +37,7 @@ export function createDirect(options: DirectOptions): Holdfast {
   const service = serviceOn({
     ...access,
     tableName,
-    // Other processes work on the same table: each waiter looks for itself.
+    // Other processes work on the same table, so each waiter polls for itself.
     alone: false,
     engine: 'dynamodb',
     retentionMs,
@@ -44,7 +45,7 @@ export function createDirect(options: DirectOptions): Holdfast {
   return new Holdfast({ ...rest, transport: new DirectTransport(service, { close, target: `table ${tableName}` }) });
 }
 
-/** A client of the caller's own is used as it is, and stays the caller's to end. */
+/** If the caller gives a client, it is used as it is, and the caller closes it. */
 function accessBy(theirs: DynamoDBClient | undefined, address: Parameters<typeof tableClients>[0]) {
   if (theirs !== undefined) return { client: documentClient(theirs), close: () => {} };
   const { client, documents, calls } = tableClients(address);

@@ -1,7 +1,10 @@
 /** An instant, in milliseconds since the Unix epoch, by the clock of the process that read it. */
 export type EpochMs = number & { readonly __unit: 'EpochMs' };
 
-/** A span of time in milliseconds. Plain numbers named `…Ms` are durations; instants are branded so that the two never mix. */
+/**
+ * A span of time in milliseconds. Plain numbers named `…Ms` are durations. Instants are branded, so that the two never
+ * mix.
+ */
 export type DurationMs = number;
 
 export interface Clock {
@@ -14,7 +17,7 @@ export const after = (instant: EpochMs, durationMs: DurationMs): EpochMs => (ins
 
 export const toIso = (instant: EpochMs): string => new Date(instant).toISOString();
 
-/** DynamoDB's TTL attribute counts whole seconds; rounding up never collects an item early. */
+/** DynamoDB's TTL attribute has whole seconds. Rounding up never deletes an item early. */
 export const toTtlSeconds = (instant: EpochMs): number => Math.ceil(instant / 1000);
 
 export const systemClock: Clock = { now: () => Date.now() as EpochMs };

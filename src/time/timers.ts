@@ -1,10 +1,10 @@
-/** Something that happens later. A simulation gives its own, so that no test waits for real time. */
+/** Runs something later. A simulation has its own, so that no test waits for real time. */
 export interface Timers {
-  /** Runs once after the given time, unless cancelled by what it returns. */
+  /** Runs once after the given time. The returned function cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
-/** The longest delay that setTimeout takes; beyond it, it would fire at once. */
+/** The longest delay of setTimeout. With a longer one, it would fire at once. */
 const delayMsMax = 2 ** 31 - 1;
 
 export const systemTimers: Timers = {

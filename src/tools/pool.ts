@@ -1,7 +1,7 @@
 /**
- * Does the work for every item, in their order, at most so many at a time. An item that fails does not keep the others
- * from being done; the first error is thrown at the end. The items may be read as they come, and reading stops while
- * as many as allowed are under way.
+ * Does the work for every item, in order, with a limited number at a time. If an item fails, the others are still done,
+ * and the first error is thrown at the end. The items may come from a generator. Reading stops while the maximum number
+ * is in progress.
  */
 export async function forEachAtMost<T>(
   items: Iterable<T> | AsyncIterable<T>,

@@ -10,7 +10,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as
 };
 const page = readFileSync(join(root, 'docs/install.md'), 'utf8');
 
-/** The packages that an entry loads besides those that npm installs with Holdfast. */
+/** The packages that an entry loads, apart from those that npm installs with Holdfast. */
 async function loadedBy(built: string): Promise<string[]> {
   const entry = join(root, built.replace('./dist/', '').replace(/\.js$/, '.ts'));
   const { metafile } = await build({
@@ -36,7 +36,7 @@ const entries = Object.entries(manifest.exports).flatMap(([name, target]) =>
 describe('docs/install.md', () => {
   it.each(entries)('names what %s needs, and nothing more', async (name, built) => {
     const row = new RegExp(`^\\| \`${name}\` \\|[^|]*\\| ([^|]*) \\|$`, 'm').exec(page)?.[1];
-    // What follows a semicolon is needed for a part of the entry only, and not loaded without it.
+    // The text after a semicolon is about a part of the entry. Without that part, the package is not loaded.
     const named = [...(row?.split(';')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, needed]) => needed).sort();
     expect(row, `a row for ${name}`).toBeDefined();
     expect(named).toEqual(await loadedBy(built));

@@ -24,10 +24,10 @@ let gateway: Server;
 let folder: string;
 let url: string;
 const seen: Seen[] = [];
-/** How many of the next requests reach the service but lose their answers. */
+/** How many of the next requests reach the service, but lose their answers. */
 let answersToLose = 0;
 
-/** Stands before the service, sees what arrives, and can lose answers. */
+/** A proxy before the service. It sees all requests, and can drop answers. */
 const startGateway = (): Server =>
   createServer(async (request, response) => {
     const parts: Buffer[] = [];
@@ -54,7 +54,7 @@ beforeAll(async () => {
   await once(gateway, 'listening');
   url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
   folder = await mkdtemp(join(tmpdir(), 'holdfast-languages-'));
-  // The first line of a program is a comment with its file's name.
+  // The first line of a program is a comment with the name of its file.
   for (const { text } of blocksIn('python', 'go')) {
     const [, name = ''] = /^(?:#|\/\/) (\S+)\n/.exec(text) ?? [];
     await writeFile(join(folder, name), text);

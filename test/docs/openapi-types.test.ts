@@ -9,7 +9,10 @@ import { root } from './blocks.ts';
 const run = promisify(execFile);
 const folder = join(root, 'coverage', 'openapi-types');
 
-/** A client as a user writes it on generated types. It compiles only if the document tells requests, answers and errors. */
+/**
+ * A client that a user could write with generated types. It compiles only if the document describes requests, answers
+ * and errors.
+ */
 const client = `
 import type { paths } from './holdfast';
 

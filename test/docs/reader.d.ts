@@ -1,6 +1,6 @@
 /**
- * What a reader of the pages has: their own code, and packages that this repository does not install. The examples of the pages are
- * compiled against it.
+ * What a reader of the pages has: their own code, and packages that this repository does not install. The examples of
+ * the pages are compiled with it.
  */
 declare const url: string;
 declare const locks: import('holdfast').Holdfast;

@@ -7,7 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/service.ts';
 import { type Block, blocksIn, root } from './blocks.ts';
 
-/** Blocks that need an account, a registry or a clone of their own, or that never end; and blocks with a gap for the reader to fill. */
+/**
+ * Blocks that need an account, a registry or another clone, blocks that never end, and blocks with a gap for the reader
+ * to fill.
+ */
 const notRunnable = /\b(npm|npx|aws|cdk|pip)\b|sigv4|…|holdfast (watch|serve|console|doctor)\b/;
 
 const blocks = blocksIn('sh').filter(({ text }) => !notRunnable.test(text.replaceAll(/#.*$/gm, '')));
@@ -40,7 +43,7 @@ afterAll(async () => {
 
 interface Ran {
   readonly output: string;
-  /** The exit codes of the commands that did not succeed. */
+  /** The exit codes of all commands that failed. */
   readonly codes: readonly number[];
 }
 
@@ -49,14 +52,14 @@ async function runBlock({ text }: Block, namespace: string): Promise<Ran> {
   const script = `set -E\ntrap 'echo "exit code $?" >&2' ERR\n${text.replaceAll('http://127.0.0.1:4100', service.url)}`;
   const shell = spawn('bash', ['-c', script], {
     cwd: folder,
-    // A group of its own, so that what a block leaves in the background ends with it.
+    // Its own process group, so that processes in the background end with the block.
     detached: true,
     env: {
       PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
       HOME: folder,
       HOLDFAST_URL: service.url,
       HOLDFAST_NAMESPACE: namespace,
-      // As `holdfast run` gives it to a command.
+      // The variables that `holdfast run` gives to a command.
       HOLDFAST_FENCE: '1794837595413',
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -100,7 +103,8 @@ describe.skipIf(spawnSync('curl', ['--version']).error !== undefined)('the shell
     const answers = [...block.text.matchAll(/^# (\{.*?)(?:, ?…\}|,…\}|…\}|\})?$/gm)].map(
       ([, start]) => start as string,
     );
-    // A reader pastes the HTTP examples again and again; each command of the CLI takes a second, so those run once.
+    // A reader may paste the HTTP examples again and again, so they run twice. Each command of the CLI takes a second,
+    // so those run once.
     for (const round of block.text.includes('curl') ? ['first', 'second'] : ['only']) {
       const { output, codes } = await runBlock(block, namespaceOf(block));
       // Wrong usage, no service, an internal error, no permission, or no such program. Other codes are answers.

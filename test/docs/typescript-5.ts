@@ -1,6 +1,7 @@
 /**
- * openapi-typescript needs the compiler API of TypeScript 5, which TypeScript 7 does not have. `@ts-morph/common` has it inside, without
- * a `tsc` that would take the place of ours. Loaded by `--import`, this file stands in for the package `typescript`.
+ * openapi-typescript needs the compiler API of TypeScript 5, which TypeScript 7 does not have. `@ts-morph/common`
+ * contains it, without a `tsc` that would replace ours. If this file is loaded by `--import`, it replaces the package
+ * `typescript`.
  */
 import { registerHooks } from 'node:module';
 import { ts } from '@ts-morph/common';

@@ -8,7 +8,7 @@ import { type Block, blocksIn, root } from './blocks.ts';
 
 const run = promisify(execFile);
 
-/** Beside node_modules, so that packages are found, and ignored by git. */
+/** Beside node_modules, so that packages are found. Git ignores this folder. */
 const folder = join(root, 'coverage', 'docs-blocks');
 
 const sources: Record<string, string> = {
@@ -24,7 +24,7 @@ const sources: Record<string, string> = {
 
 const fileOf = ({ page, line }: Block): string => `${page.replaceAll('/', '_')}_${line}.ts`;
 
-/** The compiler's complaints, each with the page and line that it is about. */
+/** The errors of the compiler, each with its page and line. */
 async function compile(blocks: readonly Block[]): Promise<string[]> {
   const tsconfig = {
     extends: '../../tsconfig.json',
@@ -52,12 +52,12 @@ async function compile(blocks: readonly Block[]): Promise<string[]> {
 
 const options = readFileSync(join(root, 'docs/options.md'), 'utf8');
 
-/** True if both have the same members; else a type that names what is missing on either side. */
+/** True if both have the same members. Otherwise a type that names what is missing on either side. */
 const same = `type Same<Type, Page> = [Exclude<Type, Page>, Exclude<Page, Type>] extends [never, never]
   ? true
   : ['not in the page', Exclude<Type, Page>, 'not in the type', Exclude<Page, Type>];`;
 
-/** For each type of docs/options.md a statement that compiles only if its fields are those of the table. */
+/** For each type of docs/options.md, a statement that compiles only if its fields are those of the table. */
 function optionChecks(): Block {
   const sections = options.split(/^### /m).slice(1);
   const statements = sections.map((section, index) => {
@@ -70,7 +70,7 @@ function optionChecks(): Block {
   return { page: 'docs/options.md', line: 1, language: 'ts', text: [same, ...statements].join('\n') };
 }
 
-/** Types that say nothing which another section does not say, or that only tests use. */
+/** Types that another section already explains, or that only tests use. */
 const explainedElsewhere = ['TransportOptions', 'NamedTryOptions', 'NamedAcquireOptions', 'RefusalOptions'];
 
 describe('docs/options.md', () => {

@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import { Chance } from '../simulation/chance.ts';
 import { type FuzzRequest, nextRequest } from './requests.ts';
 
-/** No answer takes longer: the service is started with polls of 200 ms. */
+/** No answer takes longer, because the service is started with polls of 200 ms. */
 export const answerMsMax = 10_000;
-/** A raw request that is not a whole one gets no answer until the gateway's own patience ends; that is not waited for. */
+/** An incomplete raw request gets no answer until the gateway's own time limit. We do not wait for that. */
 const rawMsMax = 300;
 
 export interface FuzzReport {
@@ -15,18 +15,21 @@ export interface FuzzReport {
 }
 
 interface Answer {
-  /** 0: the connection was closed without one. */
+  /** 0 if the connection was closed without a status. */
   readonly status: number;
   readonly text: string;
 }
 
-/** Sends bad requests, several at a time, until the number or the time is reached, and tells what should not have come back. */
+/**
+ * Sends bad requests, several at a time, until the number or the time is reached. Returns the answers that should not
+ * have come.
+ */
 export async function fuzz(options: {
   url: string;
   seed: number;
   requests: number;
   budgetMs: number;
-  /** What no answer may ever hold. */
+  /** Texts that no answer may ever contain. */
   secrets: readonly string[];
 }): Promise<FuzzReport> {
   const { url, seed, requests, budgetMs, secrets } = options;
@@ -56,9 +59,9 @@ export async function fuzz(options: {
   return { sent, statuses, findings };
 }
 
-/** Enough to keep the service busy, few enough to leave it room to answer. */
+/** Enough to keep the service busy, and few enough that it can still answer. */
 const lanes = 12;
-/** More of the same would only be longer. */
+/** More findings of the same kind would only make the report longer. */
 const findingsMax = 20;
 
 function sendHttp(url: string, made: Extract<FuzzRequest, { kind: 'http' }>, agent: Agent): Promise<Answer> {
@@ -72,7 +75,7 @@ function sendHttp(url: string, made: Extract<FuzzRequest, { kind: 'http' }>, age
       incoming.on('error', reject);
     });
     outgoing.on('timeout', () => outgoing.destroy(new Error(`No answer came within ${answerMsMax} ms`)));
-    // Closing on somebody who sends nonsense is an answer too.
+    // If the service closes the connection on nonsense, that counts as an answer too.
     outgoing.on('error', (error: NodeJS.ErrnoException) =>
       error.code === 'ECONNRESET' || error.code === 'EPIPE' ? resolve({ status: 0, text: '' }) : reject(error),
     );
@@ -105,11 +108,14 @@ const show = (made: FuzzRequest): string =>
 
 export interface Victim {
   readonly secrets: readonly string[];
-  /** Whether everything is as it was before the storm. */
+  /** Checks that everything is as it was before the bad requests. */
   check(): Promise<string[]>;
 }
 
-/** Somebody who holds locks and a session all the while, whose secrets must stay secret and whose locks must stay held. */
+/**
+ * A caller that holds locks and a session during the whole run. Its secrets must stay secret and its locks must stay
+ * held.
+ */
 export async function placeVictim(url: string): Promise<Victim> {
   const call = async (method: string, path: string, body?: object) => {
     const response = await fetch(`${url}${path}`, {

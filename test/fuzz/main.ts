@@ -1,4 +1,4 @@
-/** `node test/fuzz/main.ts [requests] [--seed n]`: the service in memory, and a storm of bad requests against it. */
+/** `node test/fuzz/main.ts [requests] [--seed n]`: runs the service in memory and sends many bad requests to it. */
 import { parseArgs } from 'node:util';
 import { defaultOptions } from '../../src/local/options.ts';
 import { serve } from '../../src/local/serve.ts';

@@ -1,4 +1,7 @@
-/** Requests that nobody should send: made from the published contract and then bent, or from raw bytes. All from one seed. */
+/**
+ * Requests that nobody should send: made from the published contract and then changed, or from raw bytes. All from one
+ * seed.
+ */
 import { openApiDocument } from '../../src/http/openapi.ts';
 import type { Chance } from '../simulation/chance.ts';
 
@@ -120,7 +123,7 @@ function nested(depth: number): unknown {
   return value;
 }
 
-/** A value that the schema allows, more or less. */
+/** A value that the schema allows in most cases. */
 function fitting(schema: Schema, chance: Chance, field = ''): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum !== undefined) return chance.pick(schema.enum);
@@ -138,7 +141,7 @@ function fitting(schema: Schema, chance: Chance, field = ''): unknown {
     case 'integer':
     case 'number': {
       const [min, max] = [schema.minimum ?? 0, schema.maximum ?? 1_000];
-      // Waits are real here, so they are short, or refused.
+      // Waits take real time here, so they are short, or refused.
       return field === 'waitMs' ? chance.pick([0, 1, 20]) : chance.between(min, Math.min(max, min + 5_000));
     }
     case 'boolean':
@@ -152,7 +155,7 @@ function fitting(schema: Schema, chance: Chance, field = ''): unknown {
 
 const nameOf = (chance: Chance): string => chance.pick(['a', 'b', 'lock:1', 'x.y_z', `n${chance.between(0, 40)}`]);
 
-/** Bends one thing in a value: drops it, replaces it, adds to it. */
+/** Changes one thing in a value: drops it, replaces it, or adds to it. */
 function bend(value: unknown, chance: Chance): unknown {
   if (typeof value !== 'object' || value === null || chance.happens(0.15)) return oddValue(chance);
   if (Array.isArray(value)) return value.map((each) => (chance.happens(0.4) ? bend(each, chance) : each));
@@ -216,18 +219,18 @@ const contentType = (chance: Chance): string =>
       ]);
 
 function pathPart(name: string, value: string, chance: Chance): string {
-  // Everything in the victim's namespace may be looked at, but its secrets must not be seen.
+  // Requests may look at everything in the victim's namespace, but must not see its secrets.
   if (name === 'ns') return chance.happens(0.3) ? 'victim' : chance.happens(0.8) ? 'fuzz' : encode(value);
   return chance.happens(0.2) ? encode(chance.pick(oddStrings)) : encode(value);
 }
 
-/** Percent-encoded as far as it can be; a lone surrogate can't. */
+/** Percent-encoded, except a lone surrogate, which can't be encoded. */
 const encode = (value: string): string => {
   const whole = value.toWellFormed();
   return whole.startsWith('%') ? whole.replace(/[^%\w]/g, '') : encodeURIComponent(whole);
 };
 
-/** Node refuses to send control characters; those go by raw requests. */
+/** Node refuses to send control characters. Raw requests have those. */
 const headerValue = (value: string): string => value.replace(/[^\x20-\x7e]/g, '?').slice(0, 2_000);
 
 function bodyOf(schema: Schema, chance: Chance): Buffer {

@@ -9,7 +9,7 @@ import { freshFolder } from './synthesized.ts';
 const folder = freshFolder();
 const bundles = await bundleFunctions(folder);
 
-/** What a cold start reads and parses: at this size it takes less time than the first TLS handshake. */
+/** A cold start reads and parses this much. At this size it takes less time than the first TLS handshake. */
 const bytesMax = 600_000;
 
 describe.each(bundles)('the bundle of $name', ({ name, bytes, metafile }) => {
@@ -59,7 +59,7 @@ function isBuiltin(path: string): boolean {
   return process.getBuiltinModule(path) !== undefined;
 }
 
-/** The commands of the document client that sources of ours make. */
+/** The commands of the document client that our own sources use. */
 function commandsIn(inputs: readonly string[]): string[] {
   const own = inputs.filter((path) => path.startsWith('src/'));
   const texts = own.map((path) => readFileSync(join(packageRoot, path), 'utf8'));

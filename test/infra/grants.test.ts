@@ -8,7 +8,7 @@ import { createStack, statementsOf, templateOf } from './synthesized.ts';
 
 const table: readonly Route[] = routes;
 
-/** IAM's own rule: `*` is any characters, slashes too, and `?` is exactly one. */
+/** IAM's own rule: `*` matches any characters, slashes too, and `?` matches exactly one. */
 const covers = (pattern: string, text: string): boolean =>
   new RegExp(
     `^${pattern

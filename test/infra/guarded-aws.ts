@@ -9,7 +9,7 @@ export interface Call {
   readonly body: any;
 }
 
-/** What IAM is asked for one request: an action on a resource, and the partition keys that it touches. */
+/** What IAM checks for one request: an action on a resource, and the partition keys of the request. */
 interface Demand {
   readonly action: string;
   readonly resource: RegExp;
@@ -24,8 +24,8 @@ const services: Record<string, string> = {
 };
 
 /**
- * Stands where AWS stands for one function, and lets pass what its policy in the template allows: DynamoDB's requests go to the
- * engine, all others are written down and answered as taken.
+ * Replaces AWS for one function, and allows only what the function's policy in the template allows. DynamoDB's requests
+ * go to the engine. All others are recorded and answered as successful.
  */
 export class GuardedAws {
   readonly calls: Call[] = [];
@@ -103,11 +103,11 @@ export class GuardedAws {
   }
 }
 
-/** Keys hold letters, digits and a few signs of which only these mean something to a regular expression. */
+/** Keys have letters, digits and a few signs. Only these signs mean something in a regular expression. */
 const isLike = (pattern: string, text: string): boolean =>
   new RegExp(`^${pattern.replaceAll(/[.+]/g, '\\$&').replaceAll('*', '.*')}$`).test(text);
 
-/** SQS wants the digest of what it took, EventBridge an entry for each event. */
+/** SQS answers with the digest of the message, EventBridge with an entry for each event. */
 function takenAnswer(action: string, body: Call['body']): unknown {
   if (action === 'sqs:SendMessage') {
     return { MessageId: 'message-1', MD5OfMessageBody: createHash('md5').update(body.MessageBody).digest('hex') };
@@ -126,7 +126,7 @@ const resources: Record<string, RegExp> = {
 
 type Key = { readonly pk: { readonly S: string } };
 
-/** DynamoDB asks for the rights to the parts of a transaction, and to the index that a query names. */
+/** DynamoDB checks the permission for each part of a transaction, and for the index that a query names. */
 function demandsOf(action: string, body: Call['body']): Demand[] {
   if (!action.startsWith('dynamodb:'))
     return [{ action, resource: resources[action] ?? /:stateMachine:/, leadingKeys: [] }];

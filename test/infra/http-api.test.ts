@@ -11,7 +11,7 @@ import { createStack, resourcesOf, spell, templateOf } from './synthesized.ts';
 const table: readonly Route[] = routes;
 const deployed = templateOf(createStack());
 
-/** Routes of the HTTP API by key; those of the WebSocket API are named by `$` and have no authorizer but on `$connect`. */
+/** Routes of the HTTP API by key. Routes of the WebSocket API begin with `$`, and only `$connect` has an authorizer. */
 const httpRoutes = (template: Template): Map<string, Record<string, unknown>> =>
   new Map(
     resourcesOf(template, 'AWS::ApiGatewayV2::Route')
@@ -135,7 +135,7 @@ describe('the HTTP API', () => {
     const sources = resourcesOf(deployed, 'AWS::Lambda::Permission')
       .filter(([, { Properties }]) => spell(Properties.FunctionName).includes('LocksHttpFunction'))
       .map(([, { Properties }]) => spell(Properties.SourceArn).replace(/^arn:.*<LocksHttpApi\w+>/, ''));
-    // IAM's `*` takes slashes but not the lack of them: `/stage/$default` needs a permission of its own.
+    // IAM's `*` matches slashes, but the slashes must be there: `/stage/$default` needs its own permission.
     expect(sources.sort()).toEqual(['/$default/$default', '/*/*/*']);
   });
 

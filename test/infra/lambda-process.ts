@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** As Lambda does it: find the export that the handler setting names, and call it with one event at a time. */
+/** Does what Lambda does: finds the export that the handler setting names, and calls it with one event at a time. */
 const runtime = `
   import { join } from 'node:path';
   import { pathToFileURL } from 'node:url';
@@ -22,7 +22,7 @@ const runtime = `
       getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
     };
     try {
-      // What Lambda hands on is JSON.
+      // Lambda passes events and answers as JSON.
       process.send({ answer: JSON.parse(JSON.stringify((await module[name](event, context)) ?? null)) });
     } catch (error) {
       process.send({ error: String(error?.stack ?? error) });
@@ -39,7 +39,7 @@ export interface LambdaSetting {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** A deployed function in a process of its own, that sees nothing but its bundle and its environment. */
+/** A deployed function in its own process, which sees only its bundle and its environment. */
 export class LambdaProcess {
   readonly #child: ChildProcess;
   readonly #timeoutMs: number;

@@ -7,7 +7,7 @@ import { createStack, resourcesOf, spell, templateOf } from './synthesized.ts';
 const deployed = templateOf(createStack());
 const alarms = resourcesOf(deployed, 'AWS::CloudWatch::Alarm');
 
-/** Headings as a Markdown page makes anchors of them. */
+/** The anchors that Markdown makes from headings. */
 const anchors = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('#'))

@@ -13,7 +13,7 @@ describe('the stack', () => {
   });
 
   it('is the one that was reviewed', () => {
-    // What a bundle contains changes with every commit; that it is deployed is what matters here.
+    // The content of a bundle changes with every commit. Here it only matters that it is deployed.
     const masked = JSON.stringify(deployed, null, 2).replaceAll(/[0-9a-f]{64}/g, '<asset>');
     expect(masked).toMatchSnapshot();
   });

@@ -8,20 +8,20 @@ import { functionNames } from '../../infra/function-code.ts';
 import type { LockServiceProps } from '../../infra/lock-service.ts';
 import { HoldfastStack } from '../../infra/stack.ts';
 
-/** What a test file writes, bundles and templates alike; gone when its tests are done. */
+/** For everything that a test file writes, bundles and templates. It is deleted after its tests. */
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-infra-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 export const freshFolder = (): string => mkdtempSync(join(folder, 'fresh-'));
 
-/** Templates do not depend on what functions do, so these tests need not bundle them. */
+/** Templates do not depend on the code of functions, so these tests need not bundle it. */
 const functionsFolder = freshFolder();
 for (const name of functionNames) {
   mkdirSync(join(functionsFolder, name));
   writeFileSync(join(functionsFolder, name, 'index.mjs'), `export const handler = () => ${JSON.stringify(name)};\n`);
 }
 
-/** `validated` by CloudFormation's own schema too, which takes seconds: once is enough. */
+/** `validated`: also checked by CloudFormation's own schema. That takes seconds, so once is enough. */
 export const createApp = ({ validated = false } = {}): App =>
   new App({
     outdir: freshFolder(),
@@ -35,12 +35,12 @@ type Given = LockServiceProps | ((scope: Stack) => LockServiceProps);
 
 function createOutside(app: App, env: Environment): Stack {
   const outside = new Stack(app, 'Outside', { env });
-  // CloudFormation takes no stack without resources, and the CDK warns of one.
+  // CloudFormation refuses a stack without resources, and the CDK warns about it.
   new CfnWaitConditionHandle(outside, 'Something');
   return outside;
 }
 
-/** The stack by itself. What a variant needs of the outside, such as a certificate, lives in another one. */
+/** The stack alone. If a variant needs something from outside, such as a certificate, it is in another stack. */
 export function createStack(given: Given = {}, env: Environment = {}, app = createApp()): HoldfastStack {
   const props = typeof given === 'function' ? given(createOutside(app, env)) : given;
   return new HoldfastStack(app, 'Holdfast', { env, service: { functionsFolder, ...props } });

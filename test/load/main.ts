@@ -1,7 +1,8 @@
 /**
- * Load for minutes: `node test/load/main.ts [minutes] [--locks 2000] [--workers 60] [--waiters 200] [--lines 8] [--engine dynoxide]`. Thousands of
- * locks taken by the SDK over HTTP, hundreds of waiters in a few long lines, and a count of everything: nothing may get lost, and
- * nothing may grow for ever.
+ * Load for minutes:
+ * `node test/load/main.ts [minutes] [--locks 2000] [--workers 60] [--waiters 200] [--lines 8] [--engine dynoxide]`. The
+ * SDK takes thousands of locks over HTTP, and hundreds of waiters wait in a few long queues. Everything is counted:
+ * nothing may get lost, and memory must not keep growing.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +28,7 @@ const minutes = Number(positionals[0] ?? 2);
 const [lockCount, workerCount] = [Number(values.locks), Number(values.workers)];
 const [waiterCount, lineCount] = [Number(values.waiters), Number(values.lines)];
 
-/** From the second quarter of the run to the last: a heap under pressure breathes by this much, a leak goes beyond it. */
+/** Compares the second quarter of the run with the last. A busy heap varies by this much. A leak grows further. */
 const growthMbMax = 150;
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -46,7 +47,7 @@ const url = await (async () => {
   throw new Error('The service did not start.');
 })();
 service.stdout.resume();
-// Whatever ends this run, the service goes with it.
+// However this run ends, the service ends too.
 process.on('exit', () => service.kill());
 for (const stop of ['SIGINT', 'SIGTERM'] as const) process.once(stop, () => process.exit(130));
 
@@ -59,11 +60,11 @@ const outcomes = new Map<string, number>();
 const count = (what: string) => outcomes.set(what, (outcomes.get(what) ?? 0) + 1);
 const handOffsMs: number[] = [];
 const wrong: string[] = [];
-/** The highest fence seen of each lock, and its holder now: what the locks are for. */
+/** The highest fence of each lock so far, and its current holder. A second holder or a lower fence is a failure. */
 const fences = new Map<string, number>();
 const inside = new Map<string, string>();
 
-/** Fires at the end: every waiter that is left leaves the queue. */
+/** Aborts at the end, so that every remaining waiter leaves the queue. */
 const over = new AbortController();
 const { signal } = over;
 setTimeout(() => over.abort(new Error('The load is over.')), minutes * 60_000);
@@ -99,7 +100,7 @@ async function work(locks: Holdfast, owner: string): Promise<void> {
 }
 
 const releasedAt = new Map<string, number>();
-/** Stands in one line with many others, over and over. */
+/** Waits in one queue with many others, again and again. */
 async function queue(locks: Holdfast, name: string, owner: string): Promise<void> {
   while (!isOver()) {
     try {
@@ -132,7 +133,8 @@ try {
     ),
   ]);
   await Promise.all(clients.map((each) => each.close()));
-  // Every lock was released and every waiter left the queue. A waiter that could not say so is dropped once it counts as absent.
+  // Every lock was released and every waiter left the queue. If a waiter could not leave, it is dropped when it counts
+  // as absent.
   const observer = new Holdfast({
     url,
     namespace: 'load',

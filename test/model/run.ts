@@ -1,6 +1,7 @@
 /**
- * Explores the model of one lock with SPIN, in every order of steps: `node test/model/run.ts [small|all]`. First as it is, which must
- * show no error; then with each fault planted, which must show one. Needs `spin` and a C compiler; without them it is skipped, loudly.
+ * Explores the model of one lock with SPIN, in every order of steps: `node test/model/run.ts [small|all]`. The plain
+ * model must show no error. Then each fault is planted, and the model must show an error. Needs `spin` and a C
+ * compiler. Without them it is skipped with a message.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +24,7 @@ const scopeOf = (more: Partial<Scope>): Scope => ({
   ...more,
 });
 
-/** Seconds each: the everyday scopes. Together every kind of mishap, one or two at a time. */
+/** Seconds each: the scopes for every day. Together they have every kind of fault, one or two at a time. */
 const small: Readonly<Record<string, Scope>> = {
   'two clients, every mishap': scopeOf({ CLIENTS: 2, DEATHS: 1, LOST: 1, EXPIRIES: 1, COPIES: 1 }),
   'three clients, one dies, one answer is lost': scopeOf({ DEATHS: 1, LOST: 1 }),
@@ -39,7 +40,10 @@ const large: Readonly<Record<string, Scope>> = {
   'four clients, two places in the front and in a page': scopeOf({ CLIENTS: 4, FRONT: 2, PLACES: 2, DEATHS: 1 }),
 };
 
-/** Each takes one condition away, in the smallest scope that shows it. `slow`: after millions of states. */
+/**
+ * Each fault takes one condition away, in the smallest scope that shows it. `slow`: it shows only after millions of
+ * states.
+ */
 const faults: Readonly<Record<string, { readonly meaning: string; readonly scope: Scope; readonly slow?: true }>> = {
   BUG_SAME_FENCE: { meaning: 'a grant does not raise the fence', scope: scopeOf({ CLIENTS: 2 }) },
   BUG_SERVE_ABSENT: { meaning: 'the absent are served like the present', scope: scopeOf({ DEATHS: 1 }) },
@@ -75,7 +79,7 @@ interface Explored {
   readonly trail: string;
 }
 
-/** Memory of one search, in megabytes: what a laptop can spare. */
+/** Memory of one search in megabytes. A laptop has this much. */
 const memoryMb = 3_500;
 const depthMax = 200_000;
 

@@ -13,7 +13,10 @@ const parked = 'src/notify/parked.ts';
 const publisher = 'src/notify/publisher.ts';
 const streamHandler = 'src/notify/stream-handler.ts';
 
-/** Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every one must be noticed. */
+/**
+ * Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every
+ * one must be noticed.
+ */
 export const mutants: readonly Mutant[] = [
   {
     name: 'the grace is dropped',

@@ -1,7 +1,8 @@
 /**
  * Plants each mutant in a copy of the tree, one at a time, and runs the fast suites until one of them notices:
- * `node test/mutants/run.ts [--only text] [--suite simulation] [--jobs 1] [--report file]`. A mutant that survives is a missing
- * test. A run of all mutants through all suites writes docs/mutants.md; a partial one writes a report only if it is told to.
+ * `node test/mutants/run.ts [--only text] [--suite simulation] [--jobs 1] [--report file]`. If a mutant survives, a
+ * test is missing. A run of all mutants through all suites writes docs/mutants.md. A partial run writes a report only
+ * with --report.
  */
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -17,7 +18,8 @@ const { values } = parseArgs({
   options: {
     only: { type: 'string' },
     suite: { type: 'string' },
-    // One at a time: suites that wait for an engine or for real time get slow beside each other, and then flaky.
+    // One at a time: suites that wait for an engine or for real time would slow each other down, and then fail at
+    // random.
     jobs: { type: 'string', default: '1' },
     report: { type: 'string' },
   },
@@ -27,17 +29,20 @@ const reportPath = values.report ?? (isWhole ? join(root, 'docs/mutants.md') : u
 
 interface Suite {
   readonly name: string;
-  /** What vitest is told besides the project. */
+  /** Arguments for vitest besides the project. */
   readonly paths: readonly string[];
 }
 
-/** Not the tests of the house, the docs, the benchmarks and this list: they read the sources, and would notice any text. */
+/**
+ * Without the tests of the house, the docs, the benchmarks and this list: they read the sources, and would notice any
+ * change of text.
+ */
 const unitParts = [
   ...['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'],
   ...['http', 'contract', 'local', 'cli', 'guards', 'tools', 'opentelemetry', 'linearizability.test.ts'],
 ];
 
-/** In the order in which they are asked: the quickest first. */
+/** In the order in which they run: the fastest first. */
 const suites: readonly Suite[] = [
   { name: 'unit', paths: unitParts.map((part) => `test/unit/${part}`) },
   { name: 'property', paths: [] },
@@ -48,7 +53,7 @@ const suites: readonly Suite[] = [
   { name: 'e2e', paths: ['test/e2e/cli', 'test/e2e/client-process.test.ts', 'test/e2e/faults.test.ts'] },
 ];
 
-/** If only a few suites can notice a fault, they alone are asked, in this order. */
+/** If only a few suites can notice a fault, only these run, in this order. */
 const suitesOfFolder: readonly (readonly [folder: string, suites: readonly string[]])[] = [
   ['infra/', ['infra']],
   ['src/cli/', ['unit', 'e2e']],
@@ -57,14 +62,14 @@ const suitesOfFolder: readonly (readonly [folder: string, suites: readonly strin
   ['src/middleware/', ['unit']],
   ['src/http/', ['unit', 'integration']],
   ['src/websocket/', ['unit', 'integration']],
-  // The simulation keeps its locks in memory: it can't know what is wrong with the table.
+  // The simulation keeps its locks in memory, so it can't notice faults in the code for the table.
   ['src/store/dynamodb/', ['unit', 'property', 'contract', 'integration', 'simulation']],
 ];
 const suitesOfOthers = ['unit', 'property', 'simulation', 'contract', 'integration'];
 
-/** Enough for forty worlds; most mutants fall in the first ten. */
+/** Enough for forty worlds. Most mutants are noticed in the first ten. */
 const simulationMs = 40_000;
-/** A mutant may make something wait for ever; then the suite counts as having noticed. */
+/** A mutant may make something wait without end. Then the suite counts as having noticed. */
 const suiteMsMax = 240_000;
 
 interface Verdict {
@@ -74,7 +79,7 @@ interface Verdict {
   readonly tookMs: number;
 }
 
-/** Runs a suite; resolves with what failed first, or undefined where everything passed. */
+/** Runs a suite. Resolves with the first failure, or undefined if everything passed. */
 function runSuite(folder: string, { name, paths }: Suite): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const args = ['run', '--config', 'test/vitest.config.ts', '--project', name, '--bail', '1', ...paths];
@@ -86,7 +91,7 @@ function runSuite(folder: string, { name, paths }: Suite): Promise<string | unde
         NO_COLOR: '1',
         HOLDFAST_TEST_ENGINE: 'dynoxide',
         HOLDFAST_SIMULATION_MS: String(simulationMs),
-        // The same worlds for every mutant, so that a report can be compared with an earlier one.
+        // The same worlds for every mutant, so that reports can be compared.
         HOLDFAST_FIRST_SEED: '1',
       },
     });
@@ -110,7 +115,7 @@ function runSuite(folder: string, { name, paths }: Suite): Promise<string | unde
 function firstFailure(output: string): string {
   const world = /Seed (\d+) breaks the promise "([^"]+)"/.exec(output);
   if (world !== null) return `seed ${world[1]}, promise "${world[2]}"`;
-  // Vitest names the project first, between bars, which would be columns of the report.
+  // Vitest names the project first, between bars, which would become columns of the report.
   const test = /FAIL\s+(?:\|\w+\|\s+)?(.+)/.exec(output)?.[1];
   if (test !== undefined) return test.replaceAll('|', '/').trim();
   throw new Error(`The suite failed without naming a test:\n${output.slice(-2_000)}`);
@@ -131,7 +136,7 @@ const suitesAsked = suites.filter(({ name }) => values.suite === undefined || na
 
 const chosen = mutants.filter(({ name, file }) => values.only === undefined || `${file} ${name}`.includes(values.only));
 
-/** A suite that fails by itself would seem to notice every mutant. */
+/** A suite that fails without a mutant would seem to notice every mutant. */
 async function checkSound(): Promise<void> {
   const folder = await copyTree();
   try {
@@ -165,7 +170,7 @@ async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
   }
 }
 
-/** A copy of the tree that mutants can be planted in. */
+/** A copy of the tree in which mutants are planted. */
 async function copyTree(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutants-'));
   for (const part of ['src', 'test', 'infra', 'functions', 'docs', 'package.json', 'tsconfig.json', 'cdk.json'])
@@ -183,7 +188,7 @@ async function judgeAll(chosen: readonly Mutant[], jobs: number): Promise<Verdic
   const work = async () => {
     const folder = await copyTree();
     try {
-      // One iterator serves all jobs: each takes the next mutant when it is done with one.
+      // All jobs share one iterator: each takes the next mutant when it is done with one.
       for (const mutant of waiting) {
         const verdict = await judge(folder, mutant);
         verdicts.set(mutant, verdict);

@@ -1,4 +1,4 @@
-/** The suites that belong to each folder: what they don't notice there, nothing that runs in seconds does. */
+/** The suites that belong to each folder. If they do not notice a mutant there, no other fast suite does. */
 export const suitesOf: Readonly<Record<string, readonly string[]>> = {
   'src/lock': ['test/unit/lock', 'test/property/lock.test.ts'],
   'src/session': ['test/unit/session', 'test/unit/service/session-waits.test.ts', 'test/property/deadlock.test.ts'],

@@ -1,8 +1,8 @@
 /**
- * Mutation testing by tool: `npm run mutate -- src/lock` changes every expression of a folder or a file in every way that StrykerJS
- * knows, one at a time, and runs the suites that belong to the folder. A mutant that survives is a missing test, or means the same.
- * The tool is a package of its own beside this file, installed by the first run. Scores go to scores.json, and from there into
- * docs/mutants.md.
+ * Mutation testing by a tool: `npm run mutate -- src/lock` changes every expression of a folder or a file in every way
+ * that StrykerJS knows, one at a time, and runs the suites of that folder. If a mutant survives, a test is missing, or
+ * the change makes no difference. The tool is a separate package beside this file, and the first run installs it.
+ * Scores go to scores.json, and from there into docs/mutants.md.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ function run(file: string, args: readonly string[], cwd: string, env: NodeJS.Pro
 }
 
 const stryker = join(tool, 'node_modules/@stryker-mutator/core/bin/stryker.js');
-// Without its peers: the runner finds the vitest of this repository.
+// Without its peers, so that the runner finds the vitest of this repository.
 if (!existsSync(stryker)) run('npm', ['ci', '--ignore-scripts', '--legacy-peer-deps', '--no-audit', '--no-fund'], tool);
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-mutation-'));
@@ -40,17 +40,18 @@ writeFileSync(
     mutate: [target.endsWith('.ts') || target.includes('.ts:') ? target : `${target}/**/*.ts`],
     testRunner: 'vitest',
     vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
-    // TypeScript 7 has no compiler API, which the tool would use to rewrite a tsconfig; there is nothing to rewrite.
+    // The tool would rewrite a tsconfig with TypeScript's compiler API, which TypeScript 7 does not have. Nothing needs
+    // to be rewritten.
     tsconfigFile: 'there-is-none.json',
     disableTypeChecks: false,
     coverageAnalysis: 'perTest',
     concurrency: Number(process.env.HOLDFAST_MUTATION_JOBS ?? 1),
-    // A mutant that makes a loop endless ends by this; the slowest single test takes a few seconds on a busy machine.
+    // Ends a mutant with an endless loop. The slowest single test takes a few seconds on a busy machine.
     timeoutMS: 15_000,
     reporters: ['json', 'progress-append-only'],
     jsonReporter: { fileName: report },
     tempDirName: join(scratch, 'sandbox'),
-    // The tests read the whole repository; what is large and read by none is left out.
+    // The tests read the whole repository. Large files that no test reads are left out.
     ignorePatterns: ['.git', 'cdk.out', 'dist', 'test/mutation/stryker/node_modules', 'test/bench/peers/node_modules'],
   }),
 );
@@ -81,9 +82,9 @@ try {
   rmSync(scratch, { recursive: true, force: true });
 }
 
-/** Files that were mutated before and were not now keep their scores. */
+/** Files that were not mutated in this run keep their earlier scores. */
 function keepScores(files: Report['files'], mutated: string): void {
-  // A few lines of a file say nothing about the file.
+  // A few lines of a file say nothing about the whole file.
   if (mutated.includes('.ts:')) return;
   const path = join(here, 'scores.json');
   const scores = (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {}) as Record<string, Score>;

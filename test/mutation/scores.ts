@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { folderOf } from './folders.ts';
 
 export interface Score {
-  /** Mutants that a test noticed, or that never came to an end. */
+  /** Mutants that a test noticed, or that never ended. */
   readonly noticed: number;
   /** Mutants that survived, or that no test reaches. */
   readonly missed: number;
@@ -10,7 +10,7 @@ export interface Score {
 
 export const scoresStart = '## By tool, folder by folder';
 
-/** What the tool found, folder by folder, as it stands in docs/mutants.md. */
+/** The section of docs/mutants.md with the tool's results, folder by folder. */
 export function scoresSection(): string {
   const path = new URL('scores.json', import.meta.url);
   const scores = (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {}) as Record<string, Score>;

@@ -20,7 +20,10 @@ interface Ask {
   readonly permits: number;
 }
 
-/** Random acquires and waits. A session that waits asks no more, as one thread of work would. A few hold plain leases. */
+/**
+ * Random acquires and waits. A session that waits asks for nothing more, like one thread of work. A few hold plain
+ * leases.
+ */
 const worlds = fc
   .array(
     fc.record({
@@ -61,7 +64,10 @@ function build(asks: readonly Ask[]): Locks {
   return locks;
 }
 
-/** By brute force: a session that does not wait ends and releases all, until nothing moves. A session that still waits then is stuck. */
+/**
+ * By brute force: every session that does not wait ends and releases all, until nothing changes. A session that still
+ * waits then is stuck.
+ */
 function stuckByPlay(start: Locks): Set<string> {
   const locks: Locks = new Map(start);
   const waitingSessions = () =>
@@ -115,7 +121,7 @@ describe('stuck sessions', () => {
         expect(cycles.length > 0, 'stuck without a cycle').toBe(stuck.size > 0);
         for (const cycle of cycles) {
           expect(new Set(cycle.map(({ sessionId }) => sessionId)).size).toBe(cycle.length);
-          // Each one waits for a lock at which the next one holds, or is ahead of it.
+          // Each session waits for a lock that the next one holds, or for which the next one is ahead in the queue.
           for (const [index, step] of cycle.entries()) {
             const next = cycle[(index + 1) % cycle.length];
             const state = locks.get(step.waitsFor) as LockState;

@@ -3,7 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { putFenced, type S3Objects } from '../../src/guards/s3.ts';
 
-/** Objects as S3 keeps them: an ETag is a digest of the body, blind to metadata; conditions are judged in the step that writes. */
+/**
+ * Objects as in S3: an ETag is a digest of the body without the metadata, and conditions are checked in the step that
+ * writes.
+ */
 function memoryObjects() {
   let object: { etag: string; body: string; metadata: Readonly<Record<string, string>> } | null = null;
   const floors: number[] = [];
@@ -30,7 +33,7 @@ describe('putFenced under every order of requests', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), writers, async (scheduler, writes) => {
         const { objects, floors, stored } = memoryObjects();
-        // Each request of each writer waits for the scheduler, which lets them through in an order of its choice.
+        // Each request of each writer waits for the scheduler, which chooses the order.
         const scheduled: S3Objects = {
           head: scheduler.scheduleFunction(objects.head),
           put: scheduler.scheduleFunction(objects.put),

@@ -3,7 +3,7 @@ import type { Holdfast, OnceResult } from '../../src/client/index.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { Twin } from '../../src/testing/index.ts';
 
-/** What befalls a runner at one of its requests: it dies or it pauses, before the request has its effect or after. */
+/** What happens to a runner at one of its requests: it dies or it pauses, before the request takes effect or after. */
 const fates = ['dies before', 'dies after', 'pauses before', 'pauses after'] as const;
 type Fate = { readonly request: number; readonly how: (typeof fates)[number] } | undefined;
 
@@ -15,7 +15,7 @@ const job = { everyMs: 86_400_000, leaseMs: 5_000, waitMs: 30_000 };
 
 class World {
   readonly twin = new Twin();
-  /** Results that the service accepted, whether or not their runner heard of it. */
+  /** Results that the service accepted, even if the answer did not reach the runner. */
   readonly completions: unknown[] = [];
   readonly #paused: Holdfast[] = [];
 
@@ -45,7 +45,7 @@ class World {
     for (const client of this.#paused) await this.twin.thaw(client);
   }
 
-  /** Frozen, so that nothing of it goes on, and thawed only when the test says so. */
+  /** The client is frozen, so that nothing of it goes on. The test thaws it. */
   #pause(client: Holdfast): Promise<void> {
     this.twin.freeze(client);
     this.#paused.push(client);

@@ -15,10 +15,16 @@ interface Step {
   readonly now: EpochMs;
 }
 
-/** A command, whether its writer has read the record, how long after the one before it comes, and whether the store collects first. */
+/**
+ * A command, whether its writer has read the record, how much later it comes than the one before, and whether the store
+ * deletes expired values first.
+ */
 type Turn = readonly [command: RecordCommand, hasRead: boolean, laterMs: number, collects: boolean];
 
-/** Every command is a write of its own here, named by its place. Writers who have read the record name the version in force. */
+/**
+ * Every command is a separate write here, named by its index. Writers that have read the record name the current
+ * version.
+ */
 function run(turns: readonly Turn[]): Step[] {
   let state = unwrittenRecord;
   let now = recordTime;
