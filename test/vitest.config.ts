@@ -26,7 +26,7 @@ export default defineConfig({
       project('docs', { globalSetup: engineSetup, testTimeout: 120_000 }),
       project('e2e', { testTimeout: 120_000 }),
       project('emulated', { testTimeout: 600_000 }),
-      project('console', { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('console', { testTimeout: 120_000, hookTimeout: 60_000 }),
     ],
   },
 });

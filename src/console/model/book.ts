@@ -47,7 +47,7 @@ export class LockBook {
       const known = this.#locks.get(seen.lock);
       const next = withLook(known ?? unknownLock(seen.lock), seen, at);
       this.#locks.set(seen.lock, next);
-      if (known !== undefined && differs(known, next)) changed.push(seen.lock);
+      if (known && differs(known, next)) changed.push(seen.lock);
     }
     return changed;
   }
@@ -64,7 +64,7 @@ export class LockBook {
 
   takeEvent(event: Happening): void {
     const known = this.#locks.get(event.lock);
-    if (known === undefined && this.#locks.size >= locksMax) return;
+    if (!known && this.#locks.size >= locksMax) return;
     this.#locks.set(event.lock, withEvent(known ?? unknownLock(event.lock), event, this.#max(event.lock)));
   }
 
@@ -78,24 +78,19 @@ const differs = (known: LockPicture, next: LockPicture): boolean =>
   known.fence !== next.fence || known.queueDepth !== next.queueDepth || known.holders.length !== next.holders.length;
 
 export const waitMs = ({ waitingSince }: LockPicture, now: number): number =>
-  waitingSince === null ? 0 : Math.max(0, now - waitingSince);
+  waitingSince ? Math.max(0, now - waitingSince) : 0;
 
 export const holdMs = ({ holders }: LockPicture, now: number): number =>
   holders.reduce((longest, { since }) => Math.max(longest, now - since), 0);
 
 /** How many changes of hands a lock has seen lately. */
 const lately = 60_000;
-const grantsLately = ({ events }: LockPicture, now: number): number => {
-  let count = 0;
-  for (let at = events.length - 1; at >= 0 && (events[at] as Happening).at > now - lately; at--) {
-    if (events[at]?.type === 'granted') count += 1;
-  }
-  return count;
-};
+const grantsLately = ({ events }: LockPicture, now: number): number =>
+  events.filter(({ type, at }) => type === 'granted' && at > now - lately).length;
 
 /** From 0, idle, to 1. A queue counts most: there somebody loses time. Ten waiters, or a minute of waiting, is as busy as it gets. */
 export function busyness(lock: LockPicture, now: number): number {
-  if (lock.queueDepth === 0) return isHeld(lock) ? Math.min(0.2, grantsLately(lock, now) / 100) : 0;
+  if (!lock.queueDepth) return isHeld(lock) ? Math.min(0.2, grantsLately(lock, now) / 100) : 0;
   const crowd = Math.min(1, Math.log2(1 + lock.queueDepth) / Math.log2(11));
   const wait = Math.min(1, waitMs(lock, now) / 60_000);
   return Math.min(1, 0.3 + 0.5 * crowd + 0.2 * wait);
@@ -107,7 +102,7 @@ const freeLatelyMs = 15 * 60_000;
 const isShown = (lock: LockPicture, shown: Shown, now: number): boolean => {
   if (shown === 'held') return isHeld(lock);
   if (shown === 'waited') return lock.queueDepth > 0;
-  if (shown === 'free') return !isHeld(lock) && (lastEventAt(lock) === 0 || lastEventAt(lock) > now - freeLatelyMs);
+  if (shown === 'free') return !isHeld(lock) && (lastEventAt(lock) || now) > now - freeLatelyMs;
   return true;
 };
 
@@ -119,8 +114,8 @@ const weights: Readonly<Record<Exclude<SortBy, 'name'>, (lock: LockPicture, now:
   // In steps: a row should move because something happened, not because a second passed.
   busy: (lock, now) => Math.round(busyness(lock, now) * 10) * 2 + (isHeld(lock) ? 1 : 0),
   waiters: (lock) => lock.queueDepth,
-  wait: (lock) => (lock.waitingSince === null ? 0 : Number.MAX_SAFE_INTEGER - lock.waitingSince),
-  hold: (lock) => lock.holders.reduce((most, { since }) => Math.max(most, Number.MAX_SAFE_INTEGER - since), 0),
+  wait: waitMs,
+  hold: holdMs,
 };
 
 export interface Wanted {

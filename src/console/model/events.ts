@@ -26,6 +26,9 @@ export const eventTypes: readonly EventType[] = ['granted', 'queued', ...endings
 export const isEnding = (type: EventType): type is Ending => (endings as readonly string[]).includes(type);
 export const isBrokenWait = (type: EventType): boolean => (brokenWaits as readonly string[]).includes(type);
 
+/** Its name among others, as in `session lost`. */
+export const eventTitle = (type: string): string => type.replace('-', ' ');
+
 /** The words for each, as a sentence about its owner: "worker-7 got the lock". */
 export const eventWords: Readonly<Record<EventType, string>> = {
   granted: 'got the lock',
@@ -53,32 +56,9 @@ const compare = (one: Happening, other: Happening): number =>
  * Both, in order, none twice, and at most so many of the newest. Two waiters of one owner that queue in the same millisecond are the
  * same event here: only the picture of the past loses by that, and by one line.
  */
-export function merged(known: readonly Happening[], more: readonly Happening[], max: number): Happening[] {
-  const seen = new Set(known.map(keyOf));
-  const fresh = more.filter((event) => {
-    const key = keyOf(event);
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
-  if (fresh.length === 0) return known as Happening[];
-  const last = known.at(-1);
-  const inOrder = fresh.every((event, index) => compare(fresh[index - 1] ?? last ?? event, event) <= 0);
-  const all = [...known, ...fresh];
-  if (!inOrder) all.sort(compare);
-  return all.length > max ? all.slice(all.length - max) : all;
-}
-
-/** The same for one event that has just happened, without going through all that is known: it belongs near the end. */
-export function withOne(known: readonly Happening[], event: Happening, max: number): readonly Happening[] {
-  const key = keyOf(event);
-  let place = known.length;
-  for (let at = known.length - 1; at >= 0; at--) {
-    const other = known[at] as Happening;
-    if (other.at < event.at) break;
-    if (keyOf(other) === key) return known;
-    if (compare(event, other) < 0) place = at;
-  }
-  const all = known.toSpliced(place, 0, event);
-  return all.length > max ? all.slice(all.length - max) : all;
+export function merged(known: readonly Happening[], more: readonly Happening[], max: number): readonly Happening[] {
+  const since = Math.min(...more.map(({ at }) => at));
+  const keys = new Set(known.filter(({ at }) => at >= since).map(keyOf));
+  const fresh = more.filter((event) => keys.size < keys.add(keyOf(event)).size);
+  return fresh.length ? [...known, ...fresh].sort(compare).slice(-max) : known;
 }

@@ -1,6 +1,6 @@
 /** What is known of one lock, kept up to date between two looks at it by the events that arrive. */
 import type { HolderDetail, LockSummary, LockView, WaiterView } from '../../client/index.ts';
-import { type Happening, isBrokenWait, isEnding, merged, withOne } from './events.ts';
+import { type Happening, isBrokenWait, isEnding, merged } from './events.ts';
 
 export interface HolderPicture {
   readonly owner: string;
@@ -11,15 +11,15 @@ export interface HolderPicture {
   readonly endsAt: number | null;
   /** What a full lease is, as far as one can tell. */
   readonly leaseMs: number | null;
-  readonly sessionId?: string;
-  readonly metadata?: Readonly<Record<string, string>>;
+  readonly sessionId?: string | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface WaiterPicture {
   readonly owner: string;
   readonly since: number;
   readonly permits: number;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
 }
 
 export interface LockPicture {
@@ -66,6 +66,8 @@ export const unknownLock = (lock: string): LockPicture => ({
 export const isHeld = ({ holders }: LockPicture): boolean => holders.length > 0;
 export const isReadWrite = ({ limit }: LockPicture): boolean => limit > 1_000;
 
+export const permitsHeld = ({ holders }: LockPicture): number => holders.reduce((sum, { permits }) => sum + permits, 0);
+
 /** When something last happened to it, as far as is known. */
 export const lastEventAt = ({ events }: LockPicture): number => events.at(-1)?.at ?? 0;
 
@@ -80,8 +82,8 @@ function pictureHolder(holder: HolderDetail, at: number, known: HolderPicture | 
     since,
     endsAt,
     leaseMs: leaseOf(since, endsAt, at, known),
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(metadata === undefined ? {} : { metadata }),
+    sessionId,
+    metadata,
   };
 }
 
@@ -90,15 +92,16 @@ function leaseOf(since: number, endsAt: number | null, at: number, known: Holder
   if (endsAt === null) return null;
   const seenMs = Math.max(known?.leaseMs ?? 0, endsAt - at);
   const wasRenewed = known?.endsAt != null && endsAt - known.endsAt > 500;
-  if (wasRenewed) return Math.max(endsAt - at, Math.min(known?.leaseMs ?? Number.POSITIVE_INFINITY, endsAt - since));
-  return known?.leaseMs == null ? Math.max(endsAt - since, endsAt - at) : seenMs;
+  const wholeMs = endsAt - since;
+  if (wasRenewed) return Math.max(endsAt - at, Math.min(known?.leaseMs ?? wholeMs, wholeMs));
+  return known?.leaseMs == null ? Math.max(wholeMs, endsAt - at) : seenMs;
 }
 
 const pictureWaiter = ({ owner, waitingMs, permits, sessionId }: WaiterView, at: number): WaiterPicture => ({
   owner,
   since: at - waitingMs,
   permits,
-  ...(sessionId === undefined ? {} : { sessionId }),
+  sessionId,
 });
 
 /** Takes over what a look at the lock, or a list with it, has shown. */
@@ -106,29 +109,31 @@ export function withLook(known: LockPicture, seen: LockView | LockSummary, at: n
   if (at < known.lookedAt) return known;
   const byFence = new Map(known.holders.map((holder) => [holder.fence, holder]));
   const holders = seen.holders.map((holder) => pictureHolder(holder, at, byFence.get(holder.fence)));
-  const queue = 'queue' in seen ? seen.queue.map((waiter) => pictureWaiter(waiter, at)) : [];
-  const next = 'queue' in seen ? (queue[0]?.since ?? null) : seen.queueDepth > 0 ? at - seen.longestWaitMs : null;
-  return {
+  const { fence, limit, queueDepth } = seen;
+  const shared = {
     ...known,
-    fence: seen.fence,
-    limit: seen.limit,
+    fence,
+    limit,
     holders,
-    queueDepth: seen.queueDepth,
-    // A list does not show the queue; what was known of it is better than nothing while its length is the same.
-    queue: 'queue' in seen ? queue : seen.queueDepth === known.queueDepth ? known.queue : [],
-    waitingSince: next,
+    queueDepth,
     lookedAt: at,
     isGuess: false,
     lapsed: lapsedBy(known, holders, at),
   };
+  if ('queue' in seen) {
+    const queue = seen.queue.map((waiter) => pictureWaiter(waiter, at));
+    return { ...shared, queue, waitingSince: queue[0]?.since ?? null };
+  }
+  // A list does not show the queue; what was known of it is better than nothing while its length is the same.
+  const queue = queueDepth === known.queueDepth ? known.queue : [];
+  return { ...shared, queue, waitingSince: queueDepth > 0 ? at - seen.longestWaitMs : null };
 }
 
 const lapsedKept = 50;
 
 function lapsedBy({ lapsed, holders: before }: LockPicture, holders: readonly HolderPicture[], at: number) {
   const still = new Set(holders.map(({ fence }) => fence));
-  const gone = before.filter(({ fence, endsAt }) => !still.has(fence) && endsAt !== null && endsAt <= at);
-  if (gone.length === 0) return lapsed;
+  const gone = before.filter(({ fence, endsAt }) => !still.has(fence) && endsAt && endsAt <= at);
   return [...lapsed, ...gone.map(({ fence, endsAt }) => ({ fence, at: endsAt ?? at }))].slice(-lapsedKept);
 }
 
@@ -140,7 +145,7 @@ export const withHistory = (known: LockPicture, events: readonly Happening[], ma
 
 /** Takes in an event that has arrived. */
 export function withEvent(known: LockPicture, event: Happening, max = eventsKept): LockPicture {
-  const events = withOne(known.events, event, max);
+  const events = merged(known.events, [event], max);
   if (events === known.events) return known;
   const next = { ...known, events, isGuess: true };
   // What was read after it happened has it in it already, as far as two clocks can tell: so it is looked at again all the same.
@@ -167,9 +172,15 @@ function granted(known: LockPicture, { owner, fence = 0, at, waitedMs = 0 }: Hap
   const next = {
     ...known,
     fence: Math.max(known.fence, fence),
-    holders: known.holders.some((one) => one.fence === fence) ? known.holders : [...known.holders, holder],
+    holders: withHolder(known, holder),
   };
   return waitedMs > 0 || known.queue[0]?.owner === owner ? withoutWaiter(next, owner) : next;
+}
+
+/** A mutex has one holder: the end of the one before is told by an event of its own, which may still be on its way. */
+function withHolder({ holders, limit, fence }: LockPicture, holder: HolderPicture): readonly HolderPicture[] {
+  if (limit === 1) return holder.fence > fence ? [holder] : holders;
+  return holders.some((one) => one.fence === holder.fence) ? holders : [...holders, holder];
 }
 
 function withoutWaiter(known: LockPicture, owner: string): LockPicture {
@@ -180,6 +191,6 @@ function withoutWaiter(known: LockPicture, owner: string): LockPicture {
     ...known,
     queueDepth,
     queue,
-    waitingSince: queueDepth === 0 ? null : (queue[0]?.since ?? known.waitingSince),
+    waitingSince: queueDepth ? (queue[0]?.since ?? known.waitingSince) : null,
   };
 }

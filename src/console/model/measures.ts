@@ -1,5 +1,5 @@
 /** Whether a lock is the bottleneck: how long its users wait, against how long they hold it. */
-import { type Ending, endings } from './events.ts';
+import { endings } from './events.ts';
 import { isReadWrite, type LockPicture } from './lock-picture.ts';
 import { holdsOf, waitsOf } from './timeline.ts';
 
@@ -11,8 +11,11 @@ export interface Measures {
   readonly longestWaitMs: number;
   /** The part of the time in which somebody held it, from 0 to 1. */
   readonly heldShare: number;
-  readonly ended: Readonly<Record<Ending, number>>;
-  readonly verdict: { readonly weight: 'idle' | 'easy' | 'some' | 'bottleneck'; readonly words: string };
+  /** How many leases ended in each of the ways of `endings`, in that order. */
+  readonly ended: readonly number[];
+  /** Whether the lock is the bottleneck, and that in words. */
+  readonly weight: 'idle' | 'easy' | 'some' | 'bottleneck';
+  readonly words: string;
 }
 
 const meanOf = (values: readonly number[]): number | null =>
@@ -41,17 +44,14 @@ export function measuresOf(lock: LockPicture, windowMs: number, now: number): Me
   ];
   const meanHoldMs = meanOf(known.map((bar) => bar.to - bar.from));
   const meanWaitMs = meanOf(waitsMs);
-  const ended = Object.fromEntries(
-    endings.map((how) => [how, holds.filter((bar) => bar.end === how && bar.to >= from).length]),
-  ) as Record<Ending, number>;
   return {
     grants: grants.length,
     meanHoldMs,
     meanWaitMs,
     longestWaitMs: Math.max(0, ...waitsMs),
     heldShare: Math.min(1, covered(holds, from) / windowMs),
-    ended,
-    verdict: verdictOf(meanWaitMs, meanHoldMs),
+    ended: endings.map((how) => holds.filter((bar) => bar.end === how && bar.to >= from).length),
+    ...verdictOf(meanWaitMs, meanHoldMs),
   };
 }
 
@@ -59,7 +59,7 @@ export function measuresOf(lock: LockPicture, windowMs: number, now: number): Me
 const shortWaits = 0.25;
 const longWaits = 2;
 
-function verdictOf(waitMs: number | null, holdMs: number | null): Measures['verdict'] {
+function verdictOf(waitMs: number | null, holdMs: number | null): Pick<Measures, 'weight' | 'words'> {
   if (waitMs === null || holdMs === null) return { weight: 'idle', words: 'Nobody used this lock in this time.' };
   if (waitMs === 0) return { weight: 'easy', words: 'Nobody had to wait: this lock is not a bottleneck.' };
   const ratio = waitMs / Math.max(1, holdMs);
@@ -73,8 +73,7 @@ function verdictOf(waitMs: number | null, holdMs: number | null): Measures['verd
   };
 }
 
-/** From this many leases on, their mean says something about the next. */
-const estimateFrom = 1;
+/** So many of the last leases say something about the next. */
 const estimateOver = 30;
 
 /** What each place in the queue may expect, from how long leases lasted lately. Undefined where nothing is known. */
@@ -82,8 +81,8 @@ export function estimator(lock: LockPicture, now: number): ((position: number) =
   const ended = holdsOf(lock, 0, now)
     .filter(({ end }) => end !== 'holding' && end !== 'unseen')
     .slice(-estimateOver);
-  if (ended.length < estimateFrom) return undefined;
-  const meanMs = meanOf(ended.map((bar) => bar.to - bar.from)) ?? 0;
+  const meanMs = meanOf(ended.map((bar) => bar.to - bar.from));
+  if (meanMs === null) return undefined;
   const atOnce = isReadWrite(lock) ? 1 : Math.max(1, lock.limit);
   const soonest = lock.holders.reduce((left, { since }) => Math.min(left, Math.max(0, meanMs - (now - since))), meanMs);
   return (position) => soonest + (Math.max(0, position - 1) * meanMs) / atOnce;

@@ -9,7 +9,7 @@ export interface HoldBar {
   readonly to: number;
   /** `holding` goes on; `unseen` is over, but how and when nobody has told. */
   readonly end: Ending | 'holding' | 'unseen';
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   readonly lane: number;
 }
 
@@ -19,8 +19,8 @@ export interface WaitBar {
   readonly to: number;
   readonly end: 'granted' | 'wait-cancelled' | 'wait-timeout' | 'waiting';
   /** Of the grant that ended it. */
-  readonly fence?: number;
-  readonly reason?: string;
+  readonly fence?: number | undefined;
+  readonly reason?: string | undefined;
   readonly lane: number;
 }
 
@@ -57,42 +57,39 @@ export function holdsOf(
 ): Unplaced<HoldBar>[] {
   const grants = new Map<number, Happening>();
   const bars = new Map<number, Unplaced<HoldBar>>();
+  const add = (fence: number, owner: string, start: number, to: number, end: HoldBar['end'], reason?: string) =>
+    bars.has(fence) || bars.set(fence, { owner, fence, from: start, to, end, reason });
   for (const event of events) {
-    const { type, owner, at, fence = 0 } = event;
+    const { type, owner, at, fence = 0, heldMs = 0, reason } = event;
     if (type === 'granted') grants.set(fence, event);
-    if (!isEnding(type)) continue;
-    const start = grants.get(fence)?.at ?? at - (event.heldMs ?? 0);
-    const reason = event.reason === undefined ? {} : { reason: event.reason };
-    bars.set(fence, { owner, fence, from: start, to: at, end: type, ...reason });
+    if (isEnding(type)) add(fence, owner, grants.get(fence)?.at ?? at - heldMs, at, type, reason);
   }
-  for (const { owner, fence, since } of holders) {
-    if (!bars.has(fence)) bars.set(fence, { owner, fence, from: since, to: now, end: 'holding' });
-  }
+  for (const { owner, fence, since } of holders) add(fence, owner, since, now, 'holding');
   for (const [fence, { owner, at }] of grants) {
-    if (bars.has(fence)) continue;
     const lapse = lapsed.find((one) => one.fence === fence);
-    if (lapse !== undefined) bars.set(fence, { owner, fence, from: at, to: lapse.at, end: 'expired' });
-    else if (at <= lookedAt)
-      bars.set(fence, { owner, fence, from: at, to: Math.min(at + unseenMs, now), end: 'unseen' });
-    else bars.set(fence, { owner, fence, from: at, to: now, end: 'holding' });
+    if (lapse) add(fence, owner, at, lapse.at, 'expired');
+    else if (at <= lookedAt) add(fence, owner, at, Math.min(at + unseenMs, now), 'unseen');
+    else add(fence, owner, at, now, 'holding');
   }
-  return [...bars.values()]
-    .filter((bar) => bar.to >= from && bar.from <= now)
-    .sort((one, other) => one.from - other.from);
+  return overlapping([...bars.values()], from, now);
 }
+
+/** Those that lie in the time from `from` to `to`, in the order in which they began. */
+const overlapping = <T extends { readonly from: number; readonly to: number }>(
+  bars: readonly T[],
+  from: number,
+  to: number,
+): T[] => bars.filter((bar) => bar.to >= from && bar.from <= to).sort((one, other) => one.from - other.from);
 
 /** The waits that overlap the time from `from` to `now`, those that go on included. */
 export function waitsOf({ events, queue }: LockPicture, from: number, now: number): Unplaced<WaitBar>[] {
   const bars: Unplaced<WaitBar>[] = [];
   for (const { type, owner, at, fence, waitedMs = 0, reason } of events) {
-    if (at < from) continue;
-    const bar = { owner, from: at - waitedMs, to: at, ...(reason === undefined ? {} : { reason }) };
-    if (type === 'granted' && waitedMs > 0)
-      bars.push({ ...bar, end: 'granted', ...(fence === undefined ? {} : { fence }) });
-    else if (isBrokenWait(type)) bars.push({ ...bar, end: type as 'wait-cancelled' | 'wait-timeout' });
+    if ((type === 'granted' && waitedMs > 0) || isBrokenWait(type))
+      bars.push({ owner, from: at - waitedMs, to: at, reason, fence, end: type as WaitBar['end'] });
   }
   for (const { owner, since } of queue) bars.push({ owner, from: since, to: now, end: 'waiting' });
-  return bars.filter((bar) => bar.from <= now).sort((one, other) => one.from - other.from);
+  return overlapping(bars, from, now);
 }
 
 /** Gives each bar the first lane that is free, so that none lies upon another. Beyond the last lane: null. */

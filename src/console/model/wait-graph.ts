@@ -7,7 +7,7 @@ import type { LockPicture } from './lock-picture.ts';
 export interface Party {
   readonly id: string;
   readonly owner: string;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
   readonly holds: readonly { readonly lock: string; readonly fence: number; readonly since: number }[];
   readonly waits: readonly { readonly lock: string; readonly position: number; readonly since: number }[];
 }
@@ -15,7 +15,7 @@ export interface Party {
 export interface Step {
   readonly party: string;
   readonly owner: string;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
   /** Held by the party of the next step. */
   readonly waitsFor: string;
 }
@@ -28,7 +28,7 @@ export interface Cycle {
 
 interface Claim {
   readonly owner: string;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
 }
 
 type Draft = { -readonly [K in keyof Party]: Party[K] extends readonly (infer T)[] ? T[] : Party[K] };
@@ -37,7 +37,7 @@ type Draft = { -readonly [K in keyof Party]: Party[K] extends readonly (infer T)
 function sessionsByOwner(locks: readonly LockPicture[]): Map<string, string | null> {
   const found = new Map<string, string | null>();
   for (const { owner, sessionId } of locks.flatMap(({ holders, queue }): readonly Claim[] => [...holders, ...queue])) {
-    if (sessionId === undefined) continue;
+    if (!sessionId) continue;
     const other = found.get(owner);
     found.set(owner, other === undefined || other === sessionId ? sessionId : null);
   }
@@ -50,10 +50,10 @@ export function partiesOf(book: LockBook): Map<string, Party> {
   const parties = new Map<string, Draft>();
   const draftOf = ({ owner, sessionId: told }: Claim): Draft => {
     const sessionId = told ?? sessions.get(owner) ?? undefined;
-    const id = sessionId === undefined ? `owner ${owner}` : `session ${sessionId}`;
+    const id = sessionId ? `session ${sessionId}` : `owner ${owner}`;
     const known = parties.get(id);
-    if (known !== undefined) return known;
-    const draft: Draft = { id, owner, holds: [], waits: [], ...(sessionId === undefined ? {} : { sessionId }) };
+    if (known) return known;
+    const draft: Draft = { id, owner, holds: [], waits: [], sessionId };
     parties.set(id, draft);
     return draft;
   };
@@ -86,7 +86,7 @@ export function cyclesOf(parties: ReadonlyMap<string, Party>): Cycle[] {
       // Whoever holds what it waits for is several workers under one name: the one that holds goes on.
       if (holders.includes(party)) continue;
       const { id, owner, sessionId } = party;
-      const step = { party: id, owner, waitsFor: lock, ...(sessionId === undefined ? {} : { sessionId }) };
+      const step = { party: id, owner, waitsFor: lock, sessionId };
       for (const holder of holders) {
         const back = [...path, step];
         const at = back.findIndex((one) => one.party === holder.id);
@@ -98,7 +98,7 @@ export function cyclesOf(parties: ReadonlyMap<string, Party>): Cycle[] {
     }
     done.add(party.id);
   };
-  for (const party of parties.values()) if (party.waits.length > 0) follow(party, [], new Set([party.id]));
+  for (const party of parties.values()) if (party.waits.length) follow(party, [], new Set([party.id]));
   return [...cycles.values()];
 }
 
@@ -113,11 +113,11 @@ function remember(cycles: Map<string, Cycle>, steps: Step[]): void {
 export function brokenCycleOf(book: LockBook, { lock, owner, at, type, reason }: Happening): Cycle | undefined {
   if (type !== 'wait-cancelled' || reason !== 'deadlock') return undefined;
   const parties = partiesOf(book);
-  const victim = [...parties.values()].find((party) => party.owner === owner && party.holds.length > 0);
-  if (victim === undefined) return undefined;
+  const victim = [...parties.values()].find((party) => party.owner === owner && party.holds.length);
+  if (!victim) return undefined;
   const waiting = { ...victim, waits: [...victim.waits, { lock, position: 1, since: at }] };
   const found = cyclesOf(new Map([...parties, [victim.id, waiting]])).find(({ steps }) =>
     steps.some((step) => step.party === victim.id && step.waitsFor === lock),
   );
-  return found === undefined ? undefined : { ...found, brokenAt: at };
+  return found && { ...found, brokenAt: at };
 }

@@ -5,49 +5,50 @@ const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 
+const units = [
+  [day, 'd', hour, 'h'],
+  [hour, 'h', minute, 'min'],
+  [minute, 'min', second, 's'],
+] as const;
+
 /** A span in at most two units, short enough for a table: `850 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`. */
 export function spanOf(ms: number): string {
   const rounded = Math.max(0, Math.round(ms));
+  for (const [large, largeName, small, smallName] of units) {
+    const rest = Math.floor((rounded % large) / small);
+    if (rounded >= large) return `${Math.floor(rounded / large)} ${largeName}${rest ? ` ${rest} ${smallName}` : ''}`;
+  }
   if (rounded < second) return `${rounded} ms`;
-  if (rounded < 10 * second) return `${(Math.floor(rounded / 100) / 10).toFixed(1)} s`;
-  if (rounded < minute) return `${Math.floor(rounded / second)} s`;
-  if (rounded < hour) return inTwo(rounded, minute, 'min', second, 's');
-  if (rounded < day) return inTwo(rounded, hour, 'h', minute, 'min');
-  return inTwo(rounded, day, 'd', hour, 'h');
-}
-
-function inTwo(ms: number, large: number, largeName: string, small: number, smallName: string): string {
-  const rest = Math.floor((ms % large) / small);
-  return `${Math.floor(ms / large)} ${largeName}${rest === 0 ? '' : ` ${rest} ${smallName}`}`;
+  return rounded < 10 * second
+    ? `${(Math.floor(rounded / 100) / 10).toFixed(1)} s`
+    : `${Math.floor(rounded / second)} s`;
 }
 
 /** The same without fractions, for what changes every second. */
 export const wholeSpanOf = (ms: number): string => {
   const seconds = Math.max(0, Math.ceil(ms / second)) * second;
-  return seconds === 0 ? '0 s' : seconds < 10 * second ? `${seconds / second} s` : spanOf(seconds);
+  return seconds < 10 * second ? `${seconds / second} s` : spanOf(seconds);
 };
 
-const twoDigits = (value: number): string => String(value).padStart(2, '0');
+/** Swedish writes dates as ISO 8601 does: `2026-11-17 09:05:00`, in the time of the reader. */
+const moments = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' });
 
 /** The time of day where the reader is. */
-export function clockOf(at: number): string {
-  const time = new Date(at);
-  return [time.getHours(), time.getMinutes(), time.getSeconds()].map(twoDigits).join(':');
-}
+export const clockOf = (at: number): string => moments.format(at).slice(11);
 
 /** The day as well, where it is not today. */
 export function momentOf(at: number, now: number): string {
-  const time = new Date(at);
-  const sameDay = time.toDateString() === new Date(now).toDateString();
-  const date = `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
-  return sameDay ? clockOf(at) : `${date} ${clockOf(at)}`;
+  const [moment, today] = [at, now].map((instant) => moments.format(instant));
+  return moment?.slice(0, 10) === today?.slice(0, 10) ? clockOf(at) : (moment ?? '');
 }
 
 /** `1,024 locks`, `1 lock`. */
 export const countOf = (count: number, one: string, many = `${one}s`): string =>
   `${grouped(count)} ${count === 1 ? one : many}`;
 
-export const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
+export const grouped = (count: number): string => count.toLocaleString('en');
+
+export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** How long ago something was, to the second, so that it does not flicker. */
 export const agoOf = (ms: number): string =>

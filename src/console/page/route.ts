@@ -1,12 +1,7 @@
 /** What is shown, as it stands in the address: a link or a reload brings back the same view. */
 
-export type View = 'locks' | 'sessions' | 'records' | 'feed';
-export const views: readonly { readonly view: View; readonly title: string }[] = [
-  { view: 'locks', title: 'Locks' },
-  { view: 'sessions', title: 'Sessions' },
-  { view: 'records', title: 'Records' },
-  { view: 'feed', title: 'Feed' },
-];
+export const views = ['locks', 'sessions', 'records', 'feed'] as const;
+export type View = (typeof views)[number];
 
 export interface Route {
   readonly namespace: string;
@@ -25,24 +20,31 @@ const decode = (text: string): string => {
 };
 
 export function readRoute(hash: string, fallback: string): Route {
-  const [path = '', search = ''] = hash.replace(/^#/, '').split('?');
-  const [, namespace = '', view = '', name = ''] = path.split('/').map(decode);
+  const [path = '', search = ''] = hash.slice(1).split('?');
+  const [, space, wanted, of = ''] = path.split('/').map(decode);
   return {
-    namespace: namespace || fallback,
-    view: views.find((known) => known.view === view)?.view ?? 'locks',
-    name,
+    namespace: space || fallback,
+    view: views.find((known) => known === wanted) ?? 'locks',
+    name: of,
     query: Object.fromEntries(new URLSearchParams(search)),
   };
 }
 
-/** The address of a view. Names need no more than this: every character of theirs may stand in a fragment. */
-export function addressOf({
-  namespace,
-  view,
-  name = '',
-  query = {},
-}: Partial<Route> & Pick<Route, 'namespace' | 'view'>) {
-  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString();
-  const path = [namespace, view, ...(name === '' ? [] : [name])].map(encodeURIComponent).join('/');
-  return `#/${path}${search === '' ? '' : `?${search}`}`;
+export let { namespace, view, name, query } = readRoute('', '');
+
+export function setRoute(next: Route): void {
+  ({ namespace, view, name, query } = next);
+}
+
+/** The address of a view, of this namespace unless another is named. */
+export function addressOf(to: View, of = '', filters: Route['query'] = {}, inNamespace = namespace): string {
+  const search = new URLSearchParams(Object.entries(filters).filter(([, value]) => value)).toString();
+  const path = [inNamespace, to, ...(of ? [of] : [])].map(encodeURIComponent).join('/');
+  return `#/${path}${search && `?${search}`}`;
+}
+
+/** Filters stand in the address too. Comes back with the new one. */
+export function setQuery(filters: Route['query']): string {
+  query = { ...query, ...filters };
+  return addressOf(view, name, query);
 }

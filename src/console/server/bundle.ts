@@ -4,6 +4,29 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build, stop } from 'esbuild';
 import { type Asset, type Assets, assetTypes } from './assets.ts';
+import { shortVariables, tightMarkup, tightTemplates } from './tight-sources.ts';
+
+/**
+ * Fields that the page alone knows, under shorter names in the bundle. A test sees to it that neither the service's answers nor the
+ * browser have one of these. Those that begin with `_$` are private to lit-html, all of which is in the bundle.
+ */
+export const ownFields: readonly string[] = [
+  ...['waitingSince', 'lookedAt', 'isGuess', 'hasHistory', 'lapsed', 'endsAt'],
+  ...['takeEvent', 'takeList', 'takeHistory', 'takeLook', 'isStopped'],
+  ...[
+    'waitsHidden',
+    'holdLanes',
+    'waitLanes',
+    'meanHoldMs',
+    'meanWaitMs',
+    'heldShare',
+    'brokenAt',
+    'depths',
+    'readAt',
+    'sortBy',
+  ],
+  ...['rowHeight', 'classOf', 'keyOf', 'onSeen', 'hasLinks'],
+];
 
 const page = new URL('../page/', import.meta.url);
 
@@ -15,19 +38,27 @@ export async function bundlePage(): Promise<Assets> {
     write: false,
     bundle: true,
     minify: true,
+    mangleProps: new RegExp(`^(?:_\\$.*|${ownFields.join('|')})$`),
+    charset: 'utf8',
     format: 'esm',
     // The first that know `light-dark()` and nested CSS: browsers since the spring of 2024.
     target: ['chrome123', 'firefox120', 'safari17.5'],
     legalComments: 'none',
     logLevel: 'warning',
+    inject: [fileURLToPath(new URL('short-names.ts', page))],
+    plugins: [tightTemplates, shortVariables],
   });
   // Its process has nothing more to do here.
   await stop();
   const files = new Map<string, Asset>();
   for (const [name, type] of Object.entries(assetTypes)) {
     const made = outputFiles.find(({ path }) => path.endsWith(name));
-    const body = made === undefined ? await readFile(new URL(name, page)) : gzipSync(made.contents, { level: 9 });
-    files.set(name, { type, body, isGzip: made !== undefined });
+    const plain = Buffer.from(made?.contents ?? tightMarkup(await readFile(new URL(name, page), 'utf8')));
+    files.set(name, {
+      type,
+      body: made === undefined ? plain : gzipSync(plain, { level: 9 }),
+      isGzip: made !== undefined,
+    });
   }
   return files;
 }

@@ -76,6 +76,7 @@ export class Console {
   readonly #clients = new Map<string, Holdfast>();
   readonly #relays = new Map<string, EventRelay>();
   readonly #streams = new Set<ServerResponse>();
+  #isClosed = false;
 
   constructor(options: ConsoleOptions) {
     this.#options = options;
@@ -86,6 +87,10 @@ export class Console {
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const url = new URL(`http://console${request.url ?? '/'}`);
     if (url.pathname !== '/console' && !url.pathname.startsWith('/console/')) return false;
+    if (this.#isClosed) {
+      refuseForGood(response);
+      return true;
+    }
     this.#answer(request, response, url).catch((error: unknown) => {
       const message = error instanceof Error ? error.message : String(error);
       if (!response.headersSent) sendJson(response, 500, { error: { code: 'internal', message } });
@@ -95,6 +100,7 @@ export class Console {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const relay of this.#relays.values()) relay.close();
     for (const stream of this.#streams) stream.end();
     for (const client of this.#clients.values()) void client.close();
@@ -254,6 +260,12 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 
 const refuse = (response: ServerResponse, { status, code, message }: Refusal): void =>
   sendJson(response, status, { error: { code, message } });
+
+/** A page connects again at once, by the connection that it has. A stream on it would keep the process from ending. */
+function refuseForGood(response: ServerResponse): void {
+  response.setHeader('connection', 'close');
+  sendJson(response, 503, { error: { code: 'unavailable', message: 'The console is going away.' } });
+}
 
 const notFound = (response: ServerResponse): void =>
   sendJson(response, 404, { error: { code: 'not-found', message: 'There is nothing at this address.' } });

@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, request, type Server } from 'node:http';
+import { Agent, createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Answer, Call, Transport, WatchHandlers } from '../../../src/client/index.ts';
@@ -73,6 +73,12 @@ async function cookie(): Promise<Record<string, string>> {
   return { cookie: (headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '' };
 }
 
+/** How long a file is for the browser, which unpacks it. */
+async function unpackedBytes(path: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: await cookie() });
+  return (await response.arrayBuffer()).byteLength;
+}
+
 const codeOf = ({ text }: Got): string => (JSON.parse(text) as { error: { code: string } }).error.code;
 
 describe('who comes to the console', () => {
@@ -139,8 +145,7 @@ describe('what the console gives out', () => {
   it('is under 60 kB in all, and nothing of it comes from elsewhere', async () => {
     let bytes = 0;
     for (const path of ['', '/page.js', '/page.css', '/icon.svg']) {
-      const { headers } = await ask(`/console${path}`, await cookie());
-      bytes += Number(headers['content-length']);
+      bytes += await unpackedBytes(`/console${path}`);
     }
     expect(bytes).toBeLessThan(60_000);
     const html = (await ask('/console')).text;
@@ -197,6 +202,23 @@ describe('a revocation', () => {
     }
     expect((await ask('/console/api/demo/locks/a/revoke', known, 'POST', '{"fence":7,"reason":" "}')).status).toBe(400);
     expect(service.calls).toHaveLength(1);
+  });
+});
+
+describe('a console that is closed', () => {
+  it('ends the streams of its pages, and takes none that comes by a connection which is still open', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const known = await cookie();
+    const get = (path: string) =>
+      new Promise<IncomingMessage>((resolve, reject) =>
+        request({ host: '127.0.0.1', port, path, headers: known, agent }, resolve).on('error', reject).end(),
+      );
+    const stream = await get('/console/api/demo/events');
+    page.close();
+    await new Promise((resolve) => stream.on('end', resolve).resume());
+    const again = await get('/console/api/demo/events');
+    expect([again.statusCode, again.headers.connection]).toEqual([503, 'close']);
+    agent.destroy();
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agoOf, countOf, spanOf, wholeSpanOf } from '../../../src/console/model/words.ts';
+import { agoOf, clockOf, countOf, momentOf, spanOf, wholeSpanOf } from '../../../src/console/model/words.ts';
 import { addressOf, readRoute } from '../../../src/console/page/route.ts';
 
 describe('words for people', () => {
@@ -23,6 +23,15 @@ describe('words for people', () => {
     ]);
   });
 
+  it('say when something was, with the day where that is another', () => {
+    const noon = new Date(2026, 10, 17, 12, 5, 9).getTime();
+    expect([clockOf(noon), momentOf(noon, noon + 3_600_000), momentOf(noon, noon + 24 * 3_600_000)]).toEqual([
+      '12:05:09',
+      '12:05:09',
+      '2026-11-17 12:05:09',
+    ]);
+  });
+
   it('count', () => expect([countOf(1, 'lock'), countOf(12_345, 'lock')]).toEqual(['1 lock', '12,345 locks']));
 });
 
@@ -34,7 +43,8 @@ describe('the address', () => {
       name: 'wallet:42+x=~@',
       query: { prefix: 'w:', sort: 'wait' },
     } as const;
-    expect(readRoute(addressOf(route), 'default')).toEqual(route);
+    const { namespace, view, name, query } = route;
+    expect(readRoute(addressOf(view, name, query, namespace), 'default')).toEqual(route);
   });
 
   it('falls back to the namespace that the console was started with', () => {

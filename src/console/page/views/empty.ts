@@ -1,24 +1,39 @@
 /** What an empty namespace says: how to make the first lock. */
 import { html, type TemplateResult } from 'lit-html';
-import type { App } from '../app.ts';
-import { copyable } from './copyable.ts';
+import { about } from '../app.ts';
+import { empty, paragraph, quietly } from '../parts.ts';
+import { namespace } from '../route.ts';
 
-export function firstLock(app: App): TemplateResult {
-  return html`<div class="empty">
-    <h2>No lock was used in <code>${app.route.namespace}</code> yet.</h2>
-    <p>Make the first one. It appears here within a second, and its bar shrinks until the lease ends.</p>
-    ${copyable(firstLine(app))}
-    <p class="quiet">Is it another namespace? Type its name above: a service does not list them.</p>
-  </div>`;
-}
+export const firstLock = (): TemplateResult =>
+  empty(
+    html`No lock was used in <code>${namespace}</code> yet.`,
+    paragraph('Make the first one. It appears here within a second, and its bar shrinks until the lease ends.'),
+    copyable(firstLine()),
+    quietly('Is it another namespace? Type its name above: a service does not list them.'),
+  );
 
 /** The line that makes the first lock, for a shell. A signed request needs the command line. */
-export function firstLine({ about, route }: App): string {
+function firstLine(): string {
   const { serviceUrl = '', auth = 'none' } = about ?? {};
   if (auth === 'sigv4') {
-    return `npx holdfast acquire wallet:42 --lease 60s --sigv4 -n ${route.namespace} --url ${serviceUrl}`;
+    return `npx holdfast acquire wallet:42 --lease 60s --sigv4 -n ${namespace} --url ${serviceUrl}`;
   }
   const token = auth === 'bearer' ? ` -H "authorization: Bearer $HOLDFAST_TOKEN"` : '';
-  return `curl -s${token} -H 'content-type: application/json' -d '{"leaseMs":60000,"owner":"me"}' \\
-  ${serviceUrl}/v1/${route.namespace}/locks/wallet:42/acquire`;
+  return `curl -s${token} -H 'content-type: application/json' -d '{"leaseMs":60000,"owner":"me"}' \\\n  ${serviceUrl}/v1/${namespace}/locks/wallet:42/acquire`;
+}
+
+/** A line for a shell, with a button that copies it. */
+function copyable(text: string): TemplateResult {
+  const copy = ({ target }: Event) => {
+    const button = target as HTMLElement;
+    const say = (word: string) => {
+      button.textContent = word;
+    };
+    navigator.clipboard.writeText(text).then(
+      () => say('Copied'),
+      () => say('Copy it by hand'),
+    );
+    setTimeout(say, 1_500, 'Copy');
+  };
+  return html`<div class="copyable"><pre tabindex="0">${text}</pre><button @click=${copy}>Copy</button></div>`;
 }

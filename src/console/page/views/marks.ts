@@ -1,28 +1,36 @@
 /** One shape for each kind of event: colour alone does not reach everybody. */
 import { html, type SVGTemplateResult, svg, type TemplateResult } from 'lit-html';
 import type { EventType } from '../../model/events.ts';
+import { isHeld, type LockPicture } from '../../model/lock-picture.ts';
 import type { HoldBar, WaitBar } from '../../model/timeline.ts';
 
 export type MarkName = EventType | HoldBar['end'] | WaitBar['end'] | 'free';
 
-/** Drawn around the origin, within 5 to each side. */
-const shapes: Readonly<Record<MarkName, SVGTemplateResult>> = {
-  granted: svg`<circle r="4.2"/>`,
-  holding: svg`<circle r="4.2"/>`,
-  free: svg`<circle r="3.4" class="hollow"/>`,
-  queued: svg`<circle r="3.4" class="hollow"/>`,
-  waiting: svg`<circle r="3.4" class="hollow"/>`,
-  released: svg`<path d="M-4 .2 -1.2 3.2 4.2 -3.2" class="line"/>`,
-  expired: svg`<path d="M0-5 4.8 4h-9.6Z"/>`,
-  revoked: svg`<path d="M-3.6-3.6 3.6 3.6M3.6-3.6-3.6 3.6" class="line"/>`,
-  'session-lost': svg`<path d="M0-5 5 0 0 5-5 0Z"/>`,
-  'wait-cancelled': svg`<path d="M0-4.4 4.4 0 0 4.4-4.4 0Z" class="hollow"/>`,
-  'wait-timeout': svg`<path d="M0-4.4 4.2 3.4h-8.4Z" class="hollow"/>`,
-  unseen: svg`<path d="M-4 0h2M-1 0h2M2 0h2" class="line"/>`,
+const disc = 'M-4.2 0a4.2 4.2 0 1 1 0 .1Z';
+const circle = 'M-3.4 0a3.4 3.4 0 1 1 0 .1Z';
+
+/** Drawn around the origin, within 5 to each side. The style sheet says which are hollow, and which are lines. */
+const shapes: Readonly<Record<MarkName, string>> = {
+  granted: disc,
+  holding: disc,
+  free: circle,
+  queued: circle,
+  waiting: circle,
+  released: 'M-4 .2-1.2 3.2 4.2-3.2',
+  expired: 'M0-5 4.8 4h-9.6Z',
+  revoked: 'M-3.6-3.6 3.6 3.6M3.6-3.6-3.6 3.6',
+  'session-lost': 'M0-5 5 0 0 5-5 0Z',
+  'wait-cancelled': 'M0-4.4 4.4 0 0 4.4-4.4 0Z',
+  'wait-timeout': 'M0-4.4 4.2 3.4h-8.4Z',
+  unseen: 'M-4 0h2M-1 0h2M2 0h2',
 };
 
-export const shapeOf = (name: MarkName): SVGTemplateResult => shapes[name];
+/** The shape in a drawing, on a ground of its own. */
+export const shapeAt = (name: MarkName, x: string, y: number): SVGTemplateResult =>
+  svg`<g class="mark ${name}" transform="translate(${x} ${y})"><circle r="7"/><path d=${shapes[name]} /></g>`;
 
 /** The shape among text, where the words beside it say the same. */
 export const mark = (name: MarkName): TemplateResult =>
-  html`<svg class="mark ${name}" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">${shapes[name]}</svg>`;
+  html`<svg class="mark ${name}" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true"><path d=${shapes[name]} /></svg>`;
+
+export const stateMark = (lock: LockPicture): TemplateResult => mark(isHeld(lock) ? 'holding' : 'free');

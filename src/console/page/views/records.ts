@@ -1,75 +1,72 @@
 /** One record at a time, read-only. */
-import { html, nothing, type TemplateResult } from 'lit-html';
-import { agoOf, momentOf } from '../../model/words.ts';
-import type { App, RecordState } from '../app.ts';
+import { html, type TemplateResult } from 'lit-html';
+import { agoOf } from '../../model/words.ts';
+import { record } from '../app.ts';
+import { now } from '../draw.ts';
+import { empty, facts, instead, moment, panel, paragraph, quietly, searchField, top, typed } from '../parts.ts';
+import { addressOf, name } from '../route.ts';
 import type { RecordShown } from '../server.ts';
 
-export function recordsView(app: App): TemplateResult {
-  const { name } = app.route;
-  const open = (event: Event) => {
-    event.preventDefault();
-    const input = (event.currentTarget as HTMLElement).querySelector('input') as HTMLInputElement;
-    if (input.value.trim() !== '') app.navigate({ view: 'records', name: input.value.trim() });
-  };
-  return html`
-    <div class="top">
-      <h1 tabindex="-1">Records</h1>
-      <p class="quiet">JSON values with a version and a fence floor. Read only.</p>
-    </div>
+const open = instead((event) => {
+  location.hash = addressOf('records', typed(event));
+});
+
+export const recordsView = (): TemplateResult => html`
+    ${top('Records', 'JSON values with a version and a fence floor. Read only.')}
     <form class="tools" role="search" @submit=${open}>
-      <label class="field grow"
-        ><span>Key</span
-        ><input type="search" spellcheck="false" autocomplete="off" autocapitalize="none" placeholder="wallet:42" .value=${name}
-      /></label>
-      <button type="submit" class="primary">Read</button>
+      ${searchField('Key', 'wallet:42', name)}
+      <button class="primary">Read</button>
     </form>
-    ${name === '' ? noKey() : app.record?.key === name ? recordState(app, app.record) : html`<p class="quiet">Reading …</p>`}
+    ${name ? recordState() : noKey()}
   `;
-}
 
-const noKey = (): TemplateResult => html`<div class="empty">
-  <h2>Which record?</h2>
-  <p>Type its key above. A service does not list its records, and this page never writes one.</p>
-  <p class="quiet"><code>holdfast record put hits 1</code> makes one.</p>
-</div>`;
+const noKey = (): TemplateResult =>
+  empty(
+    'Which record?',
+    paragraph('Type its key above. A service does not list its records, and this page never writes one.'),
+    quietly(html`<code>holdfast record put hits 1</code> makes one.`),
+  );
 
-function recordState(app: App, { key, record, error }: RecordState): TemplateResult {
-  if (record !== null) return shown(app, record);
-  if (error?.code === 'not-found') {
-    return html`<div class="empty"><h2>There is no record <code>${key}</code>.</h2><p>It was never written, was deleted, or has expired.</p></div>`;
+function recordState(): TemplateResult {
+  if (record?.key !== name) return quietly('Reading …');
+  if (record.record) return shown(record.record);
+  if (record.error?.code === 'not-found') {
+    return empty(
+      html`There is no record <code>${name}</code>.`,
+      paragraph('It was never written, was deleted, or has expired.'),
+    );
   }
-  return html`<p class="note">${error?.message ?? 'Reading …'}</p>`;
+  return paragraph(record.error?.message ?? '', 'note');
 }
 
-function shown(app: App, { key, value, version, fence, updatedAt }: RecordShown): TemplateResult {
+function shown({ key, value, version, fence, updatedAt }: RecordShown): TemplateResult {
   const at = Date.parse(updatedAt);
-  const now = app.now();
-  return html`<section class="panel record" aria-label="Record">
-    <h2 class="name">${key}</h2>
-    <dl class="numbers">
-      <div><dt>Version</dt><dd class="number">${version}</dd></div>
-      <div><dt>Fence floor</dt><dd class="number">${fence ?? 'none: no fenced write yet'}</dd></div>
-      <div><dt>Written</dt><dd>${momentOf(at, now)} <span class="quiet">(${agoOf(now - at)})</span></dd></div>
-    </dl>
-    <pre class="json" tabindex="0" aria-label="Value">${pretty(JSON.stringify(value, null, 2) ?? 'null')}</pre>
-  </section>`;
+  return panel(
+    'record',
+    'Record',
+    html`<code>${key}</code>`,
+    html`${facts(
+      ['Version', version],
+      ['Fence floor', fence ?? 'none: no fenced write yet'],
+      ['Written', moment(at, agoOf(now() - at))],
+    )}<pre class="json" tabindex="0" aria-label="Value">${pretty(JSON.stringify(value, null, 2))}</pre>`,
+  );
 }
 
-const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+/** A string, with the colon that makes it a key; or a number, `true`, `false` or `null`. */
+const tokens = /("(?:[^"\\]|\\.)*")(:)?|[\w.+-]+/g;
 /** A larger value is shown without colours: each is an element. */
 const coloursMax = 50_000;
 
 /** The text in its colours. Each part is put in as text. */
-function pretty(text: string): readonly (string | TemplateResult)[] {
+function pretty(text: string): readonly unknown[] {
   if (text.length > coloursMax) return [text];
-  const parts: (string | TemplateResult)[] = [];
+  const parts: unknown[] = [];
   let last = 0;
-  for (const match of text.matchAll(tokens)) {
-    parts.push(text.slice(last, match.index));
-    const [whole, string, colon] = match;
-    const kind = colon !== undefined ? 'key' : string !== undefined ? 'string' : 'literal';
-    parts.push(html`<span class=${kind}>${string ?? whole}</span>${colon ?? nothing}`);
-    last = match.index + whole.length;
+  for (const { 0: whole, 1: string, 2: colon, index } of text.matchAll(tokens)) {
+    const kind = colon ? 'key' : string ? 'string' : 'literal';
+    parts.push(text.slice(last, index), html`<span class=${kind}>${string ?? whole}</span>`, colon);
+    last = index + whole.length;
   }
   return [...parts, text.slice(last)];
 }

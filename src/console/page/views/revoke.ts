@@ -1,34 +1,22 @@
 /** The question before a revocation. */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { ref } from 'lit-html/directives/ref.js';
-import type { App } from '../app.ts';
+import { revoke, revoking, setRevoking } from '../app.ts';
+import { instead, typed } from '../parts.ts';
 
 /** As many characters as the service takes. */
 const reasonMax = 256;
 
-export function revokeDialog(app: App): TemplateResult | typeof nothing {
-  const { revoking } = app;
-  if (revoking === null) return nothing;
-  const { lock, fence, owner, error, busy } = revoking;
-  const submit = (event: Event) => {
-    event.preventDefault();
-    const reason = ((event.currentTarget as HTMLElement).querySelector('input') as HTMLInputElement).value.trim();
-    if (reason !== '') void app.revoke(reason);
-  };
-  return html`<dialog
-    aria-labelledby="revoke-title"
-    ${ref((element) => {
-      const dialog = element as HTMLDialogElement | undefined;
-      // It is put into the page right after this, and can't be shown before.
-      queueMicrotask(() => {
-        if (dialog?.isConnected && !dialog.open) dialog.showModal();
-      });
-    })}
-    @cancel=${(event: Event) => {
-      event.preventDefault();
-      app.cancelRevoke();
-    }}
-  >
+const cancel = instead(() => setRevoking(null));
+
+const submit = instead((event) => {
+  const reason = typed(event);
+  if (reason) void revoke(reason);
+});
+
+export function revokeDialog(): TemplateResult | typeof nothing {
+  if (!revoking) return nothing;
+  const { lock, fence, owner, error = '', busy = false } = revoking;
+  return html`<dialog aria-labelledby="revoke-title" @cancel=${cancel}>
     <form @submit=${submit}>
       <h2 id="revoke-title">Take <span class="name">${lock}</span> away from <span class="name">${owner}</span>?</h2>
       <p>
@@ -39,10 +27,10 @@ export function revokeDialog(app: App): TemplateResult | typeof nothing {
         ><span>Reason, for those who read the history</span
         ><input required maxlength=${reasonMax} autocomplete="off" placeholder="stuck since Tuesday" autofocus
       /></label>
-      <p class="problem" role="alert">${error ?? ''}</p>
+      <p class="warn" role="alert">${error}</p>
       <div class="buttons">
-        <button type="button" @click=${() => app.cancelRevoke()}>Keep it</button>
-        <button type="submit" class="danger" ?disabled=${busy}>${busy ? 'Revoking …' : 'Revoke'}</button>
+        <button type="button" @click=${cancel}>Keep it</button>
+        <button class="danger" ?disabled=${busy}>${busy ? 'Revoking …' : 'Revoke'}</button>
       </div>
     </form>
   </dialog>`;

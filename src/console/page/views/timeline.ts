@@ -1,29 +1,18 @@
 /** Who held a lock and who waited for it, drawn over time and growing live. */
-import { html, nothing, type SVGTemplateResult, svg, type TemplateResult } from 'lit-html';
-import { ref } from 'lit-html/directives/ref.js';
+import { html, nothing, render, type SVGTemplateResult, svg, type TemplateResult } from 'lit-html';
+import { brokenWaits, endings, eventTitle } from '../../model/events.ts';
 import type { LockPicture } from '../../model/lock-picture.ts';
 import { type HoldBar, type Timeline, timelineOf, type WaitBar } from '../../model/timeline.ts';
 import { clockOf, countOf, grouped, spanOf } from '../../model/words.ts';
-import type { App } from '../app.ts';
-import { type MarkName, mark, shapeOf } from './marks.ts';
+import { now, redraw } from '../draw.ts';
+import { choice, panel } from '../parts.ts';
+import { name, namespace } from '../route.ts';
+import { px, short, stepsOf } from './lines.ts';
+import { mark, shapeAt } from './marks.ts';
 
-const windows: readonly { readonly ms: number; readonly title: string }[] = [
-  { ms: 60_000, title: '1 min' },
-  { ms: 5 * 60_000, title: '5 min' },
-  { ms: 15 * 60_000, title: '15 min' },
-  { ms: 3_600_000, title: '1 h' },
-  { ms: 6 * 3_600_000, title: '6 h' },
-];
-
-const legend: readonly { readonly name: MarkName; readonly title: string }[] = [
-  { name: 'holding', title: 'holds' },
-  { name: 'released', title: 'released' },
-  { name: 'expired', title: 'expired' },
-  { name: 'revoked', title: 'revoked' },
-  { name: 'session-lost', title: 'session lost' },
-  { name: 'wait-timeout', title: 'waited in vain' },
-  { name: 'wait-cancelled', title: 'left the queue' },
-];
+const windows = [1, 5, 15, 60, 360].map((minutes) => [minutes * 60_000, spanOf(minutes * 60_000)] as const);
+/** The time that is shown. */
+export let windowMs = 5 * 60_000;
 
 const holdLane = 28;
 const waitLane = 16;
@@ -35,118 +24,85 @@ const axisHeight = 22;
 const margin = 10;
 
 let width = 800;
-let observed: Element | undefined;
-let observer: ResizeObserver | undefined;
-
-function measure(element: Element | undefined, redraw: () => void): void {
-  if (element === observed) return;
-  observer?.disconnect();
-  observed = element;
-  if (element === undefined) return;
-  observer = new ResizeObserver(([entry]) => {
-    const now = Math.round(entry?.contentRect.width ?? 0);
-    if (now === 0 || now === width) return;
-    width = now;
-    redraw();
-  });
-  observer.observe(element);
-}
+const drawing = document.createElement('div');
+drawing.className = 'drawing';
+new ResizeObserver(() => {
+  width = drawing.clientWidth || width;
+  redraw();
+}).observe(drawing);
 
 /** Where each zone begins. All heights follow from the lanes, of which there are always as many as there were at most. */
-interface Zones {
-  readonly held: number;
-  readonly waited: number;
-  readonly depth: number;
-  readonly fence: number;
-  readonly axis: number;
-  readonly height: number;
-}
+type Zones = readonly [held: number, waited: number, depth: number, fence: number, axis: number];
 
-const lanesSeen = new Map<string, { hold: number; wait: number }>();
+const lanesSeen = new Map<string, readonly [hold: number, wait: number]>();
 
 /** Lanes that were drawn stay, empty or not, so that nothing below jumps when a waiter leaves. */
-function lanesOf(app: App, lock: string, { holdLanes, waitLanes }: Timeline) {
-  const key = `${app.route.namespace} ${lock} ${app.windowMs}`;
-  const seen = lanesSeen.get(key) ?? { hold: 1, wait: 3 };
-  const lanes = { hold: Math.max(seen.hold, holdLanes), wait: Math.max(seen.wait, waitLanes) };
+function zonesOf({ holdLanes, waitLanes }: Timeline): Zones {
+  const key = [namespace, name, windowMs].join();
+  const [hold, wait] = lanesSeen.get(key) ?? [1, 3];
+  const lanes = [Math.max(hold, holdLanes), Math.max(wait, waitLanes)] as const;
   if (lanesSeen.size > 50) lanesSeen.clear();
   lanesSeen.set(key, lanes);
-  return lanes;
-}
-
-function zonesOf(lanes: { readonly hold: number; readonly wait: number }): Zones {
-  const held = caption;
-  const waited = held + lanes.hold * holdLane + caption;
-  const depth = waited + lanes.wait * waitLane + caption;
+  const waited = caption + lanes[0] * holdLane + caption;
+  const depth = waited + lanes[1] * waitLane + caption;
   const fence = depth + depthHeight + caption;
-  const axis = fence + fenceHeight + 4;
-  return { held, waited, depth, fence, axis, height: axis + axisHeight };
+  return [caption, waited, depth, fence, fence + fenceHeight + 4];
 }
 
-export function timelineView(app: App, lock: LockPicture, now: number): TemplateResult {
-  const line = timelineOf(lock, app.windowMs, now);
-  const lanes = lanesOf(app, lock.lock, line);
-  const zones = zonesOf(lanes);
-  const x = (at: number) => Math.max(0, ((at - line.from) / app.windowMs) * (width - margin));
-  return html`<section class="panel timeline" aria-label="Timeline">
-    <h2>
-      Timeline
-      <fieldset class="choice small">
-        <legend>Time shown</legend>
-        ${windows.map(
-          ({ ms, title }) => html`<label
-            ><input
-              type="radio"
-              name="window"
-              .checked=${ms === app.windowMs}
-              @change=${() => {
-                app.windowMs = ms;
-                app.redraw();
-              }}
-            /><span>${title}</span></label
-          >`,
-        )}
-      </fieldset>
-    </h2>
-    <div class="drawing" ${ref((element) => measure(element, () => app.redraw()))}>
-      <svg role="img" aria-label=${spoken(lock, line)} width=${width} height=${zones.height} viewBox="0 0 ${width} ${zones.height}">
-        ${axis(line, zones, x)}
-        ${captionOf('Held', zones.held)}
-        ${line.holds.map((bar) => holdBar(bar, zones, x))}
-        ${captionOf(line.waitsHidden > 0 ? `Waited, and ${grouped(line.waitsHidden)} more in the queue` : 'Waited', zones.waited)}
-        ${line.waits.map((bar) => waitBar(bar, line, zones, x))}
-        ${line.holds.map((bar) => endMark(bar, zones, x))}
-        ${depthArea(line, zones, x)}
-        ${fenceSteps(line, lock, zones, x)}
-      </svg>
-    </div>
-    <ul class="legend">${legend.map(({ name, title }) => html`<li>${mark(name)}${title}</li>`)}</ul>
-  </section>`;
-}
-
-const spoken = (lock: LockPicture, { holds, waits, waitsHidden, to, from }: Timeline): string =>
-  `In the last ${spanOf(to - from)}, ${lock.lock} was held ${countOf(holds.length, 'time')} and waited for by ${grouped(
+export function timelineView(lock: LockPicture): TemplateResult {
+  const line = timelineOf(lock, windowMs, now());
+  const { holds, waits, waitsHidden, from } = line;
+  const zones = zonesOf(line);
+  const [held, waited, depth, fence, bottom] = zones;
+  const height = bottom + axisHeight;
+  const x = (at: number) => Math.max(0, ((at - from) / windowMs) * (width - margin));
+  const words = `In the last ${spanOf(windowMs)}, ${lock.lock} was held ${countOf(holds.length, 'time')} and waited for by ${grouped(
     waits.length + waitsHidden,
   )}. The history below lists each event.`;
+  render(
+    html`<svg role="img" aria-label=${words} width=${width} height=${height} viewBox="0 0 ${width} ${height}">
+      ${axis(line, bottom, x)}
+      ${captionOf('Held', held)}
+      ${holds.map((bar) => holdBar(bar, zones, x))}
+      ${captionOf(waitsHidden > 0 ? `Waited, and ${grouped(waitsHidden)} more in the queue` : 'Waited', waited)}
+      ${waits.map((bar) => waitBar(bar, holds, zones, x))}
+      ${holds.map((bar) => endMark(bar, zones, x))}
+      ${depthArea(line, depth, x)}
+      ${fenceSteps(line, lock, fence, x)}
+    </svg>`,
+    drawing,
+  );
+  const choose = (ms: number) => {
+    windowMs = ms;
+    redraw();
+  };
+  return panel(
+    'timeline',
+    'Timeline',
+    '',
+    html`${drawing}
+      <ul class="legend">${(['holding', ...endings, ...brokenWaits] as const).map((how) => html`<li>${mark(how)}${eventTitle(how)}</li>`)}</ul>`,
+    choice('Time shown', 'small', windows, (ms) => ms === windowMs, choose),
+  );
+}
 
-const captionOf = (text: string, y: number): SVGTemplateResult =>
-  svg`<text class="caption" x="0" y=${y - 7}>${text}</text>`;
+const captionOf = (text: string, y: number): SVGTemplateResult => svg`<text class="caption" y=${y - 7}>${text}</text>`;
 
 type Scale = (at: number) => number;
 
 /** Steps that people count in, so that about one label comes per 110 pixels. */
 const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200].map((seconds) => seconds * 1_000);
 
-function axis({ from, to }: Timeline, zones: Zones, x: Scale): SVGTemplateResult[] {
-  const wanted = ((to - from) * 110) / Math.max(1, width);
-  const step = stepsMs.find((ms) => ms >= wanted) ?? (stepsMs.at(-1) as number);
+function axis({ from, to }: Timeline, bottom: number, x: Scale): SVGTemplateResult[] {
+  const step = stepsMs.find((ms) => ms * width >= windowMs * 110) ?? windowMs;
   const ticks: SVGTemplateResult[] = [];
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
     const left = x(at);
     // A label that does not fit would be cut.
-    const label =
-      left > 24 && left < width - 30 ? svg`<text x=${left} y=${zones.axis + 15}>${clockOf(at)}</text>` : nothing;
-    ticks.push(svg`<g class="tick"><path d="M${left.toFixed(1)} 4V${zones.axis}" />${label}</g>`);
+    const label = left > 24 && left < width - 30 ? clockOf(at) : '';
+    ticks.push(
+      svg`<g class="tick"><path d="M${px(left)} 4V${bottom}" /><text x=${left} y=${bottom + 15}>${label}</text></g>`,
+    );
   }
   return ticks;
 }
@@ -155,100 +111,91 @@ function axis({ from, to }: Timeline, zones: Zones, x: Scale): SVGTemplateResult
 const letter = 6.6;
 const fitted = (text: string, pixels: number): string => {
   const letters = Math.floor(pixels / letter);
-  if (letters < 3) return '';
-  return text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
+  return letters < 3 ? '' : short(text, letters);
 };
 
-const endWords: Readonly<Record<HoldBar['end'], string>> = {
-  holding: 'holds it now',
-  released: 'released',
-  expired: 'expired',
-  revoked: 'revoked',
-  'session-lost': 'lost its session',
-  unseen: 'how it ended was not seen',
-};
-
-function holdBar({ owner, fence, from, to, end, lane, reason }: HoldBar, zones: Zones, x: Scale): SVGTemplateResult {
-  const left = x(from);
-  const right = Math.max(left + 2, x(to));
-  const y = zones.held + lane * holdLane;
-  const until = end === 'holding' ? 'now' : clockOf(to);
-  const why = reason === undefined ? '' : ` (${reason})`;
-  return svg`<g class="hold ${end}">
-    <title>${owner}, fence ${fence}: ${clockOf(from)} to ${until}, ${spanOf(to - from)}, ${endWords[end]}${why}</title>
-    <rect x=${left.toFixed(1)} y=${y} width=${(right - left).toFixed(1)} height="20" rx="3" />
-    <text x=${(left + 6).toFixed(1)} y=${y + 14}>${fitted(owner, right - left - 20)}</text>
+/** A bar with its label, and with words for whoever points at it. */
+function barOf(
+  kind: string,
+  words: string,
+  owner: string,
+  left: number,
+  right: number,
+  y: number,
+  height: number,
+  more: unknown = nothing,
+): SVGTemplateResult {
+  return svg`<g class=${kind}>
+    <title>${words}</title>${more}
+    <rect x=${px(left)} y=${y} width=${px(right - left)} height=${height} rx="3" />
+    <text x=${px(left + 5)} y=${y + height * 0.5 + 4}>${fitted(owner, right - left - height)}</text>
   </g>`;
 }
 
+function holdBar({ owner, fence, from, to, end, lane, reason }: HoldBar, [held]: Zones, x: Scale): SVGTemplateResult {
+  const left = x(from);
+  const how = { holding: 'holds it now', unseen: 'how it ended was not seen' }[end as string] ?? eventTitle(end);
+  const words = `${owner}, fence ${fence}: from ${clockOf(from)} for ${spanOf(to - from)}, ${how}${why(reason)}`;
+  return barOf(`hold ${end}`, words, owner, left, Math.max(left + 2, x(to)), held + lane * holdLane, 20);
+}
+
+const why = (reason?: string): string => (reason ? ` (${reason})` : '');
+
 /** Drawn after all bars, so that none hides it. A release is what one expects: on a short bar it would only be in the way. */
-function endMark({ from, to, end, lane }: HoldBar, zones: Zones, x: Scale): SVGTemplateResult | typeof nothing {
-  const isUsual = end === 'released' && x(to) - x(from) < 22;
-  if (end === 'holding' || isUsual) return nothing;
-  const place = `translate(${x(to).toFixed(1)} ${zones.held + lane * holdLane + 10})`;
-  return svg`<g class="mark ${end}" transform=${place}><circle r="7" class="halo"/>${shapeOf(end)}</g>`;
+function endMark({ from, to, end, lane }: HoldBar, [held]: Zones, x: Scale): SVGTemplateResult | typeof nothing {
+  const isUsual = end === 'holding' || (end === 'released' && x(to) - x(from) < 22);
+  return isUsual ? nothing : shapeAt(end, px(x(to)), held + lane * holdLane + 10);
 }
 
 function waitBar(
   { owner, from, to, end, lane, fence, reason }: WaitBar,
-  line: Timeline,
-  zones: Zones,
+  holds: readonly HoldBar[],
+  [held, waited]: Zones,
   x: Scale,
 ): SVGTemplateResult {
   const left = x(from);
   const right = Math.max(left + 1.5, x(to));
-  const y = zones.waited + lane * waitLane;
+  const y = waited + lane * waitLane;
   const how = {
     granted: 'then got the lock',
     waiting: 'waits now',
     'wait-timeout': 'in vain',
     'wait-cancelled': 'then left',
   }[end];
-  const words = `${owner} waited from ${clockOf(from)} for ${spanOf(to - from)}, ${how}${reason === undefined ? '' : ` (${reason})`}`;
-  const hold = end === 'granted' ? line.holds.find((bar) => bar.fence === fence) : undefined;
-  return svg`<g class="wait ${end}">
-    <title>${words}</title>
-    ${hold === undefined ? nothing : svg`<path class="hand-off" d="M${right.toFixed(1)} ${y + 6}V${zones.held + hold.lane * holdLane + 20}" />`}
-    <rect x=${left.toFixed(1)} y=${y} width=${(right - left).toFixed(1)} height="12" rx="2" />
-    <text x=${(left + 5).toFixed(1)} y=${y + 9.5}>${fitted(owner, right - left - 12)}</text>
-    ${
-      end === 'granted' || end === 'waiting'
-        ? nothing
-        : svg`<g class="mark ${end}" transform="translate(${right.toFixed(1)} ${y + 6})"><circle r="6" class="halo"/>${shapeOf(end)}</g>`
-    }
-  </g>`;
+  const hold = end === 'granted' && holds.find((bar) => bar.fence === fence);
+  const more = hold
+    ? svg`<path d="M${px(right)} ${y + 6}V${held + hold.lane * holdLane + 20}" />`
+    : end === 'waiting' || end === 'granted'
+      ? nothing
+      : shapeAt(end, px(right), y + 6);
+  const words = `${owner} waited from ${clockOf(from)} for ${spanOf(to - from)}, ${how}${why(reason)}`;
+  return barOf(`wait ${end}`, words, owner, left, right, y, 12, more);
 }
 
-function depthArea({ depths }: Timeline, zones: Zones, x: Scale): SVGTemplateResult {
-  const most = Math.max(1, ...depths.map(({ depth }) => depth));
-  const base = zones.depth + depthHeight;
-  const y = (depth: number) => base - (depth / most) * (depthHeight - 2);
-  const steps = depths.map(({ at, depth }) => `H${x(at).toFixed(1)}V${y(depth).toFixed(1)}`).join('');
-  const last = depths.at(-1)?.depth ?? 0;
-  return svg`<g class="depth">
-    <text class="caption" x="0" y=${zones.depth - 7}>Length of the queue: ${grouped(last)} now, ${grouped(Math.max(...depths.map(({ depth }) => depth)))} at most</text>
+function depthArea({ depths }: Timeline, top: number, x: Scale): SVGTemplateResult {
+  const base = top + depthHeight;
+  const most = Math.max(...depths.map(({ depth }) => depth));
+  const words = `Length of the queue: ${grouped(depths.at(-1)?.depth ?? 0)} now, ${grouped(most)} at most`;
+  return svg`${captionOf(words, top)}
     <path class="base" d="M0 ${base}H${width - margin}" />
-    <path class="area" d="M0 ${base}${steps}V${base}Z" />
-  </g>`;
-}
-
-/** One step for each grant. Fences rise by one; after a long rest a lock starts again at a far higher one, which is one step too. */
-function fenceSteps({ fences }: Timeline, lock: LockPicture, zones: Zones, x: Scale): SVGTemplateResult {
-  const base = zones.fence + fenceHeight;
-  const y = (index: number) => base - 3 - (index / Math.max(1, fences.length)) * (fenceHeight - 6);
-  const steps = fences.map(({ at }, index) => `H${x(at).toFixed(1)}V${y(index + 1).toFixed(1)}`).join('');
-  const first = fences[0]?.fence;
-  const words =
-    fences.length === 0
-      ? `Fence: ${lock.fence}, no grant in this time`
-      : `Fence: rose ${countOf(fences.length, 'time')}, from ${first} to ${fences.at(-1)?.fence}`;
-  const dots = fences.length > dotsMax ? [] : fences;
-  return svg`<g class="fence">
-    <text class="caption" x="0" y=${zones.fence - 7}>${words}</text>
-    <path d="M0 ${y(0).toFixed(1)}${steps}H${width - margin}" />
-    ${dots.map(({ at, fence }, index) => svg`<circle cx=${x(at).toFixed(1)} cy=${y(index + 1).toFixed(1)} r="2.6"><title>${fence}, granted at ${clockOf(at)}</title></circle>`)}
-  </g>`;
+    <path class="area" d=${stepsOf(depths, x, base, depthHeight - 2)} />`;
 }
 
 /** With more, dots lie upon each other. */
 const dotsMax = 60;
+
+/** One step for each grant. Fences rise by one; after a long rest a lock starts again at a far higher one, which is one step too. */
+function fenceSteps({ fences }: Timeline, lock: LockPicture, top: number, x: Scale): SVGTemplateResult {
+  const { length } = fences;
+  const y = (index: number) => px(top + fenceHeight - 3 - (index / Math.max(1, length)) * (fenceHeight - 6));
+  const steps = fences.map(({ at }, index) => `H${px(x(at))}V${y(index + 1)}`);
+  const words = length
+    ? `Fence: rose ${countOf(length, 'time')}, from ${fences[0]?.fence} to ${fences.at(-1)?.fence}`
+    : `Fence: ${lock.fence}, no grant in this time`;
+  const dots = length > dotsMax ? [] : fences;
+  return svg`${captionOf(words, top)}
+    <g class="fence">
+      <path d="M0 ${y(0)}${steps.join('')}H${width - margin}" />
+      ${dots.map(({ at, fence }, index) => svg`<circle cx=${px(x(at))} cy=${y(index + 1)} r="2.6"><title>${fence}, granted at ${clockOf(at)}</title></circle>`)}
+    </g>`;
+}

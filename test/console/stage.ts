@@ -1,0 +1,100 @@
+/** What every scene of the console needs: a browser, a service, and callers that do something with its locks. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import { executablePath, launch, type Visit, type VisitOptions, visit } from './browser.ts';
+import { call, type RunningService, startService } from './service.ts';
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export class Stage {
+  browser!: Browser;
+  service!: RunningService;
+  readonly visits: Visit[] = [];
+
+  /** Opens any page. Whatever it complains about fails the test. */
+  async visit(address: string, options: VisitOptions = {}): Promise<Visit> {
+    const opened = await visit(this.browser, address, options);
+    this.visits.push(opened);
+    return opened;
+  }
+
+  /** Opens the console at a view, as with the address that was printed. */
+  async open(view: string, options: VisitOptions = {}): Promise<Page> {
+    return (await this.visit(`${this.service.console}#/${view}`, options)).page;
+  }
+
+  /** A request about a lock that is named with its namespace, as `shop/wallet`. */
+  #send<T>(lock: string, action: string, body: object): Promise<T> {
+    return call<T>(this.service.url, `${lock.replace('/', '/locks/')}/${action}`, body);
+  }
+
+  acquire(lock: string, body: object): Promise<{ leaseId: string; fence: number; status: string }> {
+    return this.#send(lock, 'acquire', body);
+  }
+
+  release(lock: string, leaseId: string): Promise<unknown> {
+    return this.#send(lock, 'release', { leaseId });
+  }
+
+  /** Queues without having to run. */
+  park(lock: string, owner: string, more: object = {}): Promise<{ leaseId: string }> {
+    return this.acquire(lock, { owner, waitMs: 600_000, notify: { type: 'event', ref: owner }, ...more });
+  }
+
+  async putRecord(ns: string, key: string, value: unknown, headers: Record<string, string> = {}): Promise<void> {
+    await fetch(`${this.service.url}/v1/${ns}/records/${key}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', 'if-none-match': '*', ...headers },
+      body: JSON.stringify({ value }),
+    });
+  }
+}
+
+/** Scenes that share a browser and a service. Skipped, loudly, where there is no browser. */
+export function scenes(name: string, play: (stage: Stage) => void): void {
+  describe.skipIf(executablePath === undefined)(name, () => {
+    const stage = new Stage();
+    beforeAll(async () => {
+      [stage.browser, stage.service] = await Promise.all([launch(), startService(['--allow-revoke'])]);
+    });
+    afterAll(async () => {
+      await stage.browser?.close();
+      await stage.service?.stop();
+    });
+    afterEach(async () => {
+      const opened = stage.visits.splice(0);
+      const complaints = opened.flatMap((one) => one.complaints);
+      await Promise.all(opened.map(({ context }) => context.close()));
+      expect(complaints).toEqual([]);
+    });
+    play(stage);
+  });
+}
+
+/** Each test has a namespace of its own, so that none sees another's locks. */
+export const newNamespace = () => `t-${randomUUID().slice(0, 8)}`;
+
+/** Everything that axe finds wrong, in words. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    return (await axe.run()).violations.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .map(({ html }) => html)
+          .slice(0, 3)
+          .join(' ')}`,
+    );
+  });
+}
+
+export const row = (page: Page, name: string): Locator =>
+  page.locator('.locks .row', { has: page.getByRole('link', { name, exact: true }) });
+
+export const live = (page: Page): Promise<void> => page.locator('.pill', { hasText: 'Live' }).waitFor();
