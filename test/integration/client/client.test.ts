@@ -13,6 +13,7 @@ import {
 } from '../../../src/client/index.ts';
 import { localCredentials } from '../../../src/local/engine/endpoint.ts';
 import { createDirect } from '../../../src/server/index.ts';
+import { Twin } from '../../../src/testing/index.ts';
 import { exactOnly } from '../../support/engine.ts';
 import { startService, type TestService } from '../../support/service.ts';
 
@@ -311,6 +312,40 @@ describe('a parked waiter', () => {
         break;
       }
     }
+  });
+});
+
+describe.each([
+  ['over HTTP', () => overHttp()],
+  ['in direct mode', () => direct()],
+  ['on the twin', () => new Twin().client()],
+])('a step that parks, %s', (_, open) => {
+  const notify = { type: 'event', ref: 'order-7' } as const;
+
+  it('queues once, however often it is repeated with its lease id', async () => {
+    await using locks = open();
+    const name = randomUUID();
+    await using _held = await locks.acquire(name);
+    const leaseId = randomUUID();
+    for (let turn = 0; turn < 3; turn++) {
+      const parked = await locks.park(name, { waitMs: 60_000, leaseId, notify });
+      expect(parked).toMatchObject({ status: 'waiting', leaseId, position: 1, queueDepth: 1 });
+    }
+    expect(await locks.park(name, { waitMs: 60_000, notify })).toMatchObject({ position: 2, queueDepth: 2 });
+  });
+
+  it('gives up its place, or the lock if that was granted in the meantime', async () => {
+    await using locks = open();
+    const name = randomUUID();
+    const held = await locks.acquire(name);
+    const first = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
+    const second = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
+    expect(await locks.release(first)).toEqual({ released: true, reason: 'cancelled' });
+    expect(await locks.inspect(name)).toMatchObject({ queueDepth: 1 });
+    await held.release();
+    expect(await locks.release(second)).toEqual({ released: true, reason: 'ok' });
+    expect(await locks.release(second)).toEqual({ released: false, reason: 'already_released' });
+    expect(await locks.inspect(name)).toMatchObject({ state: 'free', queueDepth: 0 });
   });
 });
 
