@@ -260,7 +260,7 @@ describe('the http bundle', () => {
     expect((await post('/v1/jobs/multi-locks/release', again)).body.released).toHaveLength(2);
   });
 
-  it('keeps records, and ends what others hold', async () => {
+  it('keeps records, and revokes the leases of others', async () => {
     const record = '/v1/jobs/records/cursor';
     const written = await call('PUT', record, { body: { value: 1 }, headers: { 'if-none-match': '*' } });
     expect(written.status).toBe(201);
@@ -272,7 +272,7 @@ describe('the http bundle', () => {
     });
   });
 
-  it('answers what has no route as a problem', async () => {
+  it('answers a request without a route as a problem', async () => {
     expect(await call('GET', '/v1/orders/nothing')).toMatchObject({
       status: 404,
       type: 'application/problem+json',
@@ -283,7 +283,7 @@ describe('the http bundle', () => {
 });
 
 describe('the websocket, notifier and publisher bundles', () => {
-  it('welcome a watcher, notify a parked waiter and publish what happened, without a lease', async () => {
+  it('welcome a watcher, notify a parked waiter and publish the events, without a lease', async () => {
     expect(await connect('$connect', 'watcher-1=', { namespace: 'orders', prefix: '' })).toMatchObject({
       statusCode: 401,
     });
@@ -375,7 +375,7 @@ describe('the reaper bundle', () => {
     ).toEqual(['b']);
   });
 
-  it('sweeps what is awaited when the minute is over', async () => {
+  it('sweeps the awaited locks when the minute is over', async () => {
     await functions.reaper.lambda.invoke({
       version: '0',
       id: '53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa',
@@ -394,7 +394,7 @@ describe('the reaper bundle', () => {
 });
 
 describe('every bundle', () => {
-  it('was asked for everything that there is a route for', () => {
+  it('got a request for every route', () => {
     const all = routes.map(({ method, path }) => `${method} ${path}`);
     expect(all.filter((key) => !answeredRoutes.has(key))).toEqual([]);
   });

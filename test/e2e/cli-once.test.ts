@@ -54,7 +54,7 @@ describe.concurrent('once', () => {
     expect(runsOf('flaky')).toBe(2);
   });
 
-  it('does not run it again where a failure closes it', async () => {
+  it('does not run it again if a failure closes it', async () => {
     const closing = ['once', 'risky', '--close-on-failure', '--'];
     expect(await cli.run(...closing, ...counted('risky', 'exit 3'))).toMatchObject({ code: 3 });
     const again = await cli.run(...closing, ...counted('risky'));

@@ -37,7 +37,7 @@ async function revoke(lock: string): Promise<void> {
 }
 
 describe.concurrent('run', () => {
-  it('passes input, output and the exit code through untouched, and tells the command what it holds', async () => {
+  it('passes input, output and the exit code through unchanged, and gives the command its lock, fence and lease', async () => {
     const script = 'cat; echo "$HOLDFAST_LOCK $HOLDFAST_FENCE $HOLDFAST_LEASE_ID"; echo problem >&2; exit 23';
     const running = cli.start('run', 'job', '--', 'sh', '-c', script);
     running.type('first\nsecond');
@@ -65,7 +65,7 @@ describe.concurrent('run', () => {
     expect(await stateOf(`shot:${signal}`)).toMatchObject({ state: 'free' });
   });
 
-  it('ends what a killed command leaves behind in its process group', async () => {
+  it('ends the processes that a killed command leaves in its process group', async () => {
     const running = cli.start('run', 'family', '--', 'sh', '-c', 'sleep 60 & echo pid $!; wait');
     const orphan = await pidOf(running);
     const exit = once(running.process, 'exit');
@@ -74,7 +74,7 @@ describe.concurrent('run', () => {
     await waitUntilGone(orphan);
   });
 
-  it('ends the command also where its whole process group is killed with -9, as a terminal or a supervisor may do', async () => {
+  it('ends the command even if its whole process group is killed with -9, as a terminal or a supervisor may do', async () => {
     const args = ['run', 'swept-away', '--lease', '2s', '--', ...lasting()];
     const running = new Started(process.execPath, [program, ...args], cli.env, true);
     const pid = await pidOf(running);
@@ -126,7 +126,7 @@ describe.concurrent('run', () => {
     expect(await stateOf('busy')).toMatchObject({ queueDepth: 0 });
   });
 
-  it('says as a shell does that a command is not there or can not be run, and releases', async () => {
+  it('reports as a shell does that a command does not exist or cannot be run, and releases', async () => {
     expect(await cli.run('run', 'none', '--', 'no-such-command')).toMatchObject({ code: 127 });
     expect(await cli.run('run', 'none', '--', '/dev/null')).toMatchObject({ code: 126 });
     expect(await stateOf('none')).toMatchObject({ state: 'free' });
@@ -234,7 +234,7 @@ describe('run, when the service is killed with -9', () => {
     expect(await running.finished).toMatchObject({ code: 76, stderr: expect.stringContaining('could not be renewed') });
   }, 60_000);
 
-  it('exits with 69 where no service is', async () => {
+  it('exits with 69 if there is no service', async () => {
     const nobody = cliOf(`http://127.0.0.1:${await freePort()}`);
     const { code, stderr } = await nobody.run('inspect', 'x');
     expect(code).toBe(69);
@@ -243,7 +243,7 @@ describe('run, when the service is killed with -9', () => {
 });
 
 describe('elect', () => {
-  it('runs the command while leading, ends it on loss, and stands again', async () => {
+  it('runs the command while leading, ends it on loss, and waits to lead again', async () => {
     const stand = (owner: string) =>
       cli.start(
         'elect',

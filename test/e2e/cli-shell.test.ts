@@ -26,7 +26,7 @@ describe.each([
 ])('eval of acquire --export in %s %o', (shell, flags) => {
   const step = 'echo "went on with fence $HOLDFAST_FENCE"';
 
-  it('goes on with the lease where it was granted, and a trap releases it', async () => {
+  it('goes on with the lease if it was granted, and a trap releases it', async () => {
     const lock = `free-${shell}${flags.join('')}`;
     const trap = `trap 'holdfast release "$HOLDFAST_LOCK"' EXIT`;
     const lines = `eval "$(holdfast acquire ${lock} --export)"\n${trap}\n${step}`;
@@ -35,7 +35,7 @@ describe.each([
     expect(stdout).toMatch(/^went on with fence \d{13,}\n\S+ released\n$/);
   });
 
-  it('ends the script where the lock is held', async () => {
+  it('ends the script if the lock is held', async () => {
     const lock = `held-${shell}${flags.join('')}`;
     await take(lock);
     const { code, stdout, stderr } = await script(shell, flags, `eval "$(holdfast acquire ${lock} --export)"\n${step}`);
@@ -43,7 +43,7 @@ describe.each([
     expect(stderr).toContain('held by');
   });
 
-  it('ends the script where the command line or the address is wrong', async () => {
+  it('ends the script if the command line or the address is wrong', async () => {
     const wrong = await script(shell, flags, `eval "$(holdfast acquire a --export --laese 1m)"\n${step}`);
     expect(wrong).toMatchObject({ code: 64, stdout: '' });
     const away = `eval "$(holdfast acquire a --export --url http://127.0.0.1:9)"\n${step}`;
@@ -65,7 +65,7 @@ describe('--if-held', () => {
     expect(await cli.run('acquire', lock, '--if-held', choice)).toMatchObject({ code, stdout: '' });
   });
 
-  it('concerns a held lock alone: the command keeps its own exit code, and other failures theirs', async () => {
+  it('is only about a held lock: the command keeps its own exit code, and so do other failures', async () => {
     expect(await cli.run('run', 'idle', '--if-held', 'skip', '--', 'sh', '-c', 'exit 75')).toMatchObject({ code: 75 });
     const away = await cli.run('run', 'idle', '--if-held', 'skip', '--url', 'http://127.0.0.1:9', '--', 'true');
     expect(away.code).toBe(69);

@@ -36,7 +36,7 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
     expect(stdout.endsWith('\u001b[2Kthe command speaks\r\n')).toBe(true);
   });
 
-  it('prints tables in colour that fit, unless NO_COLOR or --no-color is given', async () => {
+  it('prints tables in color that fit, unless NO_COLOR or --no-color is given', async () => {
     await lock('coloured').acquire({ owner: 'x'.repeat(100) });
     const { stdout } = await onTerminal('inspect coloured', { columns: 90 }).finished;
     expect(stdout).toContain('\u001b[33mheld\u001b[39m');

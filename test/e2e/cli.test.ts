@@ -78,7 +78,7 @@ describe.concurrent('list, check, revoke, history and watch', () => {
 });
 
 describe.concurrent('record', () => {
-  it('writes only what is as expected, and reads it back', async () => {
+  it('writes only if the record is as expected, and reads it back', async () => {
     expect(await cli.run('record', 'get', 'config')).toMatchObject({ code: 1, stdout: '' });
     expect(await cli.run('record', 'put', 'config', '{"retries":3}', '--if-absent')).toMatchObject({ code: 0 });
     expect(await cli.run('record', 'put', 'config', '{}', '--if-absent')).toMatchObject({ code: 65 });
@@ -124,8 +124,8 @@ describe.concurrent('session and multi', () => {
   });
 });
 
-describe.concurrent('who asks, and how', () => {
-  it('exits with 77 where the token is missing or wrong, and takes it from a file', async () => {
+describe.concurrent('credentials and usage', () => {
+  it('exits with 77 if the token is missing or wrong, and takes it from a file', async () => {
     const stranger = cliOf(url);
     const refused = await stranger.run('inspect', 'x');
     expect(refused).toMatchObject({ code: 77, stderr: expect.stringContaining('HOLDFAST_TOKEN') });
@@ -135,7 +135,7 @@ describe.concurrent('who asks, and how', () => {
     expect(await stranger.run('inspect', 'x', '--token-file', join(folder, 'none'))).toMatchObject({ code: 64 });
   });
 
-  it('exits with 64 at a wrong command line, and says what was meant', async () => {
+  it('exits with 64 at a wrong command line, and suggests the right word', async () => {
     expect((await cli.run('inpsect', 'x')).stderr).toContain("Did you mean 'inspect'?");
     expect(await cli.run('run', 'x', '--wiat', '5s', '--', 'true')).toMatchObject({
       code: 64,
@@ -146,7 +146,7 @@ describe.concurrent('who asks, and how', () => {
     expect(await cli.run('inspect', 'no/name')).toMatchObject({ code: 64 });
   });
 
-  it('tells its version and helps', async () => {
+  it('prints its version and its help', async () => {
     expect((await cli.run('--version')).stdout).toBe(`${version}\n`);
     expect(await cli.run('help', 'record', 'put')).toMatchObject({
       code: 0,
@@ -157,7 +157,7 @@ describe.concurrent('who asks, and how', () => {
 });
 
 describe.concurrent('doctor', () => {
-  it('finds a sound service sound', async () => {
+  it('finds no fault in a healthy service', async () => {
     const { code, json } = await cli.run('doctor', '--json');
     expect(json).toMatchObject({ ok: true });
     expect(json.checks.map(({ check, status }: Record<string, string>) => `${check} ${status}`)).toEqual([
@@ -171,7 +171,7 @@ describe.concurrent('doctor', () => {
     expect(code).toBe(0);
   });
 
-  it('names what is wrong: the token, or that nobody is there', async () => {
+  it('names the fault: the token, or a service that is not there', async () => {
     expect(await cliOf(url).run('doctor')).toMatchObject({ code: 77, stdout: expect.stringMatching(/✘ credentials/) });
     const nowhere = await cliOf('http://127.0.0.1:9').run('doctor');
     expect(nowhere).toMatchObject({ code: 69, stdout: expect.stringMatching(/^✘ endpoint .*9/) });

@@ -24,12 +24,12 @@ describe('npm run demo', () => {
     acts = output.split(/^\d\. /m);
   }, 90_000);
 
-  it('tells that without a fence an update is lost', () => {
+  it('shows that an update is lost without a fence', () => {
     expect(acts[1]).toMatch(/A {2}wakes, and writes 100 \+ 50 = 150 {2}→ 200, version 3\n/);
     expect(acts[1]).toContain("✘ The account holds 150 instead of 120: B's update is lost");
   });
 
-  it('tells that a fence keeps the late writer out', () => {
+  it('shows that a fence refuses the late writer', () => {
     const fences = [...(acts[2] ?? '').matchAll(/→ fence (\d+)/g)].map(([, fence]) => Number(fence));
     const [first, second] = fences;
     expect(second).toBeGreaterThan(first as number);
@@ -37,7 +37,7 @@ describe('npm run demo', () => {
     expect(acts[2]).toContain('✔ The account holds 120');
   });
 
-  it('tells that compare-and-swap needs no lock', () => {
+  it('shows that compare-and-swap needs no lock', () => {
     expect(acts[3]).not.toContain('takes the lock');
     expect(acts[3]).toContain('A  wakes, and writes 100 + 50 = 150  → 412 version-mismatch, the version is 2\n');
     expect(acts[3]).toContain('✔ The account holds 120');
@@ -47,7 +47,7 @@ describe('npm run demo', () => {
     expect(output).toMatch(/When to use which:\n.*A lock alone.*\n.*fence.*\n.*Compare-and-swap/);
   });
 
-  it('writes no colours into a pipe', () => {
+  it('writes no colors into a pipe', () => {
     expect(stripVTControlCharacters(output)).toBe(output);
   });
 

@@ -112,7 +112,7 @@ async function addOne(client: DynamoDBClient): Promise<void> {
 }
 
 describe.each(engines)('%s', (engine) => {
-  it('starts in memory and ends when stopped, also when stopped twice', async () => {
+  it('starts in memory and ends when stopped, even if stopped twice', async () => {
     const running = await start({ engine, memory: true });
     expect(running.name).toBe(engine);
     await ensureTable(clientOf(running.endpoint), 'holdfast');
@@ -181,7 +181,7 @@ describe.each(engines)('%s', (engine) => {
     expect(again.pid).not.toBe(pid);
   });
 
-  it('tells the service when it dies', async () => {
+  it('reports to the service when it dies', async () => {
     const running = await start({ engine, memory: true });
     process.kill(running.pid ?? 0, 'SIGKILL');
     expect(await running.exited).toMatchObject({ stopped: false, signal: 'SIGKILL' });
@@ -224,7 +224,7 @@ describe('startEngine', () => {
     expect(isRunning(stranger.pid ?? 0)).toBe(true);
   });
 
-  it.runIf(engines.includes('dynoxide'))('says what the engine said when it ends while starting', async () => {
+  it.runIf(engines.includes('dynoxide'))('shows the output of an engine that ends while starting', async () => {
     mkdirSync(join(folder, 'dynoxide'));
     writeFileSync(join(folder, 'dynoxide', 'dynoxide.db'), 'this is no database, '.repeat(100));
     expect(await refusal({ engine: 'dynoxide' })).toMatch(
@@ -235,7 +235,7 @@ describe('startEngine', () => {
     await start({ engine: 'dynoxide' });
   });
 
-  it('says how to get Java when DynamoDB Local is asked for and there is none, or an old one', async () => {
+  it('says how to get Java if DynamoDB Local is wanted and there is no Java, or an old one', async () => {
     const oldJava = join(folder, 'bin', 'java');
     mkdirSync(join(folder, 'bin'));
     writeFileSync(oldJava, '#!/bin/sh\necho java.base@11.0.2\n');
@@ -250,7 +250,7 @@ describe('startEngine', () => {
     }
   });
 
-  it('takes the built-in engine by itself where there is no Java', async () => {
+  it('chooses the built-in engine if there is no Java', async () => {
     const line = await own(['--memory'], { PATH: join(folder, 'nowhere') });
     expect(line).toMatchObject({ name: 'memory' });
   });
@@ -262,7 +262,7 @@ describe('startEngine', () => {
     expect(line).toMatchObject({ name: 'dynoxide' });
   });
 
-  it('says so and stops where the engine that wrote the folder can not run, unless another is named', async () => {
+  it('says so and stops if the engine that wrote the folder cannot run, unless another is named', async () => {
     mkdirSync(join(folder, 'dynamodb-local'), { recursive: true });
     const env = { PATH: join(folder, 'nowhere') };
     expect(await own(['--data', folder], env)).toMatchObject({
@@ -295,7 +295,7 @@ describe('startEngine', () => {
 });
 
 describe('the built-in engine', () => {
-  it('serves at once, keeps what it is given while it runs, and nothing after', async () => {
+  it('serves at once, keeps its items while it runs, and loses them when it ends', async () => {
     const running = await start({ engine: 'memory' });
     expect(running).toMatchObject({ name: 'memory', description: expect.stringContaining('nothing is kept') });
     const client = new DynamoDBClient({ endpoint: running.endpoint, region, credentials: localCredentials });
@@ -307,7 +307,7 @@ describe('the built-in engine', () => {
     await expect(client.send(new GetItemCommand({ TableName: 'holdfast', Key }))).rejects.toThrow();
   });
 
-  it('is what auto takes if there is neither Java nor dynoxide', async () => {
+  it('is the engine that auto chooses if there is neither Java nor dynoxide', async () => {
     // dynoxide has no binary for this platform.
     const elsewhere = "--import=data:text/javascript,Object.defineProperty(process,'platform',{value:'sunos'})";
     const line = await own(['--memory'], { PATH: join(folder, 'nowhere'), NODE_OPTIONS: elsewhere });

@@ -109,7 +109,7 @@ describe('an engine that goes away and comes back', () => {
     rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   });
 
-  it('is answered 503 for as long as it is away, and then everything goes on where it was', async () => {
+  it('is answered 503 while the engine is away, and then everything goes on', async () => {
     const call = callAt(service.url);
     const lock = lockAt(call, 'outlasting');
     const holder = newLeaseId();
@@ -287,7 +287,7 @@ describe('a line to the engine', () => {
       expect((await lock.acquire({ leaseId })).body.fence).toBe(granted.body.fence);
     });
 
-    it('tells of an acquire that it can not know, and a repeat finds what came of it', async () => {
+    it('answers that the result of an acquire is unknown, and a repeat finds the result', async () => {
       const lock = newLock();
       const leaseId = newLeaseId();
       line.next('UpdateItem', 'lose', 3);
@@ -395,7 +395,7 @@ describe('a line to the engine', () => {
     'RequestLimitExceeded',
     'TransactionConflictException',
   ])('that answers %s', (error) => {
-    it('is asked again, so that a caller notices nothing of a few', async () => {
+    it('gets a retry, so that a caller notices nothing if it happens a few times', async () => {
       const lock = newLock();
       line.next('UpdateItem', { error }, 2);
       const granted = await lock.acquire();
@@ -404,7 +404,7 @@ describe('a line to the engine', () => {
       expect((await lock.release(granted.body.leaseId)).body).toEqual({ released: true, reason: 'ok' });
     });
 
-    it('makes a caller wait where it goes on, and never tells it that the lock is held or lost', async () => {
+    it('makes a caller wait if it lasts, and never says that the lock is held or lost', async () => {
       const lock = newLock();
       const { body: grant } = await lock.acquire();
       line.fate = () => ({ error });

@@ -122,7 +122,7 @@ const waitUntilGone = (pids: readonly number[]) => eventually(() => expect(pids.
 const quick = ['--port', '0', '--engine', anyEngine];
 
 describe('npm start', () => {
-  it('says where it listens, on what, and three commands that work', async () => {
+  it('prints its address, its engine, and three commands that work', async () => {
     const { url, banner } = await start([...quick, '--data', folder]);
     const shown = banner.join('\n');
     expect(banner.filter((line) => line.startsWith('Holdfast is listening on http://'))).toHaveLength(1);
@@ -196,7 +196,7 @@ describe('npm start', () => {
     expect(below.filter(isRunning)).toEqual([]);
   });
 
-  it('ends when npm, which started it, is told to end', async () => {
+  it('ends when npm, which started it, gets a signal to end', async () => {
     const npm = spawn('npm', ['start', '--silent', '--', '--engine', 'memory', '--port', '0', '--json'], {
       cwd: root,
       env: environment(),
@@ -212,7 +212,7 @@ describe('npm start', () => {
     await waitUntilGone(below);
   });
 
-  it('ends in bounded time also while somebody waits for a lock', async () => {
+  it('ends in limited time even while somebody waits for a lock', async () => {
     const { process: service, exited, url } = await start([...quick, '--memory']);
     const lock = lockAt(callAt(url), 'held');
     await lock.acquire();
@@ -299,7 +299,7 @@ describe('a start that fails', () => {
     taken.close();
   });
 
-  it('asks for Java where DynamoDB Local is wanted and there is none', async () => {
+  it('asks for Java if DynamoDB Local is wanted and there is no Java', async () => {
     const node = execFileSync(program, ['-p', 'process.execPath'], { env: environment(), encoding: 'utf8' }).trim();
     const env = { ...environment(), PATH: join(folder, 'nowhere'), JAVA_HOME: '' };
     expect(await refusal(['--port', '0', '--engine', 'dynamodb-local', '--memory'], { env, file: node })).toMatch(
@@ -307,7 +307,7 @@ describe('a start that fails', () => {
     );
   });
 
-  it('names a folder that it can not write to', async () => {
+  it('names a folder that it cannot write to', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     expect(await refusal([...quick, '--data', join(file, 'below')])).toContain(join(file, 'below'));
@@ -330,7 +330,7 @@ describe('a start that fails', () => {
     expect(await refusal(line.split(' '), { code: 64 })).toContain(message);
   });
 
-  it('says it as JSON where that was asked for', async () => {
+  it('reports it as JSON if --json was given', async () => {
     const { code, stdout, stderr } = await run(['--json', '--prot', '1']);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'usage', exitCode: 64 } });
@@ -347,7 +347,7 @@ describe('a start that fails', () => {
 });
 
 describe('a service with a token', () => {
-  it('answers only to those who carry it, and its own commands do', async () => {
+  it('answers only to callers that carry it, and its own commands do', async () => {
     const token = 'a-token-for-this-test';
     const { url, banner } = await start([...quick, '--memory'], { HOLDFAST_TOKEN: token });
     expect(banner.join('\n')).not.toContain(token);

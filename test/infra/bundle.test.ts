@@ -31,7 +31,7 @@ describe.each(bundles)('the bundle of $name', ({ name, bytes, metafile }) => {
     expect(contents.filter((path) => /zod\/v4\/locales\/(?!en\.|index\.)/.test(path))).toEqual([]);
   });
 
-  it('has code for every right that its function was given', () => {
+  it('has code for every permission of its function', () => {
     const commands = commandsIn(Object.keys(metafile.inputs));
     const callable = new Set(commands.flatMap((command) => actionsOf[command] ?? []));
     expect(tableAccess[name].items.filter((action) => !callable.has(action))).toEqual([]);
@@ -39,14 +39,14 @@ describe.each(bundles)('the bundle of $name', ({ name, bytes, metafile }) => {
 });
 
 describe('bundling', () => {
-  it('writes the same bytes from the same sources, so that nothing is deployed in vain', async () => {
+  it('writes the same bytes from the same sources, so that nothing is deployed without need', async () => {
     const again = freshFolder();
     await bundleFunctions(again, ['reaper']);
     const read = (where: string) => readFileSync(join(where, 'reaper', 'index.mjs'), 'utf8');
     expect(read(again)).toBe(read(folder));
   });
 
-  it('says what to do where a bundle is missing', () => {
+  it('says what to do if a bundle is missing', () => {
     expect(() => functionCode('http', freshFolder())).toThrow('npm run build');
   });
 

@@ -31,7 +31,7 @@ describe.each(functionNames)('the %s function', (name) => {
     expect(properties.TracingConfig).toBeUndefined();
   });
 
-  it('has a role and a log group of its own, which is not kept for ever', () => {
+  it('has its own role and its own log group, which is not kept without end', () => {
     const others = functionNames.filter((other) => other !== name).map((other) => spell(functionOf(other).Role));
     expect(others).not.toContain(spell(properties.Role));
     const group = spell(properties.LoggingConfig.LogGroup).slice(1, -1);
@@ -41,11 +41,11 @@ describe.each(functionNames)('the %s function', (name) => {
     expect(writing.map(({ resources }) => resources)).toEqual([[`<${group}.Arn>`]]);
   });
 
-  it('is told the table', () => {
+  it('gets the name of the table', () => {
     expect(spell(Environment.Variables.HOLDFAST_TABLE)).toMatch(/^<LocksTable\w+>$/);
   });
 
-  it('may do to the table what it does, and nothing else', () => {
+  it('may do to the table only what its code does', () => {
     const own = statements.filter(
       ({ actions, resources }) =>
         actions.some((action) => action.startsWith('dynamodb:')) && !resources.some((arn) => arn.includes('StreamArn')),
@@ -66,7 +66,7 @@ describe.each(functionNames)('the %s function', (name) => {
     }
   });
 
-  it('is allowed no action by wildcard, and no resource but those that can not be named', () => {
+  it('is allowed no action by wildcard, and no resource but those that cannot be named', () => {
     const stars = statements
       .flatMap(({ actions, resources }) => [...actions, ...resources])
       .filter((text) => text.includes('*'));
@@ -85,7 +85,7 @@ describe.each(functionNames)('the %s function', (name) => {
 describe('the functions', () => {
   const variables = (name: string, template = deployed) => functionOf(name, template).Environment.Variables;
 
-  it('are told of each other by what the stack made', () => {
+  it("get each other's addresses from what the stack made", () => {
     expect(spell(variables('notifier').HOLDFAST_BUS)).toMatch(/^<LocksNotificationsBus\w+>$/);
     expect(variables('publisher').HOLDFAST_EVENTS_BUS).toBeUndefined();
     expect(spell(variables('notifier').HOLDFAST_TIMER_QUEUE_URL)).toMatch(/^<LocksExpiryTimers\w+>$/);
@@ -126,7 +126,7 @@ describe('the functions', () => {
     expect(() => createStack({ poll: Duration.seconds(29) })).toThrow('poll must be from 0 to 25000 ms');
   });
 
-  it('reserve no concurrency unless told to, since that takes from the rest of the account', () => {
+  it('reserve no concurrency by default, since that takes from the rest of the account', () => {
     for (const name of functionNames) expect(functionOf(name).ReservedConcurrentExecutions, name).toBeUndefined();
   });
 });

@@ -71,7 +71,7 @@ describe('a grant', () => {
     expect(requests).not.toContain('POST/v1/orders/locks/?*/revoke');
   });
 
-  it('reaches every namespace only when it is told to', () => {
+  it('reaches every namespace only if the grant says so', () => {
     const [statement] = policyOf((locks, worker) => locks.grantAdmin(worker, { namespace: '*' }));
     expect(statement?.resources.some((resource) => resource.endsWith('POST/v1/*/locks/?*/revoke'))).toBe(true);
   });

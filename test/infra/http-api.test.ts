@@ -26,7 +26,7 @@ describe('the HTTP API', () => {
     expect([...httpRoutes(deployed).keys()].sort()).toEqual([...table.map(keyOf), '$default'].sort());
   });
 
-  it('deploys what the handler knows and what the OpenAPI document says', () => {
+  it('deploys the routes that the handler and the OpenAPI document have', () => {
     const described = Object.entries(openApiDocument('0').paths as Record<string, Record<string, unknown>>).flatMap(
       ([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
@@ -39,7 +39,7 @@ describe('the HTTP API', () => {
     for (const [key, { AuthorizationType }] of httpRoutes(deployed)) expect(AuthorizationType, key).toBe('AWS_IAM');
   });
 
-  it('opens the public routes alone where that is asked for', () => {
+  it('opens only the public routes, and only on request', () => {
     const open = [...httpRoutes(templateOf(createStack({ openPublicRoutes: true })))]
       .filter(([, { AuthorizationType }]) => AuthorizationType === 'NONE')
       .map(([key]) => key);
@@ -95,7 +95,7 @@ describe('the HTTP API', () => {
     expect(claims.filter(([answers]) => answers)).toHaveLength(2);
   });
 
-  it('keeps waiters on a function of their own, so that they can not take the room of releases', () => {
+  it('runs waiters on their own function, so that they cannot use the concurrency of releases', () => {
     const functionsBy = new Map(
       resourcesOf(deployed, 'AWS::ApiGatewayV2::Integration').map(([id, { Properties }]) => [
         id,
@@ -109,7 +109,7 @@ describe('the HTTP API', () => {
     }
   });
 
-  it('refuses an IAM grant where it takes tokens', () => {
+  it('refuses an IAM grant if the service takes tokens', () => {
     const { locks } = createStack({ jwt: { issuer: 'https://issuer.example.com', audience: ['a'] } });
     expect(() => locks.grantUse(locks.http.role, { namespace: 'orders' })).toThrow('give the token a scope');
   });
@@ -139,7 +139,7 @@ describe('the HTTP API', () => {
     expect(sources.sort()).toEqual(['/$default/$default', '/*/*/*']);
   });
 
-  it('answers on a domain of its own, and then on no other', () => {
+  it('answers on its own domain, and then on no other', () => {
     const template = templateOf(
       createStack((outside) => ({
         domain: {
@@ -176,7 +176,7 @@ describe('the WebSocket API', () => {
     });
   });
 
-  it('answers what a watcher says', () => {
+  it('answers every message of a watcher', () => {
     const [, fallback] =
       resourcesOf(deployed, 'AWS::ApiGatewayV2::Route').find(
         ([, { Properties }]) =>

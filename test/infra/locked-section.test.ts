@@ -59,7 +59,7 @@ describe('LockedSection', () => {
     for (const resource of resources) expect(resource).toMatch(/POST\/v1\/payments\/locks\/\?\*\/(acquire|release)$/);
   });
 
-  it('says why it can not work with tokens, or with a domain of its own', () => {
+  it('says why it cannot work with tokens, or with its own domain', () => {
     const jwt = { issuer: 'https://issuer.example.com', audience: ['locks'] };
     expect(() => sectionIn(createStack({ jwt }))).toThrow(/takes tokens \(jwt\)/);
     const withDomain = createStack((outside) => ({

@@ -82,7 +82,7 @@ describe('the alarms', () => {
     }
   });
 
-  it('are left out with the dashboard where that is asked for', () => {
+  it('are left out with the dashboard on request', () => {
     const bare = templateOf(createStack({ monitoring: false }));
     expect(resourcesOf(bare, 'AWS::CloudWatch::Alarm')).toEqual([]);
     expect(resourcesOf(bare, 'AWS::CloudWatch::Dashboard')).toEqual([]);

@@ -35,7 +35,7 @@ describe('the notifier', () => {
     expect(patternsOf(mapping)).toEqual(notifierFilter);
   });
 
-  it('is spared what it already handled, and gives up within bounds', () => {
+  it('does not get records again that it handled, and gives up within limits', () => {
     expect(mapping).toMatchObject({
       FunctionResponseTypes: ['ReportBatchItemFailures'],
       BisectBatchOnFunctionError: true,
@@ -45,13 +45,13 @@ describe('the notifier', () => {
     });
   });
 
-  it('leaves what it gives up in a dead-letter queue for two weeks', () => {
+  it('leaves records that it gives up in a dead-letter queue for two weeks', () => {
     const queue = queueOf('NotificationsNotifierDeadLetters');
     expect(spell(mapping.DestinationConfig.OnFailure.Destination)).toBe(`<${queue.id}.Arn>`);
     expect(queue.MessageRetentionPeriod).toBe(14 * 86_400);
   });
 
-  it('does nothing that is optional: that has a function, a reader of the stream and a dead-letter queue of its own', () => {
+  it('does nothing optional: the publisher has its own function, reader of the stream and dead-letter queue', () => {
     const optional = mappingOf('Publisher');
     expect(spell(optional.EventSourceArn)).toBe(spell(mapping.EventSourceArn));
     expect(patternsOf(optional)).toEqual(publisherFilter);
@@ -61,7 +61,7 @@ describe('the notifier', () => {
     expect(optional).toMatchObject({ FunctionResponseTypes: ['ReportBatchItemFailures'], MaximumRetryAttempts: 5 });
   });
 
-  it('delivers by a bus of its own, or by the one that is given', () => {
+  it('uses its own bus, or the one that is given', () => {
     expect(resourcesOf(deployed, 'AWS::Events::EventBus')).toHaveLength(1);
     const given = templateOf(
       createStack((outside) => ({
@@ -140,7 +140,7 @@ describe('the reaper', () => {
 });
 
 describe('every queue', () => {
-  it('is encrypted and refuses to be spoken to without TLS', () => {
+  it('is encrypted and refuses requests without TLS', () => {
     const queues = resourcesOf(deployed, 'AWS::SQS::Queue');
     const policies = resourcesOf(deployed, 'AWS::SQS::QueuePolicy').map(([, { Properties }]) => Properties);
     expect(queues).toHaveLength(4);

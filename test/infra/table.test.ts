@@ -42,14 +42,14 @@ describe('the deployed table', () => {
     }
   });
 
-  it('outlives its stack, can not be deleted by mistake and can be restored', () => {
+  it('outlives its stack, cannot be deleted by mistake and can be restored', () => {
     expect(table).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
     expect(table.Properties.Replicas).toMatchObject([
       { DeletionProtectionEnabled: true, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } },
     ]);
   });
 
-  it('goes with its stack where that is asked for', () => {
+  it('is deleted with its stack on request', () => {
     const temporary = tableOf(templateOf(createStack({ tableOnly: true, removalPolicy: RemovalPolicy.DESTROY })));
     expect(temporary.DeletionPolicy).toBe('Delete');
     expect(temporary.Properties.Replicas[0].DeletionProtectionEnabled).toBe(false);
@@ -76,7 +76,7 @@ describe('a service of a table only', () => {
     ]);
   });
 
-  it('says so when it is asked for more', () => {
+  it('reports a request for more', () => {
     expect(() => createStack({ tableOnly: true }).locks.url).toThrow(
       'There is no httpApi: this service is a table only.',
     );

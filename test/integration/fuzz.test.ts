@@ -26,7 +26,7 @@ describe('bad requests', () => {
     },
   );
 
-  it('leave those who hold something holding it', async () => {
+  it('do not take locks from their holders', async () => {
     expect(await victim.check()).toEqual([]);
   });
 });

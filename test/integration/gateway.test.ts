@@ -161,7 +161,7 @@ describe('a handler that fails', () => {
     expect(logged).toEqual([{ message: 'health failed.', cause: expect.any(Error) }]);
   });
 
-  it('gets 504 when its time is up, and is told that nobody waits any more', async () => {
+  it("gets 504 when its time is up, and the handler's signal aborts", async () => {
     const { handler, next } = holdCalls();
     const gateway = await start(handler, { limits: { answerMs: 20 } });
     const [response, call] = await Promise.all([fetch(gateway.url), next()]);
@@ -220,7 +220,7 @@ describe('a body beyond the limit', () => {
   });
 });
 
-describe('what is no proper request', () => {
+describe('a malformed request', () => {
   it.each([
     ['no HTTP at all', 'GARBAGE\r\n\r\n', 400],
     ['a version that does not exist', 'GET / HTTP/9.9\r\n\r\n', 400],
@@ -259,7 +259,7 @@ describe('what is no proper request', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it('is not answered while another request on its connection waits, which would take it for its own answer', async () => {
+  it('is not answered while another request on its connection waits, because that request would take it for its own answer', async () => {
     const { handler, next } = holdCalls();
     const gateway = await start(handler);
     const socket = await open(gateway.port);
@@ -346,7 +346,7 @@ describe('access', () => {
     ['with another one', 'Bearer wrong'],
     ['with another scheme', 'Basic right'],
     ['with a longer one', 'Bearer right-and-more'],
-  ])('refuses a request %s where a token is set', async (_title, authorization) => {
+  ])('refuses a request %s if a token is set', async (_title, authorization) => {
     const gateway = await start(() => expect.unreachable(), { token: 'right' });
     const response = await fetch(`${gateway.url}/v1/health?a=1`, {
       headers: authorization === undefined ? {} : { authorization },
@@ -423,7 +423,7 @@ describe('close', () => {
     unused.destroy();
   });
 
-  it('cuts off a handler that outlasts the grace, and tells it', async () => {
+  it('cuts off a handler that outlasts the grace, and aborts its signal', async () => {
     const { handler, next } = holdCalls();
     const gateway = await start(handler, { limits: { closeGraceMs: 20 } });
     const asked = ask(gateway, {}).catch((error: NodeJS.ErrnoException) => error.code);
@@ -465,7 +465,7 @@ describe('close', () => {
 });
 
 describe('startGateway', () => {
-  it('leaves the code of the error as it is where the port is taken', async () => {
+  it('leaves the code of the error as it is if the port is taken', async () => {
     const { port } = await start(ok);
     await expect(start(ok, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });

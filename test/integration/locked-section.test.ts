@@ -166,7 +166,7 @@ describe('a locked section of a state machine', () => {
     expect(await stateOf(wallet)).toBe('free');
   });
 
-  it('releases where the work fails, and fails with its error', async () => {
+  it('releases if the work fails, and fails with its error', async () => {
     const wallet = randomUUID();
     const { result } = start(definition, wallet, () => {
       throw failure('CardDeclined', 'no funds');
@@ -175,14 +175,14 @@ describe('a locked section of a state machine', () => {
     expect(await stateOf(wallet)).toBe('free');
   });
 
-  it('fails with the name of its reason where the wait is over', async () => {
+  it('fails with the name of its reason if the wait is over', async () => {
     const wallet = randomUUID();
     await lockAt(service.call, wallet).acquire({ leaseId: newLeaseId(), leaseMs: 60_000 });
     const { result } = start(definitionOf(undefined, Duration.seconds(1)), wallet, () => 'never');
     expect(await errorOf(result)).toBe('Holdfast.WaitTimeout');
   });
 
-  it('is not held up by an acquire whose answer was lost: the try that comes after it is another waiter', async () => {
+  it('is not delayed by an acquire whose answer was lost: the next try is another waiter', async () => {
     const wallet = randomUUID();
     let tries = 0;
     const { result, context } = start(definition, wallet, () => 'done', {
@@ -203,7 +203,7 @@ describe('a locked section of a state machine', () => {
     expect(await stateOf(wallet)).toBe('free');
   });
 
-  it('fails where the lease ended before the work was done', async () => {
+  it('fails if the lease ended before the work was done', async () => {
     const wallet = randomUUID();
     const { result } = start(definition, wallet, async () => {
       const lock = lockAt(service.call, wallet);

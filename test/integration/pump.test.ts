@@ -162,7 +162,7 @@ describe('startPump', () => {
     expect(pump.stats()).toMatchObject({ deadLetters: 1, taken: 13 });
   });
 
-  it('passes over what the filter rejects, and does not send it after a restart either', async () => {
+  it('skips records that the filter rejects, and does not send them after a restart either', async () => {
     const checkpoints = memoryCheckpoints();
     const seen: string[] = [];
     const handler: PumpOptions['handler'] = async ({ Records }) => {
@@ -180,7 +180,7 @@ describe('startPump', () => {
     await second.stop();
   });
 
-  it('goes on from its file after a stop, without loss and without repeating what was taken', exactOnly, async () => {
+  it('goes on from its file after a stop, without loss and without repeating taken records', exactOnly, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-pump-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const path = join(folder, 'checkpoint.json');
@@ -209,7 +209,7 @@ describe('startPump', () => {
     expect(seen).toEqual(upTo(120));
   });
 
-  it('repeats only what was not yet taken when it was cut off without a stop', async () => {
+  it('repeats only records that were not yet taken when it was cut off without a stop', async () => {
     const checkpoints = memoryCheckpoints();
     const seen: number[] = [];
     const stuck = Promise.withResolvers<void>();

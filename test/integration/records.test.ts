@@ -78,7 +78,7 @@ describe('GET', () => {
     expect(await record.get({ 'if-none-match': tags })).toMatchObject({ status: 200, body: { version: 1 } });
   });
 
-  it('answers 404 where there is none, was none, or is none any more', async () => {
+  it('answers 404 if there is no record, was none, or is none any more', async () => {
     const record = recordAt();
     expect(await record.get()).toMatchObject({ status: 404, body: { code: 'not-found' } });
     await record.put('1', absent);
@@ -118,7 +118,7 @@ describe('PUT', () => {
     expect(await record.get()).toMatchObject({ body: { value: 1, version: 1 } });
   });
 
-  it('says version null where there is no record', async () => {
+  it('says version null if there is no record', async () => {
     const refused = { status: 412, body: { code: 'version-mismatch', version: null } };
     expect(await recordAt().put('1', at(1))).toMatchObject(refused);
     expect(await recordAt().put('1', { 'if-match': '*' })).toMatchObject(refused);
@@ -169,7 +169,7 @@ describe('PUT', () => {
     expect(await recordAt().send(body, absent)).toMatchObject({ status: 400, body: { errors: [{ field }] } });
   });
 
-  it('refuses what is not JSON by its type', async () => {
+  it('refuses a body that is not JSON by its type', async () => {
     const headers = { ...absent, 'content-type': 'text/plain' };
     expect(await recordAt().put('1', headers)).toMatchObject({ status: 415, body: { code: 'unsupported-media-type' } });
   });
@@ -248,7 +248,7 @@ describe('Fence-Token', () => {
     expect(await record.delete(at(1))).toMatchObject(refused);
   });
 
-  it('tells a writer that is stale in both ways that it lost the lock', async () => {
+  it('informs a writer that is stale in both ways that it lost the lock', async () => {
     const record = await guardedRecord(7);
     const answer = await record.put('2', { ...at(99), ...fenced(6) });
     expect(answer).toMatchObject({ status: 409, body: { code: 'stale-fence', fenceFloor: 7 } });
@@ -290,7 +290,7 @@ describe('DELETE', () => {
     expect(await record.delete(absent)).toMatchObject({ status: 400, body: { errors: [{ field: 'If-None-Match' }] } });
   });
 
-  it('leaves what is never collected', async () => {
+  it('leaves a tombstone that is never deleted', async () => {
     const record = recordAt();
     await record.put('1', absent);
     await record.delete(at(1));

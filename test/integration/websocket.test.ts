@@ -100,7 +100,7 @@ afterEach(async () => {
 });
 
 describe('connect', () => {
-  it('tells the handler who connects and what for', async () => {
+  it('gives the handler the caller and the query', async () => {
     const world = await start();
     const { connectionId } = await join(world, '/v1/watch?namespace=a&lock=c%20d');
     expect(connectionId).toMatch(/^[A-Za-z0-9_-]{15}=$/);
@@ -137,7 +137,7 @@ describe('connect', () => {
     expect((await refusal(dial(world))).status).toBe(status);
   });
 
-  it('asks for the token where one is set', async () => {
+  it('requires the token if one is set', async () => {
     const world = await start({}, {}, { token: 'right' });
     expect((await refusal(dial(world))).status).toBe(401);
     expect(world.called).toEqual([]);
@@ -156,7 +156,7 @@ describe('connect', () => {
     expect(world.called).toEqual([]);
   });
 
-  it('is followed by disconnect where the handshake was wrong', async () => {
+  it('is followed by disconnect if the handshake was wrong', async () => {
     const world = await start();
     const disconnected = once(world.calls, 'disconnect');
     const socket = connect(world.gateway.port, '127.0.0.1');

@@ -95,7 +95,7 @@ function stuckByPlay(start: Locks): Set<string> {
 const now: Facts = { now: epochMs(startOfTime + 100), graceMs: 0 };
 
 describe('stuck sessions', () => {
-  it('are those that would never be granted, whatever the others do', () => {
+  it('are those that would never be granted, even if all others release', () => {
     let deadlocks = 0;
     fc.assert(
       fc.property(worlds, (locks) => {

@@ -114,7 +114,7 @@ describe('any history of commands', () => {
     );
   });
 
-  it('lets no newcomer pass those who are present in the queue', () => {
+  it('lets no new caller overtake the waiters that are present', () => {
     fc.assert(
       fc.property(histories, (history) => {
         replay(history, (before, { command }, { state, now }) => {
@@ -175,7 +175,7 @@ describe('any history of commands', () => {
     );
   });
 
-  it('leaves nobody waiting for what is free', () => {
+  it('leaves nobody waiting for a free lock', () => {
     fc.assert(
       fc.property(histories, (history) => {
         let last: { state: LockState; now: number } = { state: unusedLock, now: startOfTime };

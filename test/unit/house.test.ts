@@ -235,7 +235,7 @@ describe('the house', () => {
     expect(Object.keys(rooms).filter((room) => reaches(room, room))).toEqual([]);
   });
 
-  it('has nothing at its top but what people look for there', () => {
+  it('has only files at its top that people look for there', () => {
     const expected = new Set([
       'package.json',
       'package-lock.json',

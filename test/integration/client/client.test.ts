@@ -68,7 +68,7 @@ describe.each([
     expect(await other.check(name, fence)).toMatchObject({ valid: false, state: 'free' });
   });
 
-  it('tells a held lock from a free one, and who holds it', async () => {
+  it('distinguishes a held lock from a free one, and shows the holder', async () => {
     const name = newName();
     await using lock = await one.acquire(name);
     expect(await other.tryAcquire(name)).toMatchObject({ ok: false, holders: [{ owner: 'one', fence: lock.fence }] });
@@ -108,7 +108,7 @@ describe.each([
     while ((await one.inspect(name)).queueDepth > 0);
   });
 
-  it('tells a holder that was revoked', exactOnly, async () => {
+  it('informs a holder that was revoked', exactOnly, async () => {
     const name = newName();
     const lock = await one.acquire(name, { leaseMs: 1_000 });
     const lost = new Promise((resolve) => lock.onLost(resolve));
@@ -229,7 +229,7 @@ describe.each([
     expect(names).toEqual(['a', 'b', 'c'].map((part) => `${prefix}:${part}`));
   });
 
-  it('tells what happened to a lock', async () => {
+  it('shows what happened to a lock', async () => {
     const name = newName();
     await one.withLock(name, () => undefined);
     let types: string[] = [];
@@ -276,7 +276,7 @@ describe.each([
 });
 
 describe('watch', () => {
-  it('brings what happens, as it happens', async () => {
+  it('delivers events as they happen', async () => {
     await using locks = overHttp();
     const name = randomUUID();
     const seen: WatchEvent[] = [];
@@ -295,7 +295,7 @@ describe('watch', () => {
 });
 
 describe('a parked waiter', () => {
-  it('is told of its grant by WebSocket and adopts it', async () => {
+  it('gets its grant by WebSocket and adopts it', async () => {
     await using locks = overHttp();
     const name = randomUUID();
     const held = await locks.acquire(name);
@@ -359,7 +359,7 @@ describe('a service that is out of reach', () => {
     await expect(nowhere.tryAcquire('a')).rejects.toThrow(UnavailableError);
   });
 
-  it('is not one where direct mode gets its credentials from a function, as the AWS SDK does', async () => {
+  it('is not one if direct mode gets its credentials from a function, as the AWS SDK does', async () => {
     const { endpoint, region } = inject('engine');
     const credentials = vi.fn(async () => ({ ...localCredentials, sessionToken: 'token' }));
     await using locks = createDirect({ tableName: service.table, region, endpoint, credentials, namespace: 'test' });

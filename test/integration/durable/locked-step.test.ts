@@ -77,7 +77,7 @@ describe('docs/jobs.md', () => {
 });
 
 describe('a durable function under a lock', () => {
-  it('runs at once where the lock is free, and releases it', async () => {
+  it('runs at once if the lock is free, and releases it', async () => {
     const lock = randomUUID();
     const states: string[] = [];
     const { ended } = start(lock, async ({ fence }, ctx) => {
@@ -120,7 +120,7 @@ describe('a durable function under a lock', () => {
     expect(await stateOf(lock)).toBe('free');
   });
 
-  it('fails where the wait is over, and leaves no place in the queue', async () => {
+  it('fails if the wait is over, and leaves the queue', async () => {
     const lock = randomUUID();
     await using _held = await locks.acquire(lock);
     const { ended } = start(lock, () => Promise.resolve('never'), { waitMs: 1_000 });
@@ -132,7 +132,7 @@ describe('a durable function under a lock', () => {
     expect(await waitersOf(lock)).toBe(0);
   });
 
-  it('fails where its place in the queue is given up', async () => {
+  it('fails if its place in the queue is given up', async () => {
     const lock = randomUUID();
     await using _held = await locks.acquire(lock);
     const { ended, runner } = start(lock, () => Promise.resolve('never'));
@@ -144,7 +144,7 @@ describe('a durable function under a lock', () => {
     expect(result.getError()).toMatchObject({ errorMessage: expect.stringContaining('was given up') });
   });
 
-  it('releases where the work fails, and fails with its error', async () => {
+  it('releases if the work fails, and fails with its error', async () => {
     const lock = randomUUID();
     const fail = () => Promise.reject(new Error('card declined'));
     const { ended } = start(lock, (_, ctx) =>
@@ -156,7 +156,7 @@ describe('a durable function under a lock', () => {
     expect(await stateOf(lock)).toBe('free');
   });
 
-  it('fails where the lease ended before the work, since it may have run beside another', async () => {
+  it('fails if the lease ended before the work, since another holder may have run at the same time', async () => {
     const lock = randomUUID();
     const { ended } = start(lock, async ({ fence }, ctx) => {
       await ctx.step('work', () => locks.revoke(lock, { fence, reason: 'stuck' }));

@@ -167,7 +167,7 @@ describe('DynamoDB', () => {
       },
     );
 
-    it("tells the caller's own failed condition from a stale fence", async () => {
+    it("distinguishes the caller's own failed condition from a stale fence", async () => {
       const Key = freshKey();
       const ConditionExpression = 'attribute_not_exists(id)';
       expect(await update(Key, 33, { ConditionExpression })).toEqual({ kind: 'written' });
@@ -178,7 +178,7 @@ describe('DynamoDB', () => {
       });
     });
 
-    it('is refused by the engine where the update also touches the floor', async () => {
+    it('is refused by the engine if the update also changes the floor', async () => {
       const touching = { UpdateExpression: 'REMOVE fence' };
       await expect(update(freshKey(), 33, touching)).rejects.toThrow(/overlap/);
     });

@@ -91,7 +91,7 @@ describe('Postgres', () => {
   );
 
   describe('fencedUpdate', () => {
-    it('tells a missing row from a stale fence', async () => {
+    it('distinguishes a missing row from a stale fence', async () => {
       const id = freshId();
       const update = fencedUpdate({ dialect, table, key: { id }, set: { state: 'x' }, fence: 33 });
       expect(await executeFenced(run, update)).toEqual({ kind: 'missing' });

@@ -69,7 +69,7 @@ describe('S3', () => {
       expect(await stored(key)).toEqual({ value: 'by B', floor: 34 });
     });
 
-    it('refuses it also where the successor wrote the very value that stood before', async () => {
+    it('refuses it even if the next holder wrote the same value as before', async () => {
       const key = freshKey();
       await putFenced(objects, { key, fence: 32, value: 'same' });
       const late = pausedBeforePut(() => putFenced(objects, { key, fence: 34, value: 'same' }));

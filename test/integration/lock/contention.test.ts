@@ -96,7 +96,7 @@ describe('a semaphore of 3 with 20 clients', () => {
 });
 
 describe('a read-write lock', () => {
-  it('is shared by readers until a writer waits, who stops new readers and gets its turn', async () => {
+  it('is shared by readers until a writer waits; the writer stops new readers and gets its turn', async () => {
     const lock = newLock();
     const readers = [newLeaseId(), newLeaseId()];
     for (const leaseId of readers) {

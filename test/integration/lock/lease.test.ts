@@ -16,7 +16,7 @@ afterAll(() => service.stop());
 const newLock = (name: string = randomUUID()) => lockAt(service.call, name);
 
 describe('a holder that dies', () => {
-  it('is followed by the waiter after its expiry plus grace, long before its own wait ends; what it does late is refused and harmless', async () => {
+  it('is followed by the waiter after its expiry plus grace, long before its own wait ends; its late requests are refused and harmless', async () => {
     const lock = newLock();
     const dead = newLeaseId();
     const taken = await lock.acquire({ leaseId: dead, leaseMs: 1_000, owner: 'dead' });
@@ -83,7 +83,7 @@ describe('retries', () => {
     expect(three.body.expiresAt).toBe(one.body.expiresAt);
   });
 
-  it('of a release have one effect, also when another took the lock in between', exactOnly, async () => {
+  it('of a release have one effect, even if another caller took the lock in between', exactOnly, async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     await lock.acquire({ leaseId });
@@ -196,7 +196,7 @@ describe('fences', () => {
 });
 
 describe('a secret', () => {
-  it('is shown to its owner alone', async () => {
+  it('is shown only to its owner', async () => {
     const lock = newLock();
     const holder = newLeaseId();
     const waiter = newLeaseId();

@@ -63,7 +63,7 @@ async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<stri
 const refsOf = (name: string) => sink.toldRefs().filter((ref) => ref.startsWith(name));
 
 describe('a lock that is granted at once', () => {
-  it('is told of by task token where it is asked to, and by nothing otherwise', async () => {
+  it('is delivered by task token if that was requested, and by nothing otherwise', async () => {
     const [quiet, told] = [freshLock(), freshLock()];
     const asked = (token: string) => ({ waitMs: 60_000, notify: { type: 'task-token', token } });
     expect((await quiet.acquire({ ...asked('quiet'), leaseId: newLeaseId() })).status).toBe(200);
@@ -125,7 +125,7 @@ describe('parked waiters', () => {
     expect((await lock.inspect()).body).toMatchObject({ queueDepth: 198, fence: fence + 2 });
   });
 
-  it('are told soon after a holder that died could be taken over', exactOnly, async () => {
+  it('are notified soon after the lease of a dead holder could be taken over', exactOnly, async () => {
     const lock = freshLock();
     const dead = await lock.acquire({ leaseMs: 1_000 });
     await park(lock, 1);
@@ -136,7 +136,7 @@ describe('parked waiters', () => {
     expect(lateMs).toBeLessThan(20_000);
   });
 
-  it('are not told of a grant that they were answered with', async () => {
+  it('get no delivery for a grant that the answer contained', async () => {
     const lock = freshLock();
     const asked = { waitMs: 1_000, notify: { type: 'event', ref: `${lock.name} at once` } };
     expect((await lock.acquire(asked)).status).toBe(200);
@@ -175,7 +175,7 @@ describe('a waiter by WebSocket', () => {
     await Promise.all([own.close(), stranger.close()]);
   });
 
-  it('gives way at once to the next one where its connection is closed', async () => {
+  it('gives way at once to the next one if its connection is closed', async () => {
     const lock = freshLock();
     const holder = await lock.acquire({ leaseMs: 60_000 });
     const gone = await watch(service.url, `namespace=test&lock=${lock.name}`);
@@ -216,7 +216,7 @@ describe('a waiter by task token', () => {
     expect(failed).toMatchObject({ action: 'SendTaskFailure', error: 'Holdfast.WaitTimeout' });
   });
 
-  it('gives way at once to the next one where its task is gone', async () => {
+  it('gives way at once to the next one if its task is gone', async () => {
     const lock = freshLock();
     const holder = await lock.acquire();
     await lock.acquire({

@@ -43,7 +43,7 @@ describe('a try of several locks', () => {
     });
   });
 
-  it('takes none where one is held, and says which', async () => {
+  it('takes none if one is held, and says which', async () => {
     const [a, b, c] = names(3) as [string, string, string];
     await lock(b).acquire({ owner: 'in the way' });
     const refused = await many('acquire', { locks: [a, b, c] });

@@ -55,7 +55,7 @@ describe('a session', () => {
       expect((await lock.inspect()).body).toMatchObject({ state: 'free', holders: [] });
   });
 
-  it('that ended frees its locks for those who wait, long before it would have run out, and can be used no more', async () => {
+  it('that ended frees its locks for its waiters, long before it would have expired, and cannot be used any more', async () => {
     const id = await open({ ttlMs: 60_000, owner: 'leaver' });
     const lock = newLock();
     const leaseId = newLeaseId();
@@ -117,7 +117,7 @@ describe('a session', () => {
     expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok' });
   });
 
-  it('refuses a lease of its own beside it, and a session that never was', async () => {
+  it('refuses a lease beside it, and a session that never existed', async () => {
     const id = await open();
     expect((await newLock().acquire({ sessionId: id, leaseMs: 5_000 })).body.errors).toMatchObject([
       { field: 'leaseMs' },
@@ -174,7 +174,7 @@ describe('a deadlock', () => {
     },
   );
 
-  it('is not seen where a chain has an end, nor where two share one session', async () => {
+  it('is not seen if a chain has an end, or if two share one session', async () => {
     const members = await ring(4);
     const waits = members
       .slice(0, 3)

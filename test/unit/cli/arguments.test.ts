@@ -20,7 +20,7 @@ describe('readArguments', () => {
     expect(given.has('help')).toBe(false);
   });
 
-  it('takes all that is left where several are wanted', () => {
+  it('takes all remaining words if several are wanted', () => {
     expect(read('multi acquire', 'a', '--wait', '1s', 'b', 'c').operands('locks')).toEqual(['a', 'b', 'c']);
   });
 
@@ -49,13 +49,13 @@ describe('readArguments', () => {
     [['--limit', '2', '--permits', '3'], '--permits expects a whole number from 1 to 2'],
     [['--shared', '--limit', '2'], 'give one kind'],
     [['--meta', 'x'], "--meta expects key=value, but got 'x'"],
-  ])('refuses what the service would refuse: %j', (flags, message) => {
+  ])('refuses a value that the service would refuse: %j', (flags, message) => {
     expect(() => readLockOptions(read('acquire', 'job', ...flags))).toThrow(message);
   });
 });
 
 describe('didYouMean', () => {
-  it('suggests what is close, and nothing where nothing is', () => {
+  it('suggests a close word, and nothing if no word is close', () => {
     expect(didYouMean('inpsect', ['inspect', 'list'])).toBe(" Did you mean 'inspect'?");
     expect(didYouMean('--js', ['--json', '--url'])).toBe(" Did you mean '--json'?");
     expect(didYouMean('frobnicate', ['inspect', 'list'])).toBe('');

@@ -41,14 +41,14 @@ describe('help', () => {
 });
 
 describe('docs/cli.md', () => {
-  it('tells of every command and of every flag', () => {
+  it('describes every command and every flag', () => {
     for (const { name, flags } of commands) {
       expect(document).toContain(`holdfast ${name}`);
       for (const flag of flags) expect(document, `${name} --${flag.name}`).toContain(`--${flag.name}`);
     }
   });
 
-  it('tells of every exit code', () => {
+  it('describes every exit code', () => {
     for (const code of Object.values(exitCodes)) expect(document).toMatch(new RegExp(`\\| ${code} \\|`));
   });
 });
@@ -77,7 +77,7 @@ describe('exitCodeOf', () => {
     ['forbidden', 77],
     ['invalid-request', 64],
     ['unavailable', 69],
-  ] as const)('tells a script what %s means: %i', (code, exitCode) => {
+  ] as const)('has an exit code for %s: %i', (code, exitCode) => {
     expect(exitCodeOf(code)).toBe(exitCode);
   });
 

@@ -28,7 +28,7 @@ describe('describePlace', () => {
     expect(describePlace('job', place, 0, 99_000)).toContain('ETA 0ms');
   });
 
-  it('tells the end of the lease to the next waiter, and to nobody else', () => {
+  it('shows the end of the lease only to the next waiter', () => {
     const next = placeOfView({ ...view, queue: [waiter('me', 1)], queueDepth: 1 }, 'me', 0);
     expect(describePlace('job', next, 0, 2_000)).toContain('place 1 of 1 · held by alice · ETA 10s unless renewed');
     const later = describePlace('job', placeOfView(view, 'me', 0), 0, 0);
@@ -36,7 +36,7 @@ describe('describePlace', () => {
     expect(later).not.toContain('ETA');
   });
 
-  it('shows no place where the queue does not show ours', () => {
+  it('shows no place if the queue does not show our waiter', () => {
     expect(describePlace('job', placeOfView(view, 'nobody', 0), 0, 0)).not.toContain('place');
   });
 

@@ -114,7 +114,7 @@ describe('the options of serve', () => {
     expect(refusal([], { HOLDFAST_EVENTS_URL: 'ftp://x' })).toContain('HOLDFAST_EVENTS_URL expects an http(s) URL');
   });
 
-  it('refuses what it does not know', () => {
+  it('refuses flags that it does not know', () => {
     expect(refusal(['--prot', '1'])).toBe("Unknown flag --prot. Did you mean '--port'?");
     expect(refusal(['--token', 'abc'])).toContain('Unknown flag --token');
     expect(refusal(['serve'])).toContain("but got 'serve'");

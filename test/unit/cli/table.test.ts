@@ -14,14 +14,14 @@ describe('layTable', () => {
     );
   });
 
-  it('takes from the widest column where the terminal is narrow, and never from a title', () => {
+  it('shrinks the widest column if the terminal is narrow, and never a title', () => {
     const text = layTable(columns, [['wallet:42', '1200', 'somebody-with-a-long-name']], { widthMax: 30 });
     expect(text.split('\n')[1]).toBe('wallet:42   1200  somebody-wi…');
     const tiny = layTable(columns, [['wallet:42', '1200', 'somebody']], { widthMax: 5 });
     expect(tiny.split('\n')[0]).toBe('LOCK      FENCE  OWNER');
   });
 
-  it('counts what takes two columns of a terminal twice, and colours not at all', () => {
+  it('counts wide characters as two columns, and colors as none', () => {
     expect(widthOf('鍵')).toBe(2);
     expect(widthOf('\u001b[31mred\u001b[39m')).toBe(3);
     const lines = layTable(

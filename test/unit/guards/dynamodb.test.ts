@@ -17,7 +17,7 @@ describe('fenceDynamoDB', () => {
     });
   });
 
-  it('speaks the marshalled form where asked', () => {
+  it('uses the marshalled form on request', () => {
     const { Put } = fenceDynamoDB(
       { Put: { TableName: 't', Item: { id: { S: 'a' } } } },
       { fence: 34, attribute: 'f', marshalled: true },

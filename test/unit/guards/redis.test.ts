@@ -30,7 +30,7 @@ describe('evalArguments', () => {
     expect(evalArguments(call, 'abc')).toEqual(['EVALSHA', 'abc', '2', '{r}:fence', 'r', '34', 'x']);
   });
 
-  it('sends the end of a value only where there is one', () => {
+  it('sends the end of a value only if there is one', () => {
     expect(fencedSet({ key: 'k', value: 'v', fence: 34 }).arguments).toEqual(['34', 'v']);
     expect(fencedSet({ key: 'k', value: 'v', fence: 34, ttlMs: 5 }).arguments).toEqual(['34', 'v', '5']);
   });

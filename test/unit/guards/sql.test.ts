@@ -28,7 +28,7 @@ describe('fencedUpdate', () => {
     expect(sqlite.floor.text).not.toContain('FOR UPDATE');
   });
 
-  it('quotes names, whatever is in them, and never puts a value into the text', () => {
+  it('quotes any name, and never puts a value into the text', () => {
     const odd = { ...row, table: ['a"b', 'c`d'], key: { 'x"; --': 1 }, set: { 's`': "'; DROP TABLE orders; --" } };
     expect(fencedUpdate({ ...odd, dialect: 'postgres' }).text).toBe(
       'UPDATE "a""b"."c`d" SET "s`" = $1, "fence" = $2 WHERE "x""; --" = $3 AND "fence" <= $2',
@@ -51,7 +51,7 @@ describe('fencedUpdate', () => {
 });
 
 describe('fencedUpsert', () => {
-  it('updates on conflict only where no later holder has written', () => {
+  it('updates on conflict only if no later holder has written', () => {
     const { text, values } = fencedUpsert({ ...row, dialect: 'postgres' });
     expect(text).toBe(
       'INSERT INTO "orders" AS "stored" ("id", "state", "fence") VALUES ($1, $2, $3) ON CONFLICT ("id") DO UPDATE SET "state" = excluded."state", "fence" = excluded."fence" WHERE "stored"."fence" <= excluded."fence"',
@@ -95,13 +95,13 @@ describe('judgeRows', () => {
 
 describe('judgeFloor', () => {
   const update = (dialect: FencedRow['dialect']) => fencedUpdate({ ...row, dialect });
-  it('tells stale from missing, in whatever form the driver gives the floor', () => {
+  it('distinguishes stale from missing, in whatever form the driver gives the floor', () => {
     for (const floor of [35, '35', 35n])
       expect(judgeFloor(update('postgres'), floor)).toEqual({ kind: 'stale', fence: 34, floor: 35 });
     expect(judgeFloor(update('postgres'), undefined)).toEqual({ kind: 'missing' });
   });
 
-  it('finds the own fence as proof only where MySQL did not count the row', () => {
+  it('accepts its own fence as proof only if MySQL did not count the row', () => {
     expect(judgeFloor(update('mysql'), 34)).toEqual({ kind: 'written' });
     expect(judgeFloor(update('postgres'), 34)).toEqual({ kind: 'missing' });
     expect(judgeFloor(update('mysql'), 33)).toEqual({ kind: 'missing' });

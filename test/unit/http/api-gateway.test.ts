@@ -45,7 +45,7 @@ describe('a request made of a recorded event', () => {
     });
   });
 
-  it('has no operation where API Gateway found none, whatever the path looks like', () => {
+  it('has no operation if API Gateway found none, whatever the path looks like', () => {
     const event = recorded('default-wrong-method');
     expect(requestOf(event).operation).toBeUndefined();
     // The caller was authorized for the route that the gateway chose, so the route counts and not the path.
@@ -72,12 +72,12 @@ describe('the caller', () => {
     return requestOf({ ...event, requestContext: { ...event.requestContext, authorizer } as never }).caller;
   };
 
-  it('is anonymous where nobody vouches for it', () => {
+  it('is anonymous if nothing authenticates it', () => {
     expect(callerOf(undefined)).toBe('anonymous');
     expect(callerOf({ jwt: { claims: { sub: '' } } })).toBe('anonymous');
   });
 
-  it('fits where an owner fits, by its end, which is what tells two roles apart', () => {
+  it('fits into an owner: a long one keeps its end, which distinguishes two roles', () => {
     const arn = `arn:aws:sts::1:assumed-role/${'x'.repeat(200)}/worker-7`;
     expect(callerOf({ iam: { userArn: arn } })).toHaveLength(128);
     expect(callerOf({ iam: { userArn: arn } })).toMatch(/worker-7$/);
@@ -92,7 +92,7 @@ describe('the namespaces of a token', () => {
     return requestOf({ ...event, requestContext }, { namespacesClaim }).namespaces;
   };
 
-  it('are not asked for unless a claim is named', () => {
+  it('are not checked unless a claim is named', () => {
     expect(namespacesOf({ namespaces: 'orders' })).toBeUndefined();
   });
 
@@ -113,7 +113,7 @@ describe('the namespaces of a token', () => {
     expect(namespacesOf({ 'locks:namespaces': claim }, 'locks:namespaces')).toEqual(expected);
   });
 
-  it('are none where nobody sent a token', () => {
+  it('are none if nobody sent a token', () => {
     expect(namespacesOf(undefined, 'locks:namespaces')).toEqual([]);
   });
 });

@@ -85,7 +85,7 @@ describe('a body', () => {
     ['{"metadata":{"\\u005f_proto__":"x"}}', 'metadata.__proto__'],
     ['{"__proto__":{"leaseMs":5000}}', '__proto__'],
     ['{"notify":{"type":"event","ref":"r","__proto__":1}}', 'notify.__proto__'],
-  ])('that has a key which copying would lose is refused: %s', async (body, field) => {
+  ])('with a key that a copy would lose is refused: %s', async (body, field) => {
     const parameters = { ns: 'test', name: 'lock' };
     const answer = await handlerWith(works).call('POST /v1/{ns}/locks/{name}/acquire', { parameters, body });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ field }] } });
@@ -103,13 +103,13 @@ describe('a body', () => {
 });
 
 describe('the handler', () => {
-  it('answers health with what it was wired with, under the id of the request', async () => {
+  it('answers health with its version and engine, under the id of the request', async () => {
     const answer = await handlerWith(works).call('GET /v1/health');
     expect(answer).toMatchObject({ status: 200, body: { status: 'ok', version: '1.2.3', engine: 'test' } });
     expect(answer.headers).toMatchObject({ 'x-request-id': 'request-7', 'cache-control': 'no-store' });
   });
 
-  it('answers an unknown path 404, and 405 where the path is known by other methods', async () => {
+  it('answers an unknown path 404, and 405 if the path is known with other methods', async () => {
     const { call } = handlerWith(works);
     expect(await call('GET /v1/none')).toMatchObject({
       status: 404,
@@ -134,7 +134,7 @@ describe('the handler', () => {
     expect(answer.headers).toMatchObject({ 'retry-after': retryAfter, 'content-type': 'application/problem+json' });
   });
 
-  it('tells a caller nothing of what should not happen, and the log all of it', async () => {
+  it('reveals nothing of an unexpected error to a caller, and logs all of it', async () => {
     const { call, lines } = handlerWith(failsWith(new TypeError('the secret plan failed')));
     const answer = await call('GET /v1/health');
     expect(answer).toMatchObject({

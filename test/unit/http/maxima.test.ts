@@ -5,7 +5,7 @@ import type { LockContext } from '../../../src/service/context.ts';
 const deployment = { leaseMsMax: 10_000, waitMsMax: 60_000 } as LockContext;
 
 describe('the maxima of a deployment', () => {
-  it('refuse what is above them, by name', () => {
+  it('refuse a value above them, by name', () => {
     expect(() => withinMaxima(deployment, { leaseMs: 10_001 })).toThrow(
       'leaseMs must be at most 10000 in this deployment, got 10001.',
     );
@@ -13,12 +13,12 @@ describe('the maxima of a deployment', () => {
     expect(() => renewalWithin(deployment, { leaseMs: 10_001 })).toThrow('leaseMs');
   });
 
-  it('let pass what is within them', () => {
+  it('accept a value within them', () => {
     expect(withinMaxima(deployment, { leaseMs: 10_000, waitMs: 60_000 })).toEqual({ leaseMs: 10_000, waitMs: 60_000 });
     expect(renewalWithin(deployment, {})).toEqual({});
   });
 
-  it('shorten a lease that was not asked for, but not one that a session bounds', () => {
+  it('shorten a default lease, but not one that a session bounds', () => {
     expect(withinMaxima(deployment, {})).toEqual({ leaseMs: 10_000 });
     expect(withinMaxima(deployment, { sessionId: 's' })).toEqual({ sessionId: 's' });
     expect(withinMaxima({} as LockContext, {})).toEqual({});

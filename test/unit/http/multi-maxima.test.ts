@@ -11,7 +11,7 @@ function clientOfStrict(): Holdfast {
   return new Holdfast({ namespace: 'test', transport: new DirectTransport({ ...service, locks }) });
 }
 
-describe('several locks in a deployment with maxima of its own', () => {
+describe('several locks in a deployment with its own maxima', () => {
   it.each([
     ['a lease', { leaseMs: 10_001 }, 'leaseMs must be at most 10000'],
     ['a wait', { leaseMs: 5_000, waitMs: 90_000 }, 'waitMs must be at most 60000'],
@@ -28,7 +28,7 @@ describe('several locks in a deployment with maxima of its own', () => {
     await locks.close();
   });
 
-  it('are taken for as long as is allowed where nothing was asked for', async () => {
+  it('are taken for as long as is allowed if no lease was given', async () => {
     const locks = clientOfStrict();
     const both = await locks.acquireAll(['a', 'b'], { waitMs: 0 });
     expect(both.remainingMs()).toBeLessThanOrEqual(10_000);

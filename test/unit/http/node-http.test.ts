@@ -108,7 +108,7 @@ describe('requestOfNode', () => {
     expect({ ...headers }).toEqual({ 'x-a': '1,2', constructor: 'c' });
   });
 
-  it('has no body where the body is empty', () => {
+  it('has no body if the body is empty', () => {
     expect(convert('/', { method: 'POST', body: '' }).body).toBeUndefined();
   });
 

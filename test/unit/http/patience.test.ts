@@ -9,7 +9,7 @@ describe('the patience with a store that does not answer', () => {
   it.each([
     ['DynamoDB', undefined],
     ['a local engine', localPatience],
-  ])('ends before the gateway gives up, so that a caller of %s is told 503', async (_name, patience) => {
+  ])('ends before the gateway gives up, so that a caller of %s gets 503', async (_name, patience) => {
     const client = createDynamoDBClient({ region: 'us-east-1' }, patience);
     const tries = await client.config.maxAttempts();
     const { requestTimeout = Number.POSITIVE_INFINITY } = await configOf(client.config.requestHandler);

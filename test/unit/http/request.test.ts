@@ -41,7 +41,7 @@ describe('the body of a request', () => {
     expect(problemOf(() => acquire({ body })).code).toBe('too-large');
   });
 
-  it('counts as an empty object where there is none, whatever its type', () => {
+  it('counts as an empty object if it is missing, whatever its type', () => {
     expect(acquire({ headers: {} })).toMatchObject({ waitMs: 0, tier: 'correctness' });
   });
 
@@ -52,13 +52,13 @@ describe('the body of a request', () => {
     expect(acquire({ body: '{}', headers: { 'content-type': 'Application/JSON; charset=utf-8' } })).toBeDefined();
   });
 
-  it('is not quoted where it is not JSON: it may hold a lease', () => {
+  it('is not quoted if it is not JSON: it may contain a lease', () => {
     for (const body of ["{leaseId:'a-secret-lease'}", '["a-secret-lease",]']) {
       expect(problemOf(() => acquire({ body })).message).not.toContain('secret');
     }
   });
 
-  it('reaches an operation as the text that came where the contract says so', () => {
+  it('reaches an operation as unchanged text if the contract says so', () => {
     const body = '{"value": 1.0}';
     const request = requestOf({ parameters: { ns: 'test', key: 'a' }, body });
     expect(checkRequest('putRecord', request).body).toBe(body);
@@ -95,11 +95,11 @@ describe('validate', () => {
     ]);
   });
 
-  it('says that a field is required where it is missing', () => {
+  it('says that a field is required if it is missing', () => {
     expect(errorsOf({})).toEqual([{ field: 'count', message: 'is required: it must be an integer' }]);
   });
 
-  it.each(['leaseId', 'sessionId', 'id', 'token', 'connectionId'])('never shows what was sent as %s', (field) => {
+  it.each(['leaseId', 'sessionId', 'id', 'token', 'connectionId'])('never shows the value of %s', (field) => {
     const schema = z.object({ [field]: z.string().min(40, 'must be longer') });
     const problem = problemOf(() => validate(schema, { [field]: 'a-right-to-something' }, 'body'));
     expect(JSON.stringify(problem)).toContain(field);
@@ -113,7 +113,7 @@ describe('validate', () => {
     ]);
   });
 
-  it('cuts short what is long, names of fields included', () => {
+  it('cuts long values, names of fields included', () => {
     const [value, name] = errorsOf({ count: 'x'.repeat(1_000), ['y'.repeat(1_000)]: 1 }) as {
       field: string;
       message: string;
@@ -130,7 +130,7 @@ describe('a cursor', () => {
     expect(readCursor(writeCursor(name), resourceName)).toBe(name);
   });
 
-  it('is refused where it leads to no name', () => {
+  it('is refused if it leads to no name', () => {
     for (const cursor of ['', '***', writeCursor('not a name'), writeCursor('.')])
       expect(problemOf(() => readCursor(cursor, resourceName)).code).toBe('invalid-request');
   });
@@ -160,7 +160,7 @@ describe('a problem', () => {
     }
   });
 
-  it('keeps its cause for the log, and out of what is told', () => {
+  it('keeps its cause for the log, and hides it from the caller', () => {
     const cause = new Error('inside');
     const problem = toProblem(cause);
     expect(problem.cause).toBe(cause);

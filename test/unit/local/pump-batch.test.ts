@@ -37,12 +37,12 @@ describe('judge', () => {
 describe('afterAttempt', () => {
   const retriesMax = 2;
 
-  it('moves on past what was taken, with all that is left', () => {
+  it('goes on after the records that were taken, with all that are left', () => {
     const step = afterAttempt(100, { size: 25, within: 25, failures: 2 }, { kind: 'taken' }, retriesMax);
     expect(step).toEqual({ taken: 25, exhausted: false, next: wholeBatch(75) });
   });
 
-  it('keeps what came before the first failure and sends the rest again', () => {
+  it('keeps the records before the first failure and sends the rest again', () => {
     const plan = { size: 10, within: 10, failures: 2 };
     const step = afterAttempt(10, plan, { kind: 'failed-from', index: 4 }, retriesMax);
     expect(step).toEqual({ taken: 4, exhausted: false, next: { size: 6, within: 6, failures: 1 } });
@@ -66,7 +66,7 @@ describe('afterAttempt', () => {
     expect(third).toEqual({ taken: 0, exhausted: true, next: wholeBatch(4) });
   });
 
-  it('gives up at once when there are no retries, also in the middle of a batch', () => {
+  it('gives up at once if there are no retries, even in the middle of a batch', () => {
     const step = afterAttempt(5, wholeBatch(5), { kind: 'failed-from', index: 3 }, 0);
     expect(step).toEqual({ taken: 3, exhausted: true, next: wholeBatch(1) });
   });

@@ -29,7 +29,7 @@ describe('fileCheckpoints', () => {
     expect(await readdir(join(folder, 'deep'))).toEqual(['c.json']);
   });
 
-  it('keeps what is saved while it writes', async () => {
+  it('keeps a checkpoint that is saved during a write', async () => {
     const path = join(folder, 'c.json');
     const checkpoints = fileCheckpoints(path, logger, 60_000);
     checkpoints.save(checkpoint('1'));
@@ -55,7 +55,7 @@ describe('fileCheckpoints', () => {
     expect(logger.warn).toHaveBeenCalledOnce();
   });
 
-  it('tells the caller of flush that the disk refused, and keeps the checkpoint for the next try', async () => {
+  it('rejects a flush if the disk refused, and keeps the checkpoint for the next try', async () => {
     const blocker = join(folder, 'blocker');
     await writeFile(blocker, 'a file where a folder is wanted');
     const path = join(blocker, 'c.json');

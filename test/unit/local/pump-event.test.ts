@@ -5,7 +5,7 @@ import { toLambdaRecord } from '../../../src/local/pump/event.ts';
 const streamArn = 'arn:aws:dynamodb:eu-west-1:123456789012:table/holdfast/stream/2026-01-01T00:00:00.000';
 
 describe('toLambdaRecord', () => {
-  it('spells a change as Lambda does, survives JSON, and leaves out what is absent', () => {
+  it('formats a change as Lambda does, survives JSON, and leaves out missing fields', () => {
     const record: _Record = {
       eventID: 'e1',
       eventName: 'INSERT',
@@ -61,7 +61,7 @@ describe('toLambdaRecord', () => {
     expect(record.dynamodb?.NewImage).toEqual({ bare: { M: {} }, inside: { M: { bare: { M: {} } } }, list: { L: [] } });
   });
 
-  it('tells a deletion by TTL, and takes the region from the stream where a record has none', () => {
+  it('marks a deletion by TTL, and takes the region from the stream if a record has none', () => {
     const event = toLambdaRecord(
       {
         eventName: 'REMOVE',

@@ -51,7 +51,7 @@ describe('faultOf', () => {
     expect(faultOf(Object.assign(new Error('no'), { name }))).toBe(fault);
   });
 
-  it('takes what is no error at all for an engine that fails', () => {
+  it('treats a value that is no error as an engine that fails', () => {
     expect(faultOf(null)).toBe('unreachable');
     expect(faultOf('refused')).toBe('unreachable');
   });

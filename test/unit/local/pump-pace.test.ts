@@ -38,7 +38,7 @@ describe('retryInMs', () => {
     expect(most).toEqual([50, 100, 200, 1_000, 1_000]);
   });
 
-  it('never answers zero, also for a failure that was not counted', () => {
+  it('never answers zero, even for a failure that was not counted', () => {
     expect(retryInMs(backoff, 0, () => 0)).toBe(25);
   });
 });

@@ -129,7 +129,7 @@ describe('startPump, as shards come and go', () => {
     await sees(seen, ['quick#2', 'quick#3', 'slow#1']);
   });
 
-  it('does not count as taken, when it stops, what its handler had not taken', async () => {
+  it('does not count records as taken at a stop if its handler had not taken them', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [1, 2, 3], open: true });
     const checkpoints = memoryCheckpoints();
@@ -157,7 +157,7 @@ describe('startPump, as shards come and go', () => {
     expect(stream.calls).not.toContain('GetShardIterator old LATEST');
   });
 
-  it('reads a re-created table from its start, however it was told to start', async () => {
+  it('reads a re-created table from its start, whatever its start option', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [1], open: true });
     const { pump, seen } = pumpOf(stream, { startAt: 'LATEST' });
@@ -199,7 +199,7 @@ describe('startPump, when reading fails', () => {
     expect(logger.warn).not.toHaveBeenCalled();
   });
 
-  it('never asks for the latest twice, which would skip what came between', async () => {
+  it('never asks for the latest twice, because that would skip the records in between', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [1], open: true });
     const { pump, seen } = pumpOf(stream, { startAt: 'LATEST' });
@@ -309,7 +309,7 @@ describe('the pace', () => {
 });
 
 describe('a handler that fails', () => {
-  it('gets the records again as they were, whatever it did to them', async () => {
+  it('gets the records again unchanged, whatever it did to them', async () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [1], open: true });
     const seen: string[] = [];
@@ -390,7 +390,7 @@ describe('stop', () => {
     expect(await checkpoints.load()).toBeNull();
   });
 
-  it('tells the caller that waits for a pump which never became ready', async () => {
+  it('rejects for a caller that waits for a pump which never became ready', async () => {
     const stream = new ScriptedStream();
     for (let time = 0; time < 100; time += 1) stream.fail('DescribeStream', 'ECONNREFUSED');
     const { pump } = pumpOf(stream);

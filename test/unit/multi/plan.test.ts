@@ -22,19 +22,19 @@ describe('planAll', () => {
     });
   });
 
-  it('writes what is already held along with what is granted, so that the step fails where it was lost in between', () => {
+  it('writes locks that are already held together with those that are granted, so that the step fails if one was lost in between', () => {
     const plan = planAll([part('a', held), part('b')], facts);
     expect(plan).toMatchObject({ kind: 'granted', swaps: [{ name: 'a', next: { rev: held.rev + 1 } }, { name: 'b' }] });
     const [kept] = plan.kind === 'granted' ? plan.swaps : [];
     expect(kept?.next).toEqual({ ...held, rev: held.rev + 1, changedAt: startOfTime });
   });
 
-  it('writes nothing where all are held already', () => {
+  it('writes nothing if all are already held', () => {
     const plan = planAll([part('a', held), part('b', held)], facts);
     expect(plan).toEqual({ kind: 'granted', swaps: [], holders: [held.holders[0], held.holders[0]] });
   });
 
-  it('writes nothing where one is refused, and names it', () => {
+  it('writes nothing if one is refused, and names it', () => {
     const theirs = decide(unusedLock, acquireOf('lease-theirs-00000'), facts).next;
     const plan = planAll([part('a'), part('b', theirs)], facts);
     expect(plan).toEqual({
@@ -46,7 +46,7 @@ describe('planAll', () => {
 });
 
 describe('canonicalOrder', () => {
-  it('sorts by name, whatever order was asked for, and leaves what was asked as it is', () => {
+  it('sorts by name, in whatever order they were given, and leaves the input unchanged', () => {
     const asked = ['b', 'a', 'c', 'ab', 'B'].map((name) => ({ name }));
     expect(canonicalOrder(asked).map(({ name }) => name)).toEqual(['B', 'a', 'ab', 'b', 'c']);
     expect(asked[0]?.name).toBe('b');
@@ -58,7 +58,7 @@ describe('waitOf', () => {
   const theirs = decide(unusedLock, acquireOf('lease-theirs-00000'), facts).next;
   const queuedBehind = (state: LockState, waitMs: number, at = later) => decide(state, { ...mine, waitMs }, at).next;
 
-  it('is not known where the lease neither holds nor waits', () => {
+  it('is unknown if the lease neither holds nor waits', () => {
     expect(waitOf([unusedLock, theirs], mine.leaseId)).toBeUndefined();
   });
 
@@ -70,7 +70,7 @@ describe('waitOf', () => {
     expect(waitOf([longer, waiting], mine.leaseId)?.deadlineAt).toBe(startOfTime + 6_000);
   });
 
-  it('counts a holder from when it queued, and has no end where the lease stands in no queue', () => {
+  it('counts a holder from when it queued, and has no end if the lease is in no queue', () => {
     const waiting = queuedBehind(theirs, 60_000);
     const release = { kind: 'release' as const, leaseId: 'lease-theirs-00000' };
     const granted = decide(waiting, release, { ...facts, now: epochMs(startOfTime + 3_000) }).next;

@@ -34,7 +34,7 @@ function world() {
 }
 
 describe('the spans of a lock', () => {
-  it('tell the lock, the fence and the outcome of the wait and of the hold', async () => {
+  it('show the lock, the fence and the outcome of the wait and of the hold', async () => {
     const { twin, one } = world();
     const lock = await twin.until(one.acquire('wallet:42'));
     expect(attributesOf('holdfast hold')).toEqual([]);
@@ -116,7 +116,7 @@ describe('the spans of a lock', () => {
 });
 
 describe('an adopted lease', () => {
-  it('has a hold of its own', async () => {
+  it('has its own hold', async () => {
     const { twin, one, other } = world();
     const lease = (await twin.until(other.acquire('wallet:42'))).detach();
     const lock = await twin.until(one.adopt(lease));

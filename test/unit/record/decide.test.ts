@@ -24,7 +24,7 @@ const at = (version: number) => ({ kind: 'version', version }) as const;
 const create = putOf();
 
 describe('put', () => {
-  it('creates version 1 where there is no record', () => {
+  it('creates version 1 if there is no record', () => {
     const { next, answer } = decide(unwrittenRecord, putOf({ value: '{"a":1}' }), recordTime);
     expect(answer).toEqual({ kind: 'written', how: 'created', version: next.version });
     expect(next).toEqual({
@@ -48,7 +48,7 @@ describe('put', () => {
     expect(next).toMatchObject({ version: 2, value: '2' });
   });
 
-  it('replaces any version where it names none, but needs one', () => {
+  it('replaces any version if it names none, but needs one', () => {
     const put = putOf({ expects: { kind: 'present' }, writeId: newWriteId() });
     expect(decide(having(create), put, recordTime).next.version).toBe(2);
     expect(decide(unwrittenRecord, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: null });
@@ -64,7 +64,7 @@ describe('put', () => {
     },
   );
 
-  it('does not create what exists', () => {
+  it('does not create a record that exists', () => {
     expect(decide(having(create), create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 1 });
   });
 });
@@ -155,7 +155,7 @@ describe('a repeated write', () => {
     expect(decide(last, create, recordTime).answer).toEqual({ kind: 'version-mismatch', version: last.version });
   });
 
-  it('is told from another write under the same id, also after others have written', () => {
+  it('is distinguished from another write with the same id, even after others have written', () => {
     const first = decide(unwrittenRecord, create, recordTime).next;
     const replaced = decide(first, putOf({ expects: at(1), writeId: newWriteId() }), recordTime).next;
     const reused = { ...create, expects: at(2) };
@@ -173,7 +173,7 @@ describe('a repeated write', () => {
     ['expectation', { ...put, expects: { kind: 'absent' } }],
   ];
 
-  it.each(others)('is refused where it is another write with the same id: another %s', (_, other) => {
+  it.each(others)('is refused if it is another write with the same id: another %s', (_, other) => {
     const { next, answer } = decide(inForce, other, later);
     expect(answer).toEqual({ kind: 'write-id-reused' });
     expect(next).toBe(inForce);

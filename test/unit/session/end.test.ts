@@ -21,7 +21,7 @@ describe('the end of a session', () => {
 });
 
 describe('keepalive', () => {
-  it('of an open session is answered as alive though a later one came first', async () => {
+  it('of an open session is answered as alive although a later one came first', async () => {
     const time = new VirtualTime();
     const { service } = memoryService(time, seededRandom(1), () => {});
     const { locks } = service;

@@ -80,7 +80,7 @@ describe('withinLimit', () => {
 });
 
 describe('errorText', () => {
-  it('tells the code of an error that has no message, as refused connections have none', () => {
+  it('shows the code of an error without a message, such as a refused connection', () => {
     const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
     expect(errorText(refused)).toBe('AggregateError: ECONNREFUSED');
     expect(reasonOf(refused)).toBe('ECONNREFUSED');
