@@ -20,7 +20,11 @@ export interface Claim {
    * Several: the same as at first, since the service counts from the first request for as long as it holds some of them.
    */
   readonly repeats: 'what is left' | 'the whole wait';
-  acquire(waitMs: number, pollMs?: number): Call;
+  /** `place`: where the lease waits, as the last answer said; `new` if it was never sent before. */
+  acquire(
+    waitMs: number,
+    how?: { readonly pollMs?: number | undefined; readonly place?: number | 'new' | undefined },
+  ): Call;
   /** The same wait, parked on a WebSocket connection. Absent where that is not offered. */
   park?(waitMs: number, connectionId: string): Call;
   renew(leaseMs?: number): Call;
@@ -147,24 +151,29 @@ async function wait(
     const leftMs = waitMs - elapsedMs(runtime, began);
     return { leftMs, askedMs: claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
   };
+  let place: number | 'new' | undefined = 'new';
   try {
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
       const { leftMs, askedMs } = remaining();
       const mayPark = claim.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
-      const answer = await caller.call(claim.acquire(askedMs, mayPark ? parkAfterMs : undefined), {
+      const pollMs = mayPark ? parkAfterMs : undefined;
+      const answer = await caller.call(claim.acquire(askedMs, { pollMs, place }), {
+        // Sent once, the lease is not new any more, whatever became of it.
+        again: claim.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
         attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
         signal: joined.signal,
       });
       if (answer.status !== 202) return answer;
-      const place = answer.body as Waiting;
-      onWaiting?.(place);
+      const waiting = answer.body as Waiting;
+      place = waiting.place;
+      onWaiting?.(waiting);
       // The service ends the wait by its own clock; ours only bounds what it should have done.
       if (elapsedMs(runtime, began) >= deadlineMs) {
         throw new WaitTimeoutError(`${claim.label} was not granted within ${waitMs} ms.`, {
-          ...place,
+          ...waiting,
           waitedMs: waitMs,
         });
       }

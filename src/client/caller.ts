@@ -20,6 +20,8 @@ export interface CallPolicy {
   readonly retryMs?: number | undefined;
   /** Time for one try. */
   readonly attemptMs: number;
+  /** What is sent instead from the second attempt on. */
+  readonly again?: Call | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Passes an open breaker. For renewals and releases: they are paced by themselves, and make good probes. */
   readonly urgent?: boolean;
@@ -67,7 +69,8 @@ export class Caller {
       try {
         const sentAt = markNow(runtime);
         const leftMs = Math.max(1, deadlineMs - elapsedMs(runtime, began));
-        const answer = await this.#admitted(call, { ...policy, attemptMs: Math.min(policy.attemptMs, leftMs) });
+        const sent = attempt === 0 ? call : (policy.again ?? call);
+        const answer = await this.#admitted(sent, { ...policy, attemptMs: Math.min(policy.attemptMs, leftMs) });
         return { ...answer, sentAt, tries: attempt + 1 };
       } catch (error) {
         if (!isWorthRepeating(error)) throw error;

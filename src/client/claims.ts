@@ -17,7 +17,10 @@ export const lockClaim =
       leaseId,
       sessionBound: sessionId !== undefined,
       repeats: 'what is left',
-      acquire: (waitMs, pollMs) => acquire({ body: { leaseId, waitMs, ...fields, ...given({ pollMs }) } }),
+      acquire: (waitMs, { pollMs, place } = {}) =>
+        acquire({
+          body: { leaseId, waitMs, ...fields, ...given({ pollMs, place: waitMs === 0 ? undefined : place }) },
+        }),
       park: (waitMs, connectionId) =>
         acquire({ body: { leaseId, waitMs, ...fields, notify: { type: 'websocket', connectionId } } }),
       ...leaseCalls(ns, name, leaseId),

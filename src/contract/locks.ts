@@ -119,6 +119,12 @@ const acquireBody = z
     tier: z.enum(['correctness', 'efficiency'], { error: 'must be correctness or efficiency' }).default('correctness'),
     notify: notify.optional(),
     metadata: metadataGiven.optional(),
+    place: z
+      .union([z.literal('new'), z.int().min(1)], { error: 'must be new, or the place of an earlier answer' })
+      .optional()
+      .describe(
+        'Where this lease waits, as the last 202 said; new: this leaseId was never sent before. A hint that saves requests when many wait.',
+      ),
   })
   .check((check) => {
     const { value } = check;
@@ -160,12 +166,13 @@ export const waiting = z.object({
   status: z.literal('waiting'),
   lock: z.string(),
   leaseId: z.string(),
-  position: z.int().min(1),
+  position: z.int().min(1).describe('1 is next. Exact near the front, an upper bound behind it.'),
   queueDepth: z.int(),
   holders: z.array(holderView),
   etaMs: ms.nullable(),
   waitRemainingMs: ms,
   retryAfterMs: ms,
+  place: z.int().optional().describe('Send it with the next request of this lease.'),
 });
 
 export const released = z.object({ released: z.boolean(), reason: z.enum(['ok', 'cancelled', 'already_released']) });

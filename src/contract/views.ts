@@ -124,6 +124,8 @@ export interface Waiting {
   readonly holders: readonly HolderView[];
   readonly etaMs: number | null;
   readonly waitRemainingMs: number;
+  /** Where it waits behind the front: sent again with the next request. */
+  readonly place?: number;
 }
 
 /** How the service answers a waiter that is still in the queue. */

@@ -4,7 +4,7 @@ import { resourceName } from '../contract/fields.ts';
 import { lockLimits } from '../contract/limits.ts';
 import type { lockOperations } from '../contract/locks.ts';
 import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, WaitingBody } from '../contract/views.ts';
-import type { Facts } from '../lock/commands.ts';
+import type { Facts, Place } from '../lock/commands.ts';
 import { shownLimit, shownPermits } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import {
@@ -19,6 +19,7 @@ import {
   viewHolders,
   viewQueue,
 } from '../lock/view.ts';
+import { depthOf } from '../lock/waiting.ts';
 import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';
@@ -35,6 +36,16 @@ import { Problem } from './problems.ts';
 import type { Reply } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
+/** Enough to see what goes on; the depth says how many there are. */
+const queueShownMax = 100;
+
+/**
+ * A lease that was made just now waits nowhere yet. A caller that says so of its own lease is believed if it polls: should a late copy of its request
+ * join a second page, nobody attends there, and it is dropped. A parked waiter would be present there until its deadline, so it is looked for.
+ */
+const placeGiven = ({ place, notify }: { readonly place?: Place | undefined; readonly notify?: unknown }) =>
+  place === 'new' && notify !== undefined ? undefined : place;
+
 type OnLock = { readonly parameters: { readonly ns: string; readonly name: string } };
 
 const lockKey = ({ parameters: { ns, name } }: OnLock): LockKey => ({ namespace: ns, name });
@@ -46,7 +57,8 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const key = lockKey(input);
     const asked = withinMaxima(locks, input.body);
     const leaseId = asked.leaseId ?? locks.newLeaseId();
-    const claim = { ...asked, leaseId, owner: asked.owner ?? input.caller };
+    const place = asked.leaseId === undefined ? ('new' as const) : placeGiven(asked);
+    const claim = { ...asked, leaseId, place, owner: asked.owner ?? input.caller };
     const { notify } = claim;
     if (notify?.type !== 'websocket')
       return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
@@ -85,7 +97,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
       fence: state.fence,
       limit: limitInForce(state, facts),
       holders: detailHolders(state, facts, publicSessionId),
-      queue,
+      queue: queue.slice(0, queueShownMax),
       queueDepth: queue.length,
     });
   },
@@ -155,7 +167,8 @@ export function waitingBody(lock: string, leaseId: string, { answer, state, fact
     lock,
     leaseId,
     position: answer.position,
-    queueDepth: presentWaiters(state, facts).length,
+    queueDepth: Math.max(answer.position, depthOf(state, facts)),
+    ...(answer.page === undefined ? {} : { place: answer.page }),
     holders: viewHolders(state, facts),
     etaMs,
     waitRemainingMs: Math.max(0, answer.waiter.deadlineAt - facts.now),
@@ -164,7 +177,7 @@ export function waitingBody(lock: string, leaseId: string, { answer, state, fact
 }
 
 export function refusalOf(lock: string, { answer, state, facts }: Applied): Problem {
-  const queueDepth = presentWaiters(state, facts).length;
+  const queueDepth = depthOf(state, facts);
   const holders = viewHolders(state, facts);
   switch (answer.kind) {
     case 'held': {

@@ -1,6 +1,7 @@
 import type { multiLockOperations } from '../contract/multi-locks.ts';
 import type { ManyGrantBody, ManyReleaseBody, ManyWaitingBody } from '../contract/views.ts';
-import { endsAt, presentWaiters, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
+import { endsAt, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
+import { depthOf } from '../lock/waiting.ts';
 import type { Refusal } from '../multi/plan.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';
@@ -88,7 +89,7 @@ function refusalOfMany({ refusals, facts, waitedMs }: Extract<MultiOutcome, { ki
     answer.kind === 'wait-timeout'
       ? new Problem('wait-timeout', `${name} was not granted within ${waitedMs} ms; nothing is held.`, {
           holders: viewHolders(state, facts),
-          queueDepth: presentWaiters(state, facts).length,
+          queueDepth: depthOf(state, facts),
           waitedMs,
         })
       : refusalOf(name, { answer, state, facts });

@@ -1,4 +1,5 @@
 import type { EpochMs } from '../time/clock.ts';
+import type { QueueSizes } from './pages.ts';
 import type { Claim, Holder, LockState, Waiter } from './state.ts';
 
 export interface Acquire extends Claim {
@@ -8,7 +9,14 @@ export interface Acquire extends Claim {
   readonly waitMs: number;
   /** How long the waiter counts as present after this request: the poll and the absence allowed after it. Null: parked, present until its deadline. */
   readonly attendMs: number | null;
+  /**
+   * Where the lease is known to wait: the number of its page, or `new` if it was never sent before. Absent: nobody knows, so that it has
+   * to be looked for before it joins a page.
+   */
+  readonly place?: Place;
 }
+
+export type Place = number | 'new';
 
 export interface Renew {
   readonly kind: 'renew';
@@ -21,12 +29,14 @@ export interface Renew {
 export interface Release {
   readonly kind: 'release';
   readonly leaseId: string;
+  readonly place?: Place;
 }
 
 /** A waiter leaves the queue, unless it was granted in the meantime: its deadline has come, or it gives way in a deadlock. */
 export interface GiveUp {
   readonly kind: 'give-up';
   readonly leaseId: string;
+  readonly place?: Place;
   /** The cycle whose victim it is, as text for the waiter's next request. */
   readonly deadlock?: string;
 }
@@ -37,6 +47,7 @@ export interface StepAway {
   readonly leaseId: string;
   /** Only a waiter that is parked on this connection. One that has come back on another stays present. */
   readonly connectionId?: string;
+  readonly place?: Place;
 }
 
 export interface Revoke {
@@ -50,13 +61,19 @@ export interface Sweep {
   readonly kind: 'sweep';
 }
 
-export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Revoke | Sweep;
+/** Moves a page up ahead of need, if the front runs low. */
+export interface Refill {
+  readonly kind: 'refill';
+}
+
+export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Revoke | Sweep | Refill;
 
 export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost';
 
 export type Answer =
   | { readonly kind: 'granted'; readonly holder: Holder }
-  | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number }
+  /** `page`: where it waits, if that is not the front. */
+  | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number; readonly page?: number }
   | { readonly kind: 'held' }
   | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
   | { readonly kind: 'limit-mismatch' }
@@ -77,6 +94,8 @@ export interface Facts {
   readonly now: EpochMs;
   readonly graceMs: number;
   readonly sessions?: ReadonlyMap<string, SessionFact>;
+  /** Other sizes than the usual ones, for tests. */
+  readonly sizes?: QueueSizes;
 }
 
 /**
@@ -91,6 +110,14 @@ export type Change =
   | { readonly kind: 'attend'; readonly index: number; readonly waiter: Waiter }
   /** The waiter at this index, which is not the first, leaves. Its ending is remembered only if it gave its place back. */
   | { readonly kind: 'leave'; readonly index: number; readonly waiter: Waiter; readonly isRemembered: boolean }
+  /** The waiter joins the last page. */
+  | { readonly kind: 'join-page'; readonly page: number; readonly waiter: Waiter }
+  /** There is no place left: a new last page is named, and then the command is decided again. */
+  | { readonly kind: 'open-page'; readonly waiter: Waiter }
+  /** A grant that time has made due is written first, and then the command is decided again. */
+  | { readonly kind: 'settle' }
+  /** The first page has to move up, and then the command is decided again. */
+  | { readonly kind: 'move-up'; readonly page: number }
   | { readonly kind: 'replace' };
 
 export interface Decision {

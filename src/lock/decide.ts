@@ -21,13 +21,16 @@ import type {
   StepAway,
 } from './commands.ts';
 import { lockLimits } from './limits.ts';
+import { hasPages, pageCount, runsLow, sizesOf } from './pages.ts';
 import {
   type Claim,
   type Ended,
   type EndedHow,
   type Holder,
+  isParkedOn,
   type LockState,
   type Notify,
+  type PageSpan,
   permitsHeld,
   type Waiter,
 } from './state.ts';
@@ -40,7 +43,13 @@ type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
 
 export function decide(before: LockState, command: LockCommand, facts: Facts): Decision {
   const [next, answer, change = { kind: 'replace' }] = outcomeOf(before, command, facts);
-  if (next === before) return { next, answer, change: { kind: 'none' } };
+  // The lock is never freed while there are pages: the first one moves up before anything else is decided.
+  const page = command.kind === 'renew' ? undefined : pageNeeded(next, facts);
+  if (page !== undefined) return { next: before, answer, change: { kind: 'move-up', page } };
+  if (next === before && change.kind !== 'join-page' && change.kind !== 'open-page' && change.kind !== 'move-up') {
+    return { next, answer, change: { kind: 'none' } };
+  }
+  if (next === before) return { next, answer, change };
   // Every write raises the revision, so that a compare-and-swap notices every other write.
   return { next: { ...next, rev: before.rev + 1, changedAt: facts.now }, answer, change };
 }
@@ -60,9 +69,41 @@ function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outco
     case 'revoke':
       return revoke(before, command, facts);
     case 'sweep':
-      return [settle(before, facts), { kind: 'done' }];
+      return sweep(before, facts);
+    case 'refill':
+      return refill(before, facts);
   }
 }
+
+/** The page that has to move up because nobody holds the lock, or nobody that time has left it to, and nobody is left in its front. */
+const pageNeeded = (next: LockState, facts: Facts): number | undefined =>
+  hasPages(next) && next.queue.length === 0 && next.holders.every((holder) => mayBeTaken(holder, facts))
+    ? next.pages?.first
+    : undefined;
+
+function sweep(before: LockState, facts: Facts): Outcome {
+  const settled = settle(before, facts);
+  const first = settled.pages?.first;
+  // What the front can be served is written first: a bulk of readers is served page by page.
+  const isServed = settled.fence !== before.fence;
+  if (first !== undefined && !isServed && wantsPage(settled, facts)) {
+    return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
+  }
+  return [settled, { kind: 'done' }];
+}
+
+function refill(before: LockState, facts: Facts): Outcome {
+  const first = before.pages?.first;
+  const isWanted = runsLow(before, sizesOf(facts)) || wantsPage(before, facts);
+  if (first === undefined || !isWanted) return [before, { kind: 'done' }];
+  return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
+}
+
+/** Permits are free, and those who want them lie in pages: a semaphore or readers, after a bulk of them was served. */
+export const wantsPage = (state: LockState, facts: Facts): boolean =>
+  hasPages(state) &&
+  state.queue.length === 0 &&
+  permitsHeld({ ...state, holders: state.holders.filter((holder) => !mayBeTaken(holder, facts)) }) < state.limit;
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and no more time than it had.
@@ -92,11 +133,12 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
 function acquireAfresh(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   // A refused caller changes nothing, unless another waiter's grant was already due.
   const unchanged = settled.fence === before.fence ? before : settled;
-  const idle = settled.queue.length === 0 && settled.holders.every((holder) => mayBeTaken(holder, facts));
+  const isAwaited = settled.queue.length > 0 || hasPages(settled);
+  const idle = !isAwaited && settled.holders.every((holder) => mayBeTaken(holder, facts));
   if (!idle && settled.limit !== command.limit) return [unchanged, { kind: 'limit-mismatch' }];
 
   // A new caller does not overtake the queue, even if its permits would still fit.
-  if (settled.queue.length === 0) {
+  if (!isAwaited) {
     const open = settled.limit === command.limit ? settled : { ...takeExpired(settled, facts), limit: command.limit };
     const roomy = makeRoom(open, command, facts);
     if (roomy !== undefined) {
@@ -113,21 +155,27 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const aliveUntil = presentUntil(command, deadlineAt, facts);
   const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
   const position = settled.queue.length + 1;
-  // A queue is only appended to, which commutes with every other arrival. Absent waiters are dropped when it gets full.
-  const isNew = !before.queue.some(isOf(command));
-  if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter)) {
-    return [
-      { ...before, queue: [...before.queue, waiter] },
-      { kind: 'waiting', waiter, position },
-      { kind: 'arrive', waiter },
-    ];
+  const sizes = sizesOf(facts);
+  const waiting: Answer = { kind: 'waiting', waiter, position };
+  // Nobody joins the front while there are pages: it would overtake those in them.
+  if (hasPages(settled)) {
+    if (settled.queue.length + pageCount(settled) * sizes.page > lockLimits.queueLengthMax) {
+      return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
+    }
+    // A grant that time has made due comes first; then the command is decided again.
+    if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
+    return [before, waiting, { kind: 'join-page', page: (settled.pages as PageSpan).last, waiter }];
   }
-  if (!hasPlace(settled.queue, waiter))
-    return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
-  return [
-    { ...settled, queue: [...settled.queue, waiter] },
-    { kind: 'waiting', waiter, position },
-  ];
+  // The front is only appended to, which commutes with every other arrival. Absent waiters are dropped when it gets full.
+  const isNew = !before.queue.some(isOf(command));
+  if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter, sizes.front)) {
+    return [{ ...before, queue: [...before.queue, waiter] }, waiting, { kind: 'arrive', waiter }];
+  }
+  if (hasPlace(settled.queue, waiter, sizes.front)) {
+    return [{ ...settled, queue: [...settled.queue, waiter] }, waiting];
+  }
+  if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
+  return [before, waiting, { kind: 'open-page', waiter }];
 }
 
 /** A waiter that asks again keeps its place and its deadline, and counts as present from now. It may wait in another way than before. */
@@ -211,9 +259,6 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const waiter = { ...place, aliveUntil };
   return [{ ...before, queue: before.queue.with(index, waiter) }, { kind: 'done' }, { kind: 'attend', index, waiter }];
 }
-
-const isParkedOn = (place: Waiter | undefined, connectionId: string): boolean =>
-  place?.notify?.type === 'websocket' && place.notify.connectionId === connectionId;
 
 const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
   JSON.stringify(one) === JSON.stringify(other);

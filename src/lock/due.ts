@@ -1,5 +1,6 @@
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
+import { hasPages } from './pages.ts';
 import { type LockState, permitsHeld } from './state.ts';
 import { takeoverAt } from './validity.ts';
 
@@ -9,11 +10,13 @@ import { takeoverAt } from './validity.ts';
  */
 export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
   const [head, second] = state.queue;
-  if (head === undefined) return null;
+  // With an empty front, the first page moves up as soon as there is room.
+  if (head === undefined && !hasPages(state)) return null;
   const instants = state.holders.map((holder) => takeoverAt(holder, facts) ?? sessionCheckAt(holder.sessionId, facts));
-  const headBlocksOthers = second !== undefined && permitsHeld(state) < state.limit;
-  if (headBlocksOthers || state.holders.length === 0)
-    instants.push(state.holders.length === 0 ? facts.now : head.aliveUntil);
+  const hasRoom = permitsHeld(state) < state.limit;
+  const isOthersBehind = second !== undefined || hasPages(state);
+  if (state.holders.length === 0 || (head === undefined && hasRoom)) instants.push(facts.now);
+  else if (head !== undefined && isOthersBehind && hasRoom) instants.push(head.aliveUntil);
   const known = instants.filter((instant) => instant !== null);
   return known.length === 0 ? null : epochMs(Math.min(...known));
 }

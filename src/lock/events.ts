@@ -1,3 +1,4 @@
+import { movingUp, type Page } from './pages.ts';
 import type { Holder, LockState, Waiter } from './state.ts';
 import { waitedMs } from './waiting.ts';
 
@@ -75,10 +76,31 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
       events.push({ at, type: 'renewed', owner: holder.owner, fence: holder.fence });
     }
   }
-  for (const waiter of next.queue) {
+  // A waiter that comes up from a page queued when it joined that page. Nobody else joins in the same write.
+  const isMovedUp = (next.pages?.first ?? 0) > (before.pages?.first ?? 0) && before.pages !== undefined;
+  for (const waiter of isMovedUp ? [] : next.queue) {
     if (!queueBefore.has(waiter.leaseId)) events.push(queued(waiter, next.fence));
   }
   return events;
+}
+
+/** What happened between two states of a page. Of a page that was closed, those that were absent by then have left; the others move up. */
+export function eventsInPage(before: Page, next: Page, at: number): LockEvent[] {
+  const stayed = byLease(next.waiters);
+  const known = byLease(before.waiters);
+  const how = new Map(next.left.map((entry) => [entry.leaseId, entry.how]));
+  const isClosedNow = before.closedAt === null && next.closedAt !== null;
+  const moved = byLease(isClosedNow ? movingUp(next) : next.waiters);
+  const { fence } = next;
+  const left = before.waiters.filter(({ leaseId }) => !stayed.has(leaseId));
+  const dropped = isClosedNow ? next.waiters.filter(({ leaseId }) => !moved.has(leaseId)) : [];
+  return [
+    ...[...left, ...dropped].map((waiter): LockEvent => {
+      const type = how.get(waiter.leaseId) === 'released' ? 'wait-cancelled' : 'wait-timeout';
+      return { at, type, owner: waiter.owner, fence, waitedMs: waitedMs(waiter, at) };
+    }),
+    ...next.waiters.filter(({ leaseId }) => !known.has(leaseId)).map((waiter) => queued(waiter, fence)),
+  ];
 }
 
 const granted = (holder: Holder): LockEvent => ({

@@ -6,7 +6,7 @@ import { type LockState, permitsHeld } from './state.ts';
  * read and before each write, and the simulation at each write. The answer names no lease: it goes into logs.
  */
 export function brokenInvariant(state: LockState): string | undefined {
-  const { holders, queue, ended, fence, limit } = state;
+  const { holders, queue, ended, fence, limit, pages } = state;
   const held = permitsHeld(state);
   if (held > limit) return `${held} permits are held of ${limit}`;
   if ([...holders, ...queue].some(({ permits }) => permits < 1)) return 'a claim is for less than one permit';
@@ -15,6 +15,7 @@ export function brokenInvariant(state: LockState): string | undefined {
     return 'the fences of its holders do not ascend';
   if ((fences.at(-1) ?? 0) > fence) return 'a holder has a fence above the highest granted';
   if (hasRepeats([...holders, ...queue])) return 'a lease stands in two places';
+  if (pages !== undefined && pages.first > pages.last + 1) return 'its pages end before they begin';
   if (ended.length > lockLimits.endedRemembered) return `it remembers ${ended.length} endings`;
   return undefined;
 }

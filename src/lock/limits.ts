@@ -23,14 +23,15 @@ export const lockLimits = {
   graceMs: 250,
 
   /** With more waiters than this, the last ones would wait too long. The caller should reduce its load. */
-  queueLengthMax: 1_000,
-  /** DynamoDB takes items up to 400 KiB. What queues stays well under it, so that a release always fits. */
-  queueBytesMax: 250 * 1024,
-  /**
-   * Holders of parts: some 500 ordinary ones at their full weight. If claims are large, fewer hold at the same time. With the queue beside them the
-   * item stays below 400 KiB, so that a release, a revocation or a sweep always fits.
-   */
-  holdersBytesMax: 100 * 1024,
+  queueLengthMax: 10_000,
+  /** Waiters in the lock's own item: with ordinary claims it stays under 2 KiB, two write units. */
+  frontLengthMax: 10,
+  /** A front of large claims takes fewer. What has to be in the item always fits far below DynamoDB's 400 KiB. */
+  frontBytesMax: 16 * 1024,
+  /** Waiters in a page: with ordinary claims it stays under 1 KiB, one write unit. */
+  pageLengthMax: 8,
+  /** Holders of parts: 1,000 ordinary ones. If claims are large, fewer hold at the same time, and a release always fits. */
+  holdersBytesMax: 200 * 1024,
   /** Endings that a lock remembers, to answer repeats: one retry's worth on a busy lock, and the item stays under 1 KiB. */
   endedRemembered: 8,
 

@@ -12,6 +12,10 @@ export type Notify =
 export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): boolean =>
   notify !== undefined && 'always' in notify && notify.always === true;
 
+/** Whether a waiter is parked on this WebSocket connection. */
+export const isParkedOn = (claim: { readonly notify?: Notify } | undefined, connectionId: string): boolean =>
+  claim?.notify?.type === 'websocket' && claim.notify.connectionId === connectionId;
+
 /** What somebody asks for while waiting and has while holding. */
 export interface Claim {
   /** The right to renew and release. Secret: it goes to its owner alone. */
@@ -56,7 +60,13 @@ export interface Ended {
   readonly reason?: string;
 }
 
-/** Everything about one lock: one item, so that every step is one atomic write. */
+/** The pages of a queue, by their numbers. There are some if `first <= last`. */
+export interface PageSpan {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What decides about one lock: one item of bounded size, so that every step is one atomic write. */
 export interface LockState {
   /** Raised by every write; what a compare-and-swap compares. Zero: never written. */
   readonly rev: number;
@@ -65,8 +75,10 @@ export interface LockState {
   readonly limit: number;
   /** In the order of their fences. */
   readonly holders: readonly Holder[];
-  /** In the order in which they queued. */
+  /** The front of the queue, in the order in which they queued. Later waiters lie in pages (see pages.ts). */
   readonly queue: readonly Waiter[];
+  /** Absent: there never were any. */
+  readonly pages?: PageSpan;
   /** How the latest leases ended, newest first, so that repeats and late duplicates are recognised. */
   readonly ended: readonly Ended[];
   /** When this state was written, by the writer's clock. */

@@ -12,9 +12,9 @@ export function weightOf({ aliveUntil: _, ...lasting }: Waiter): number {
 export const queueWeight = (queue: readonly Waiter[]): number =>
   queue.reduce((sum, waiter) => sum + weightOf(waiter), 0);
 
-/** A queue is bounded in number, and in bytes, since entries differ a lot. */
-export const hasPlace = (queue: readonly Waiter[], waiter: Waiter): boolean =>
-  queue.length < lockLimits.queueLengthMax && queueWeight(queue) + weightOf(waiter) <= lockLimits.queueBytesMax;
+/** The front is bounded in number, and in bytes, since entries differ a lot. An empty one takes whatever comes. */
+export const hasPlace = (front: readonly Waiter[], waiter: Waiter, lengthMax: number): boolean =>
+  front.length === 0 || (front.length < lengthMax && queueWeight(front) + weightOf(waiter) <= lockLimits.frontBytesMax);
 
 /** Numbers, and the names of what a holder is made of. */
 const holderBytes = 64;
@@ -28,12 +28,12 @@ export function holderWeight(claim: Claim): number {
   if (known !== undefined) return known;
   const { leaseId, owner, sessionId = '', metadata, notify } = claim;
   const texts = [owner, sessionId, ...[metadata, notify].map((part) => JSON.stringify(part ?? ''))];
-  // The lease names four attributes of the item, and stands in the claim itself.
-  const weight = holderBytes + texts.reduce((sum, text) => sum + utf8.encode(text).length, 5 * leaseId.length);
+  // The lease names two attributes of the item.
+  const weight = holderBytes + texts.reduce((sum, text) => sum + utf8.encode(text).length, 2 * leaseId.length);
   weighed.set(claim, weight);
   return weight;
 }
 
-/** What all holders of parts weigh. A holder of the whole lock is alone, and always fits. */
+/** Of those that hold a part: a holder of the whole lock is alone, and always fits. */
 export const holdersWeight = ({ holders, limit }: Pick<LockState, 'holders' | 'limit'>): number =>
   holders.reduce((sum, holder) => sum + (holder.permits < limit ? holderWeight(holder) : 0), 0);

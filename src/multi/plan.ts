@@ -20,6 +20,8 @@ export interface Part<Command> {
 export interface Swap {
   readonly name: string;
   readonly next: LockState;
+  /** Given if this is a renewal of a lease with an end of its own, and nothing else. */
+  readonly renewal?: { readonly command: Renew; readonly inPart: boolean };
 }
 
 export interface Refusal {
@@ -48,7 +50,17 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
     holders.push(answer.holder);
     changes = changes || next !== state;
     // A lock that is already held is written too: it must still be held when the others are granted.
-    swaps.push({ name, next: next === state ? { ...state, rev: state.rev + 1, changedAt: facts.now } : next });
+    // A write to one lease alone knows nothing of sessions, and nothing of what a faster clock wrote.
+    const isRenewal =
+      command.kind === 'renew' &&
+      next !== state &&
+      state.changedAt <= facts.now &&
+      state.holders.every(({ leaseMs }) => leaseMs !== null);
+    swaps.push({
+      name,
+      next: next === state ? { ...state, rev: state.rev + 1, changedAt: facts.now } : next,
+      ...(isRenewal ? { renewal: { command, inPart: answer.holder.permits < state.limit } } : {}),
+    });
   }
   if (refusals.length > 0) return { kind: 'refused', refusals };
   return { kind: 'granted', swaps: changes ? swaps : [], holders };

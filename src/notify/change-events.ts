@@ -2,12 +2,13 @@
  * What a change of a lock means to others. It is derived here and nowhere else, from the old and the new image alone: a change that
  * the stream shows twice means the same both times.
  */
-import { eventsBetween, type LockEvent } from '../lock/events.ts';
-import { type Holder, isAlwaysNotified, type LockState, type Notify, type Waiter } from '../lock/state.ts';
+import { eventsBetween, eventsInPage, type LockEvent } from '../lock/events.ts';
+import { movingUp } from '../lock/pages.ts';
+import { type Holder, isAlwaysNotified, type LockState, type Notify, unusedLock, type Waiter } from '../lock/state.ts';
 import type { HistoryEntry, HistoryEvent, HistoryType } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { epochMs, toIso } from '../time/clock.ts';
-import type { LockChange } from './lock-change.ts';
+import type { LockChange, PageChange } from './lock-change.ts';
 import type { BusEvent } from './ports.ts';
 
 /** A claim whose owner asked to be notified. */
@@ -20,7 +21,10 @@ export interface EndedWait {
 }
 
 export interface ChangeEvents {
+  /** Of a record about a page, the lock itself is not known. */
   readonly change: LockChange;
+  /** Parked waiters that joined a page: each has a deadline to be looked after. */
+  readonly joined?: readonly Parked<Waiter>[];
   /** For the history, the bus and watchers. */
   readonly entries: readonly HistoryEntry[];
   /** Those that asked to be notified and were granted the lock. */
@@ -36,11 +40,41 @@ export function eventsOfChange(change: LockChange): ChangeEvents {
   return { change, entries, grants: grantsToDeliver(before, after), endedWaits: endedWaits(before, after) };
 }
 
+/** A page tells only of those who join it and leave it: grants are the lock's. */
+export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEvents {
+  const changed = eventsInPage(before, after, at);
+  const takenBefore = before.waiters.length + before.left.length;
+  // A page has fewer than a hundred waiters, each of which joins once and leaves once.
+  const kinds = { queued: 0, 'wait-cancelled': 100, 'wait-timeout': 200 } as const;
+  const entries = changed.filter(isShown).map((event, index) => {
+    const nth = event.type === 'queued' ? takenBefore + index : before.left.length + index;
+    const place = placeOf({ fence: event.fence, rev: after.number }, (kinds[event.type as 'queued'] ?? 300) + nth);
+    return { key, place, event: shown(event) };
+  });
+  const staying = new Set(
+    (before.closedAt === null && after.closedAt !== null ? movingUp(after) : after.waiters).map(
+      ({ leaseId }) => leaseId,
+    ),
+  );
+  const known = new Set(before.waiters.map(({ leaseId }) => leaseId));
+  const released = new Set(after.left.filter(({ how }) => how === 'released').map(({ leaseId }) => leaseId));
+  return {
+    change: { key, before: unusedLock, after: unusedLock },
+    entries,
+    grants: [],
+    endedWaits: before.waiters
+      .filter(isParked)
+      .filter(({ leaseId }) => !staying.has(leaseId))
+      .map((waiter) => ({ waiter, how: released.has(waiter.leaseId) ? 'cancelled' : 'wait-timeout' })),
+    joined: after.waiters.filter(isParked).filter(({ leaseId }) => !known.has(leaseId)),
+  };
+}
+
 type ShownEvent = LockEvent & { readonly type: HistoryType };
 const isShown = (event: LockEvent): event is ShownEvent => event.type !== 'renewed';
 
 /** Fences never fall and each write raises the revision. So places sort as things happened, whatever the clocks said. */
-const placeOf = ({ fence, rev }: LockState, index: number): string =>
+const placeOf = ({ fence, rev }: Pick<LockState, 'fence' | 'rev'>, index: number): string =>
   `${String(fence).padStart(16, '0')}.${String(rev).padStart(16, '0')}.${String(index).padStart(4, '0')}`;
 
 /** Two hosts may have written the two ends of a span. Their clocks may differ by more than the span. */

@@ -1,5 +1,6 @@
 import type { Facts } from '../lock/commands.ts';
 import { nextDueAt } from '../lock/due.ts';
+import { hasPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import { mayBeTaken } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
@@ -9,7 +10,7 @@ const lookPauseMs = 200;
 
 /** When the reaper has to look at a lock although nobody asks: a lease may be taken over, or a parked waiter's time is up. */
 export function lookDueAt(state: LockState, facts: Facts): EpochMs | null {
-  if (state.queue.length === 0) return null;
+  if (state.queue.length === 0 && !hasPages(state)) return null;
   // A polling waiter ends its own wait. A parked waiter is notified of the end.
   const deadlines = state.queue.filter(({ notify }) => notify !== undefined).map(({ deadlineAt }) => deadlineAt);
   const instants = [nextDueAt(state, facts), ...deadlines].filter((instant) => instant !== null);

@@ -1,3 +1,5 @@
+import { pageCount, queueSizes } from '../lock/pages.ts';
+import type { LockState } from '../lock/state.ts';
 import type { ChangeEvents } from './change-events.ts';
 
 export type MeasureName =
@@ -30,9 +32,8 @@ export function measuresOf({ change, entries }: ChangeEvents): Measure[] {
     const held = heldMs === undefined ? [] : [time('HoldTime', heldMs)];
     return type === 'expired' || type === 'session-lost' ? [count('Expiries'), ...held] : held;
   });
-  if (change.before.queue.length !== change.after.queue.length) {
-    measures.push(count('QueueDepth', change.after.queue.length));
-  }
+  const depth = depthOf(change.after);
+  if (depthOf(change.before) !== depth) measures.push(count('QueueDepth', depth));
   return [...measures, ...handOffs(change).map((ms) => time('HandOffLatency', ms))];
 }
 
@@ -48,3 +49,6 @@ function handOffs({ before, after }: ChangeEvents['change']): number[] {
   const since = Math.max(...ends.filter((end) => end !== null), Number.NEGATIVE_INFINITY);
   return served.map(({ acquiredAt }) => (Number.isFinite(since) ? Math.max(0, acquiredAt - since) : 0));
 }
+
+/** The front, and as many as the pages may hold: an upper bound where there are pages. */
+const depthOf = (state: LockState): number => state.queue.length + pageCount(state) * queueSizes.page;

@@ -2,12 +2,18 @@
  * The stream-driven notifier: stream records in, deliveries out.
  *
  *     record ──> change ──> events ──┬─> deliver  grants to parked waiters, failures to their tasks
- *                                    └─> arm      timers for the reaper
+ *                                    ├─> arm      timers for the reaper
+ *                                    └─> refill   the front of a long queue, ahead of need
  *
  * It does only what waiters depend on. The publisher does the rest, and reads the stream by itself.
  */
-import { factsAbout } from '../service/context.ts';
+import { wantsPage } from '../lock/decide.ts';
+import { hasPages, queueSizes, runsLow } from '../lock/pages.ts';
+import type { LockState } from '../lock/state.ts';
+import { apply } from '../service/apply.ts';
+import { bareFacts, factsAbout } from '../service/context.ts';
 import { lockIdOf } from '../store/lock-store.ts';
+import { epochMs } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import type { ChangeEvents } from './change-events.ts';
 import { callsForTimer, lookDueAt } from './look-times.ts';
@@ -31,6 +37,8 @@ export function notifierEffects(ports: NotifierPorts): Effect[] {
   return [
     { name: 'deliver', run: (items) => deliverAll(ports, items) },
     { name: 'arm', run: (items) => armAll(ports, items) },
+    { name: 'arm-pages', run: (items) => armForPages(ports, items) },
+    { name: 'refill', run: (items) => refillAll(ports, items) },
   ];
 }
 
@@ -49,7 +57,7 @@ function deliverAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise
 /** One timer per lock at most, whatever happened to it in this batch, for what its latest state needs. */
 async function armAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const { locks, timers, log } = ports;
-  const awaited = items.filter(({ events }) => (events?.change.after.queue.length ?? 0) > 0);
+  const awaited = items.filter(({ events }) => events !== undefined && isAwaited(events.change.after));
   const byLock = Map.groupBy(awaited, ({ events }) => lockId(events as ChangeEvents));
   const latest = [...byLock.values()].map((changes) => changes.at(-1) as StreamItem);
   const left = await eachItem(log, 'arm', latest, async (item) => {
@@ -65,5 +73,29 @@ async function armAll(ports: NotifierPorts, items: readonly StreamItem[]): Promi
   });
   return left.flatMap(({ events }) => byLock.get(lockId(events as ChangeEvents)) ?? []);
 }
+
+/** A timer for the first deadline of the parked waiters that joined a page. */
+function armForPages({ timers, log }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  const concerned = items.filter(({ events }) => (events?.joined?.length ?? 0) > 0);
+  return eachItem(log, 'arm-pages', concerned, async ({ events }) => {
+    const { change, joined = [] } = events as ChangeEvents;
+    await timers.arm(change.key, epochMs(Math.min(...joined.map(({ deadlineAt }) => deadlineAt))));
+  });
+}
+
+/** Moves a page up for each lock whose front runs low, so that no release has to. */
+async function refillAll({ locks, log }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
+  const sizes = locks.sizes ?? queueSizes;
+  const low = items.filter(({ events }) => {
+    const state = events?.change.after;
+    return state !== undefined && (runsLow(state, sizes) || wantsPage(state, bareFacts(locks)));
+  });
+  const byLock = new Map(low.map((item) => [lockId(item.events as ChangeEvents), item]));
+  return eachItem(log, 'refill', [...byLock.values()], async ({ events }) => {
+    await apply(locks, (events as ChangeEvents).change.key, { kind: 'refill' });
+  });
+}
+
+const isAwaited = (state: LockState): boolean => state.queue.length > 0 || hasPages(state);
 
 const lockId = ({ change: { key } }: ChangeEvents): string => lockIdOf(key);

@@ -1,8 +1,10 @@
+import { hasPages } from '../lock/pages.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, type LockContext } from '../service/context.ts';
+import { sweepPages } from '../service/pages.ts';
 import type { AwaitedLocks } from '../store/awaited-locks.ts';
 import type { LockKey } from '../store/lock-store.ts';
-import type { EpochMs } from '../time/clock.ts';
+import { type EpochMs, epochMs } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { lookAgainAt } from './look-times.ts';
@@ -38,9 +40,11 @@ export function createReaper(ports: ReaperPorts): Reaper {
 
   async function look(key: LockKey, fired?: EpochMs): Promise<boolean> {
     const { state } = await apply(locks, key, { kind: 'sweep' });
-    const nextAt = lookAgainAt(state, await factsAbout(locks, key, state));
-    if (nextAt !== null) await timers.arm(key, nextAt, fired);
-    return state.queue.length > 0;
+    const deadlineAt = await sweepPages(locks, key, state);
+    const instants = [lookAgainAt(state, await factsAbout(locks, key, state)), deadlineAt];
+    const nextAt = Math.min(...instants.map((instant) => instant ?? Number.POSITIVE_INFINITY));
+    if (Number.isFinite(nextAt)) await timers.arm(key, epochMs(nextAt), fired);
+    return state.queue.length > 0 || hasPages(state);
   }
 
   async function lookListed(key: LockKey): Promise<void> {

@@ -5,6 +5,8 @@
  * The stack gives the patterns to the event source mappings. The local pump and the tests apply the same patterns by `passesFilter`.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
+import { pageSortKey } from '../store/dynamodb/keys.ts';
+import { parkedName } from '../store/dynamodb/page-item.ts';
 import { tableShape, watcherSortPrefix } from '../store/dynamodb/table.ts';
 
 /** The part of Lambda's filter language that is used here. `exists` works on leaves only, such as the `S` of an attribute. */
@@ -25,13 +27,15 @@ const isAwaited = { [tableShape.indexes.awaited.partitionKey]: { S: [{ exists: t
  * lock never calls the notifier.
  */
 export const notifierFilter: StreamFilter = [
+  // A page with parked waiters: their deadlines need timers, and their ends are told.
+  { dynamodb: { Keys: { sk: { S: [pageSortKey] } }, NewImage: { [parkedName]: { S: [{ exists: true }] } } } },
   { dynamodb: { Keys: { sk: { S: aLock } }, NewImage: isAwaited } },
   { dynamodb: { Keys: { sk: { S: aLock } }, OldImage: isAwaited } },
 ];
 
-/** Every change of a lock, and watchers that connect. */
+/** Every change of a lock and of the pages of its queue, and watchers that connect. */
 export const publisherFilter: StreamFilter = [
-  { dynamodb: { Keys: { sk: { S: [...aLock, { prefix: watcherSortPrefix }] } } } },
+  { dynamodb: { Keys: { sk: { S: [...aLock, pageSortKey, { prefix: watcherSortPrefix }] } } } },
 ];
 
 /** Whether Lambda would hand this record to the function that has this filter. */

@@ -9,8 +9,8 @@ import type { Watcher } from '../store/watcher-store.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
 import { errorText } from '../tools/error-text.ts';
 import { forEachAtMost } from '../tools/pool.ts';
-import { type ChangeEvents, eventsOfChange } from './change-events.ts';
-import { lockChangeOf } from './lock-change.ts';
+import { type ChangeEvents, eventsOfChange, eventsOfPage } from './change-events.ts';
+import { lockChangeOf, pageChangeOf } from './lock-change.ts';
 import { type Meter, type NotifyLog, noMeter } from './ports.ts';
 
 /** One record and what it is about: a change of a lock, or a watcher that connected. */
@@ -82,7 +82,10 @@ function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>)
     const arrival = arrivalOf(record);
     if (arrival !== undefined) return [{ recordId, sequenceNumber, arrival }];
     // The removal of an idle item by TTL is no event: whatever ended, ended long ago.
-    const change = record.eventName === 'REMOVE' ? undefined : lockChangeOf(record);
+    if (record.eventName === 'REMOVE') return [];
+    const page = pageChangeOf(record);
+    if (page !== undefined) return [{ recordId, sequenceNumber, events: eventsOfPage(page) }];
+    const change = lockChangeOf(record);
     return change === undefined ? [] : [{ recordId, sequenceNumber, events: eventsOfChange(change) }];
   } catch (error) {
     // Images hold lease ids: the log names the record and nothing that is in it.

@@ -1,9 +1,9 @@
-import type { Acquire } from '../lock/commands.ts';
+import type { Acquire, Place } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
 import type { Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
-import { positionOf } from '../lock/waiting.ts';
+import { positionBehind, positionOf } from '../lock/waiting.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply } from './apply.ts';
@@ -27,6 +27,8 @@ export interface AcquireRequest {
   readonly tier?: 'correctness' | 'efficiency' | undefined;
   readonly notify?: Notify | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
+  /** Where the lease waits, as the last answer said, or `new` if it was never sent before. */
+  readonly place?: Place | undefined;
 }
 
 export interface Acquired extends Applied {
@@ -55,7 +57,7 @@ export async function acquire(
 const pollMsOf = (context: LockContext, { pollMs }: AcquireRequest): number => pollMs ?? context.pollMs;
 
 function commandOf(context: LockContext, request: AcquireRequest): Acquire {
-  const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify } = request;
+  const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify, place } = request;
   return {
     kind: 'acquire',
     leaseId,
@@ -69,6 +71,7 @@ function commandOf(context: LockContext, request: AcquireRequest): Acquire {
     ...(mode === undefined ? {} : { mode }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(notify === undefined ? {} : { notify }),
+    ...(place === undefined ? {} : { place }),
   };
 }
 
@@ -116,25 +119,30 @@ async function poll(
   const { leaseId } = command;
   let applied = begun.applied;
   while (applied.answer.kind === 'waiting') {
-    const { waiter } = applied.answer;
+    const { waiter, page, position: earlier } = applied.answer;
+    const place = page === undefined ? {} : { place: page };
     const until = epochMs(Math.min(pollEndsAt, waiter.deadlineAt));
-    const state = await openWait.wait({ leaseId, known: applied.state, until, gone });
-    if (gone?.aborted) return apply(context, key, { kind: 'step-away', leaseId });
+    const state = await openWait.wait({ leaseId, known: applied.state, page, until, gone });
+    if (gone?.aborted) return apply(context, key, { kind: 'step-away', leaseId, ...place });
 
     const facts = await factsAbout(context, key, state);
     const holder = state.holders.find((candidate) => candidate.leaseId === leaseId);
     if (holder !== undefined && isLive(holder, facts)) return { answer: { kind: 'granted', holder }, state, facts };
     const session = command.sessionId === undefined ? undefined : facts.sessions?.get(command.sessionId);
     if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
-    const position = positionOf(state, leaseId, facts);
+    const inFront = positionOf(state, leaseId, facts);
+    // In a page only a bound is known; but nobody ever moves back.
+    const behind = positionBehind(state, page, facts);
+    const position = inFront ?? (behind === undefined ? undefined : Math.min(behind, earlier));
     if (position === undefined) {
       // Neither waiting nor holding: the rules know what became of it, or queue it again.
-      applied = await begin(context, key, command);
+      applied = await begin(context, key, { ...command, ...place });
       if (facts.now >= pollEndsAt) return applied;
       continue;
     }
-    if (waiter.deadlineAt <= pollEndsAt) return apply(context, key, { kind: 'give-up', leaseId });
-    return { answer: { kind: 'waiting', waiter, position }, state, facts };
+    if (waiter.deadlineAt <= pollEndsAt) return apply(context, key, { kind: 'give-up', leaseId, ...place });
+    const isBehind = inFront === undefined && page !== undefined;
+    return { answer: { kind: 'waiting', waiter, position, ...(isBehind ? { page } : {}) }, state, facts };
   }
   return applied;
 }

@@ -1,17 +1,25 @@
 import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
-import { decide } from '../lock/decide.ts';
+import { decide, wantsPage } from '../lock/decide.ts';
+import { hasPages, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import { positionOf } from '../lock/waiting.ts';
-import type { LockKey, Written } from '../store/lock-store.ts';
+import type { LockKey, Refused, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
-import { factsAbout, type LockContext } from './context.ts';
+import { bareFacts, factsAbout, type LockContext } from './context.ts';
+import { applyInPage, findPlace, joinPage } from './pages.ts';
 
 /** Rounds of trying: on a lock written 500 times a second, ten lose to others with a chance far below one in a thousand. */
 const roundsMax = 10;
 /** A refusal carries the state in force, so a second and a third decision cost no read; after that, others are given a moment. */
 const writesPerRound = 3;
+/** Pages closed for one write to the lock: where hundreds of waiters died together, this many pages of them go at once. */
+const pagesPerWrite = 32;
+/** Writes that only take dead pages away, for one command: more than a queue of the greatest length needs. */
+const clearingsMax = 100;
+/** Writes that follow a release to serve readers out of pages. What is left then is served by the notifier, or by whoever looks next. */
+const followUpsMax = 16;
 
 export interface Applied {
   readonly answer: Answer;
@@ -21,31 +29,42 @@ export interface Applied {
 
 /**
  * Carries out a command: the common case in one write; otherwise what `decide` makes of the state that refused it, by
- * compare-and-swap, tried again with jitter where others wrote in between.
+ * compare-and-swap, tried again with jitter where others wrote in between. A waiter whose page is known is served by that page alone.
  */
 export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
+  const inPage = await applyInPage(context, key, command);
+  if (inPage !== undefined) return inPage;
+  const applied = await applyToLock(context, key, command);
+  // Permits are left over for waiters in pages: a bulk of readers is served page by page.
+  let { state, facts } = applied;
+  for (let step = 0; command.kind !== 'renew' && wantsPage(state, facts) && step < followUpsMax; step++) {
+    ({ state, facts } = await applyToLock(context, key, { kind: 'sweep' }));
+  }
+  return applied;
+}
+
+async function applyToLock(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
   let perhapsMine = false;
+  let meant: Answer | undefined;
+  let clearings = 0;
   for (let round = 0; round < roundsMax; round++) {
-    const facts: Facts = { now: context.clock.now(), graceMs: context.graceMs };
-    const joined = round === 0 ? await joinQueue(context, key, command, facts) : undefined;
-    let written = joined ?? (await context.store.attempt(key, command, facts));
-    context.memory.learn(key, written.state);
-    for (let tries = 1; !written.applied && tries <= writesPerRound; tries++) {
+    const facts = bareFacts(context);
+    const known = context.memory.seen(key)?.state;
+    const foreseen = round === 0 ? foresee(known, command, facts) : undefined;
+    const first: Written = foreseen ?? (await context.store.attempt(key, command, facts, known));
+    if (foreseen === undefined) context.memory.learn(key, first.state);
+    if (first.applied) return { answer: directAnswer(command, first.state, facts), state: first.state, facts };
+    let written: Refused = first;
+    for (let tries = 1; tries <= writesPerRound; ) {
       perhapsMine ||= written.perhapsMine;
-      const before = written.state;
-      const known = await factsAbout(context, key, before);
-      const decision = decide(before, command, known);
-      const answer = perhapsMine ? asFirstAnswer(decision.answer) : decision.answer;
-      if (decision.next === before) return { answer, state: before, facts: known };
-      // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
-      written = await (tries < writesPerRound
-        ? write(context, key, command, decision)
-        : context.store.swap(key, decision.next));
+      const step = await takeStep(context, key, { command, before: written.state, perhapsMine, meant, tries });
+      if ('answer' in step) return step;
+      // A write that took dead pages away was no vain try.
+      if (step.isCleared === true && clearings < clearingsMax) clearings += 1;
+      else tries += 1;
+      written = step.written;
+      meant = step.meant ?? meant;
       context.memory.learn(key, written.state);
-      if (written.applied) return { answer, state: written.state, facts: known };
-    }
-    if (written.applied) {
-      return { answer: directAnswer(command, written.state, facts), state: written.state, facts };
     }
     perhapsMine ||= written.perhapsMine;
     await pauseFor(context.timers, backoffMs(round, 4, 250, context.random));
@@ -53,36 +72,135 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
   throw new StoreError('conflict', `Others kept writing to this lock for ${roundsMax * writesPerRound} tries.`);
 }
 
-/**
- * If others are known to wait, a waiter is appended, or kept if it asks again, without being refused first: a refused write is billed like
- * any other. What is known may be out of date. These writes are refused if the turn may have come, and then the rules are asked as always.
- */
-function joinQueue(
+interface Step {
+  readonly command: LockCommand;
+  readonly before: LockState;
+  readonly perhapsMine: boolean;
+  /** What the latest write would have answered, had its response not been lost. */
+  readonly meant: Answer | undefined;
+  readonly tries: number;
+}
+
+/** The state to decide on next. */
+interface Again {
+  readonly written: Refused;
+  readonly meant?: Answer | undefined;
+  /** Pages were taken out of the queue, and more have to be. */
+  readonly isCleared?: boolean;
+}
+
+/** Decides on a state and writes what comes of it. Answers, or comes back with the state to decide on next. */
+async function takeStep(
   context: LockContext,
   key: LockKey,
-  command: LockCommand,
-  facts: Facts,
-): Promise<Written> | undefined {
+  { command, before, perhapsMine, meant, tries }: Step,
+): Promise<Applied | Again> {
+  const { state, decision, facts } = await decideWithPages(context, key, command, before);
+  const answer = perhapsMine ? asFirstAnswer(decision.answer, meant) : decision.answer;
+  const { change } = decision;
+  if (state !== before && !isTold(before, state, decision.next)) {
+    return again(await context.store.swap(key, { ...state, rev: before.rev + 1, changedAt: facts.now }));
+  }
+  if ((change.kind === 'join-page' || change.kind === 'open-page') && command.kind === 'acquire') {
+    return joinPage(context, key, { command, waiter: change.waiter, before, facts });
+  }
+  if (change.kind === 'none' && state === before) {
+    const place = isMissing(command, decision.answer) ? await findPlace(context, key, command, before) : undefined;
+    if (place === undefined) return { answer, state: before, facts };
+    const found = await applyInPage(context, key, { ...command, place } as LockCommand);
+    // Its page moved up in the meantime: the lock knows it now.
+    return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
+  }
+  const next = decision.next === state ? { ...state, rev: before.rev + 1, changedAt: facts.now } : decision.next;
+  // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
+  const isAlone = tries < writesPerRound && state === before;
+  const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));
+  // A decision that was for the sake of others, or that could only move a page up, is followed by the command's own.
+  if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
+    return { ...again(written, answer), isCleared: written.applied && change.kind === 'move-up' };
+  }
+  context.memory.learn(key, written.state);
+  // Others may have joined since the state that was decided on: what was written shows the place.
+  const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
+  return { answer: shown, state: written.state, facts };
+}
+
+/**
+ * Whether the stream can tell what happens in one write that moves pages up as well. It shows who came up from a page only if they are in the
+ * lock afterwards, and can't tell them from a waiter that arrives. Otherwise the pages move up in a write of their own.
+ */
+function isTold(before: LockState, merged: LockState, next: LockState): boolean {
+  const known = new Set([...before.queue, ...before.holders].map(({ leaseId }) => leaseId));
+  const shown = [...next.queue, ...next.holders];
+  const moved = new Set(merged.queue.filter(({ leaseId }) => !known.has(leaseId)).map(({ leaseId }) => leaseId));
+  const isShown = [...moved].every((moving) => shown.some(({ leaseId }) => leaseId === moving));
+  return isShown && shown.every(({ leaseId }) => known.has(leaseId) || moved.has(leaseId));
+}
+
+const again = (written: Written, meant?: Answer): Again => ({
+  written: { applied: false as const, state: written.state, perhapsMine: !written.applied && written.perhapsMine },
+  meant,
+});
+
+/**
+ * Decides, moving pages up as far as that takes: each is closed first, and its waiters join the front in the one write that follows. A
+ * process that dies in between leaves closed pages, which whoever comes next moves up in the same way.
+ */
+async function decideWithPages(context: LockContext, key: LockKey, command: LockCommand, before: LockState) {
+  let state = before;
+  for (let closed = 0; ; ) {
+    const facts = await factsAbout(context, key, state);
+    const decision = decide(state, command, facts);
+    if (decision.change.kind !== 'move-up' || closed >= pagesPerWrite) return { state, decision, facts };
+    const { page: first } = decision.change;
+    const numbers = closed === 0 ? [first] : await absentPages(context, key, state, pagesPerWrite - closed);
+    const pages = await Promise.all(numbers.map((number) => context.store.closePage({ lock: key, number }, facts.now)));
+    closed += pages.length;
+    state = pages.reduce(moveUp, state);
+    // One page is enough ahead of need, and for whoever comes next.
+    if (command.kind === 'refill') return { state, decision: decide(state, { kind: 'sweep' }, facts), facts };
+  }
+}
+
+/** The first pages, as far as nobody is present in them, and one more: where many died together, they are found by one request. */
+async function absentPages(context: LockContext, lock: LockKey, state: LockState, max: number): Promise<number[]> {
+  const numbers = pageNumbers(state).slice(0, max);
+  const pages = await context.store.readPages(numbers.map((number) => ({ lock, number })));
+  const now = context.clock.now();
+  const present = pages.findIndex(({ waiters }) => waiters.some(({ aliveUntil }) => now < aliveUntil));
+  return present < 0 ? numbers : numbers.slice(0, present + 1);
+}
+
+/**
+ * What the first write would come to, where that is known without sending it: a refused write is billed like any other. Others are known
+ * to wait, so a waiter joins them, or is kept if it asks again; or the front is known to be empty, so that a release has to move a page up.
+ * What is known may be out of date. The writes that follow are refused if so, and then the rules are asked as always.
+ */
+function foresee(known: LockState | undefined, command: LockCommand, facts: Facts): Refused | undefined {
+  if (known === undefined) return undefined;
+  const refusal: Refused = { applied: false, state: known, perhapsMine: false };
+  if (command.kind === 'release') {
+    const isHolder = known.holders.some(({ leaseId, leaseMs }) => leaseId === command.leaseId && leaseMs !== null);
+    return isHolder && hasPages(known) && known.queue.length === 0 ? refusal : undefined;
+  }
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
-  const known = context.memory.seen(key)?.state;
-  if (known === undefined || known.queue.length === 0) return undefined;
+  if (known.queue.length === 0 && !hasPages(known)) return undefined;
   // Whether a session lives would have to be read, which costs as much as being refused.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
-  const decision = decide(known, command, facts);
-  const isJoin = decision.change.kind === 'arrive' || decision.change.kind === 'attend';
-  return isJoin ? write(context, key, command, decision) : undefined;
+  const { change } = decide(known, command, facts);
+  // A page can't tell whether the lease holds the lock or has ended: only one that was never sent before joins by what is remembered.
+  const isKnownNowhere = command.place === 'new' && (change.kind === 'join-page' || change.kind === 'open-page');
+  return change.kind === 'arrive' || change.kind === 'attend' || isKnownNowhere ? refusal : undefined;
 }
 
 /** Writes what a decision changes: alone where that commutes with what others do, so that a crowd doesn't fight over the revision. */
-function write(
-  { store }: LockContext,
-  key: LockKey,
-  command: LockCommand,
-  { change, next }: Decision,
-): Promise<Written> {
+function write(context: LockContext, key: LockKey, command: LockCommand, { change, next }: Decision): Promise<Written> {
+  const { store } = context;
   switch (change.kind) {
     case 'arrive':
-      return command.kind === 'acquire' ? store.enqueue(key, change.waiter, command.limit) : store.swap(key, next);
+      return command.kind === 'acquire'
+        ? store.enqueue(key, { waiter: change.waiter, limit: command.limit, sizes: sizesOf(bareFacts(context)) })
+        : store.swap(key, next);
     case 'attend':
       return store.attend(key, change.index, change.waiter, next.changedAt);
     case 'leave':
@@ -90,6 +208,13 @@ function write(
     default:
       return store.swap(key, next);
   }
+}
+
+/** The lock does not know the lease that a command is about: it may wait in a page. */
+function isMissing(command: LockCommand, answer: Answer): boolean {
+  if (command.kind === 'release') return answer.kind === 'lost' && answer.reason === 'not_owner';
+  if (command.kind === 'give-up') return answer.kind === 'wait-timeout';
+  return command.kind === 'step-away';
 }
 
 /** What a command answers whose common case was written: only success, or a place in the queue, can be. */
@@ -118,8 +243,7 @@ const holderOf = (command: { readonly leaseId: string }, { holders }: LockState)
  * The request was sent more than once, and the state already shows its effect. Only the owner knows the lease, so this is its own
  * first try, whose response was lost: it gets the answer that the first try would have got.
  */
-function asFirstAnswer(answer: Answer): Answer {
-  return answer.kind === 'released' && answer.reason === 'already_released'
-    ? { kind: 'released', reason: 'ok' }
-    : answer;
+function asFirstAnswer(answer: Answer, meant: Answer = { kind: 'released', reason: 'ok' }): Answer {
+  const isRepeat = answer.kind === 'released' && answer.reason === 'already_released';
+  return isRepeat && meant.kind === 'released' ? meant : answer;
 }

@@ -1,4 +1,5 @@
 import type { Facts, SessionFact } from '../lock/commands.ts';
+import type { QueueSizes } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import type { LockKey, LockStore } from '../store/lock-store.ts';
 import type { SessionStore } from '../store/session-store.ts';
@@ -20,6 +21,8 @@ export interface LockContext {
   readonly graceMs: number;
   /** How long an acquire that waits is kept open. */
   readonly pollMs: number;
+  /** Other sizes of front and page than the usual ones, for tests. */
+  readonly sizes?: QueueSizes | undefined;
   /** What this deployment allows, where that is less than the rules do. */
   readonly leaseMsMax?: number;
   readonly waitMsMax?: number;
@@ -40,7 +43,7 @@ export const factsAbout = (context: LockContext, { namespace }: LockKey, state: 
 export async function factsForLook(context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> {
   const ids = sessionIdsIn([state]);
   const sessions = ids.length === 0 ? noSessions : await context.sessions.lately(namespace, ids, context.clock.now());
-  return { now: context.clock.now(), graceMs: context.graceMs, sessions };
+  return { ...bareFacts(context), sessions };
 }
 
 /** The same for several locks, and for a session that none of them may name yet. */
@@ -52,8 +55,15 @@ export async function factsAmong(
 ): Promise<Facts> {
   const ids = [...new Set([...sessionIdsIn(states), ...(sessionId === undefined ? [] : [sessionId])])];
   const sessions = ids.length === 0 ? noSessions : await context.sessions.of(namespace, ids, context.clock.now());
-  return { now: context.clock.now(), graceMs: context.graceMs, sessions };
+  return { ...bareFacts(context), sessions };
 }
+
+/** Without sessions: what is known before anything was read. */
+export const bareFacts = ({ clock, graceMs, sizes }: LockContext): Facts => ({
+  now: clock.now(),
+  graceMs,
+  ...(sizes === undefined ? {} : { sizes }),
+});
 
 const sessionIdsIn = (states: readonly LockState[]): string[] => {
   const ids = new Set<string>();

@@ -3,6 +3,7 @@ import { cycleThrough, type StuckWait, youngest } from '../session/deadlock.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import { apply } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
+import { readWhole } from './pages.ts';
 
 /** Locks that one search looks at. A cycle through more is not found; the waits in it end at their deadlines. */
 const locksMax = 200;
@@ -41,7 +42,10 @@ async function findCycle(context: LockContext, search: DeadlockSearch): Promise<
       found.flatMap((session) => (session?.ended === undefined ? (session?.waits ?? []) : [])).map(({ lock }) => lock),
     );
     const names = [...waitedFor].filter((name) => !locks.has(name)).slice(0, locksMax - locks.size);
-    const states = await context.store.readMany(names.map((name) => ({ namespace, name })));
+    const states = await readWhole(
+      context,
+      names.map((name) => ({ namespace, name })),
+    );
     for (const [index, name] of names.entries()) locks.set(name, states[index] as LockState);
     frontier = [...new Set(states.flatMap(sessionsIn))].filter((id) => !seen.has(id));
   }

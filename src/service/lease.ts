@@ -1,6 +1,7 @@
 import type { LockKey } from '../store/lock-store.ts';
 import { type Applied, apply } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
+import { withPages } from './pages.ts';
 
 /** Extends a live lease; its fence stays. */
 export const renew = (
@@ -20,8 +21,8 @@ export const revoke = (
   { fence, reason }: { fence: number; reason: string },
 ): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason });
 
-/** The lock as it is stored now, with what is needed to judge it. One consistent read. */
+/** The lock as it is stored now with its whole queue, and what is needed to judge it. One consistent read, and the pages if there are any. */
 export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Applied, 'answer'>> {
-  const state = await context.store.read(key);
+  const state = await withPages(context, key, await context.store.read(key));
   return { state, facts: await factsAbout(context, key, state) };
 }

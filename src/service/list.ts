@@ -2,6 +2,7 @@ import type { Facts } from '../lock/commands.ts';
 import type { LockState } from '../lock/state.ts';
 import { standingHolders } from '../lock/view.ts';
 import { factsAbout, type LockContext } from './context.ts';
+import { withPages } from './pages.ts';
 
 export interface Listed {
   readonly locks: readonly { readonly name: string; readonly state: LockState; readonly facts: Facts }[];
@@ -26,7 +27,8 @@ export async function list(
       limit: wanted,
       ...(after === undefined ? {} : { after }),
     });
-    for (const { name, state } of found.locks) {
+    for (const { name, state: stored } of found.locks) {
+      const state = await withPages(context, { namespace, name }, stored);
       const facts = await factsAbout(context, { namespace, name }, state);
       const held = standingHolders(state, facts).length > 0;
       if (page.state === undefined || (page.state === 'held') === held) locks.push({ name, state, facts });

@@ -1,10 +1,17 @@
 import type { LockState } from '../lock/state.ts';
 import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
 
 /** Locks remembered at once: enough for every busy lock of a process, a few megabytes. One that is forgotten costs a refused write. */
 const locksMax = 1_000;
+
+/** Waiters in pages whose page is remembered: as many as one process waits for. One that is forgotten costs a search of the pages. */
+const placesMax = 10_000;
+
+/** How long work waits for its turn: a tenth of a poll, or some hundred writes. If the store is slow, each request is answered for itself. */
+const turnMsMax = 2_000;
 
 export interface Seen {
   readonly state: LockState;
@@ -19,6 +26,10 @@ export interface Seen {
 export class LockMemory {
   readonly #clock: Clock;
   readonly #seen = new BoundedMap<string, Seen>(locksMax);
+  readonly #places = new BoundedMap<string, number>(placesMax);
+  /** The highest page of each lock that was seen full or closed. Such a page takes nobody ever again. */
+  readonly #fullPages = new BoundedMap<string, number>(locksMax);
+  readonly #turns = new Map<string, Promise<unknown>>();
   readonly #listeners: ((key: LockKey, state: LockState) => void)[] = [];
 
   constructor(clock: Clock) {
@@ -51,11 +62,62 @@ export class LockMemory {
     return known !== undefined && rev > known.state.rev;
   }
 
+  /** The page that a lease was seen to join. */
+  placeOf(key: LockKey, leaseId: string): number | undefined {
+    return this.#places.get(placeId(key, leaseId));
+  }
+
+  learnPlace(key: LockKey, leaseId: string, page: number): void {
+    this.#places.set(placeId(key, leaseId), page);
+  }
+
+  forgetPlace(key: LockKey, leaseId: string): void {
+    this.#places.delete(placeId(key, leaseId));
+  }
+
+  isFull(key: LockKey, page: number): boolean {
+    return page <= (this.#fullPages.get(lockIdOf(key)) ?? 0);
+  }
+
+  learnFull(key: LockKey, page: number): void {
+    if (!this.isFull(key, page)) this.#fullPages.set(lockIdOf(key), page);
+  }
+
+  /**
+   * Does work on one lock after other such work of this process: of a crowd that joins at once, each learns from the one before which page is
+   * the last, instead of being refused by a page that has just filled up. Whoever has waited long enough goes ahead all the same.
+   */
+  async inTurn<T>(key: LockKey, timers: Timers, work: () => Promise<T>): Promise<T> {
+    const id = lockIdOf(key);
+    const before = this.#turns.get(id);
+    const own = (before === undefined ? Promise.resolve() : orAfter(timers, turnMsMax, before)).then(work);
+    const ended = own.catch(() => {});
+    this.#turns.set(id, ended);
+    try {
+      return await own;
+    } finally {
+      if (this.#turns.get(id) === ended) this.#turns.delete(id);
+    }
+  }
+
   /** Calls back with each state that is newer than what was known. */
   onNews(listener: (key: LockKey, state: LockState) => void): void {
     this.#listeners.push(listener);
   }
 }
+
+/** Comes back when the work is done, or after so long. */
+function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = timers.after(ms, resolve);
+    void work.then(() => {
+      cancel();
+      resolve();
+    });
+  });
+}
+
+const placeId = (key: LockKey, leaseId: string): string => `${lockIdOf(key)} ${leaseId}`;
 
 /** By the fence first: revisions begin again if an idle item was collected, fences never do. */
 const isBefore = (one: LockState, other: LockState): boolean =>

@@ -3,12 +3,14 @@ import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
+import type { LockKey } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { type Acquired, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
+import { withPages } from './pages.ts';
 
 export interface MultiEntry {
   readonly name: string;
@@ -93,7 +95,11 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
     sessionId,
   );
   if (outcome === 'session-lost') return { kind: 'session-lost' };
-  const wait = waitOf(outcome.states, leaseId);
+  const keys = entries.map(({ name }) => ({ namespace, name }));
+  const states = await Promise.all(
+    outcome.states.map((state, index) => withPages(context, keys[index] as LockKey, state)),
+  );
+  const wait = waitOf(states, leaseId);
   const waitedMs = wait === undefined ? 0 : Math.max(0, outcome.facts.now - wait.since);
   const { plan, facts } = outcome;
   return plan.kind === 'granted'
@@ -122,9 +128,14 @@ async function swapTogether(
     if (sessionId !== undefined && facts.sessions?.get(sessionId)?.alive === false) return 'session-lost';
     const plan = planOn(states, facts);
     if (plan.kind === 'refused' || plan.swaps.length === 0) return { plan, states, facts };
-    const swaps = plan.swaps.map(({ name, next }) => ({ key: { namespace, name }, next }));
+    const swaps = plan.swaps.map(({ name, next, renewal }) => ({
+      key: { namespace, name },
+      next,
+      // Refused once, whole states are swapped, which goes through in any case.
+      ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
+    }));
     if (await context.store.swapAll(swaps)) {
-      for (const { key, next } of swaps) context.memory.learn(key, next);
+      for (const { key, next, renewal } of swaps) if (renewal === undefined) context.memory.learn(key, next);
       return { plan, states, facts };
     }
     await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));

@@ -1,4 +1,5 @@
 import { nextDueAt } from '../lock/due.ts';
+import { isInPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import { lockIdOf } from '../store/lock-store.ts';
 import type { Clock } from '../time/clock.ts';
@@ -9,13 +10,18 @@ import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 /** After a sweep that could not be made, or changed nothing, the next one waits this long: time passes, nothing spins. */
 const sweepPauseMs = 100;
 
+interface Waking {
+  readonly page: number | undefined;
+  readonly wake: (state: LockState) => void;
+}
+
 /** The waiters of one lock in this process. */
 interface LockWaits {
   readonly access: LockAccess;
   open: number;
   known: LockState | undefined;
   /** What wakes each waiter, by lease. A request may be repeated while its first copy still waits: then each copy has its own. */
-  readonly wakes: Map<string, Set<(state: LockState) => void>>;
+  readonly wakes: Map<string, Set<Waking>>;
   cancelSweep: () => void;
 }
 
@@ -74,10 +80,13 @@ export class NotifiedWaits implements Waits {
     void this.#planSweep(waits, state);
   }
 
-  /** Wakes those that are no longer in the queue: granted, or dropped. The others sleep on. */
+  /** Wakes those that are no longer in the front or in a page: granted, or dropped. The others sleep on. */
   #wakeConcerned({ wakes }: LockWaits, state: LockState): void {
     const queued = new Set(state.queue.map(({ leaseId }) => leaseId));
-    for (const [leaseId, copies] of wakes) if (!queued.has(leaseId)) for (const wake of copies) wake(state);
+    for (const [leaseId, copies] of wakes) {
+      if (queued.has(leaseId)) continue;
+      for (const { page, wake } of copies) if (!isInPages(state, page)) wake(state);
+    }
   }
 
   #wait(waits: LockWaits, wait: Wait): Promise<LockState> {
@@ -85,7 +94,7 @@ export class NotifiedWaits implements Waits {
       const finish = (state: LockState) => {
         cancelEnd();
         wait.gone?.removeEventListener('abort', onGone);
-        copies.delete(finish);
+        copies.delete(waking);
         if (copies.size === 0 && waits.wakes.get(wait.leaseId) === copies) waits.wakes.delete(wait.leaseId);
         resolve(state);
       };
@@ -93,8 +102,9 @@ export class NotifiedWaits implements Waits {
       const cancelEnd = this.#timers.after(wait.until - this.#clock.now(), () => finish(waits.known ?? wait.known));
       // A repeat of the same request waits beside the one before it. If it took over, two callers that both stay would answer each
       // other's 202 with the next request, without end.
+      const waking: Waking = { page: wait.page, wake: finish };
       const copies = waits.wakes.get(wait.leaseId) ?? new Set();
-      waits.wakes.set(wait.leaseId, copies.add(finish));
+      waits.wakes.set(wait.leaseId, copies.add(waking));
       wait.gone?.addEventListener('abort', onGone, { once: true });
       if (wait.gone?.aborted) onGone();
 

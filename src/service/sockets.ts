@@ -1,12 +1,13 @@
 /** Waiting by push: tickets open connections, waits park on them, and a connection that ends makes its waits absent. */
 import { randomBytes } from 'node:crypto';
-import type { LockKey } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import type { Connection, SocketStore } from '../store/socket-store.ts';
 import { after, type Clock } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type Acquired, type AcquireRequest, acquire } from './acquire.ts';
 import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
+import { placesIn } from './pages.ts';
 
 /** Long enough to open a connection over a slow network, short enough that a ticket that leaks is soon of no use. */
 export const ticketMs = 60_000;
@@ -45,7 +46,9 @@ export async function acquireOnSocket(
   await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));
   const acquired = await acquire(context, key, request);
   if (acquired.answer.kind === 'waiting' && (await sockets.connection(connectionId)) === undefined) {
-    await apply(context, key, { kind: 'step-away', leaseId, connectionId });
+    const { page } = acquired.answer;
+    const absence = { kind: 'step-away', leaseId, connectionId } as const;
+    await apply(context, key, page === undefined ? absence : { ...absence, place: page });
   }
   return acquired;
 }
@@ -58,7 +61,13 @@ export async function leaveConnection(
   namespace: string,
 ): Promise<void> {
   const waits = await sockets.waitsOn(connectionId, namespace);
+  // The pages of a lock are searched once, however many of its waiters were parked here.
+  const searches = new Map<string, Promise<ReadonlyMap<string, number>>>();
   await forEachAtMost(waits, stepsAtOnceMax, async ({ key, leaseId }) => {
-    await apply(context, key, { kind: 'step-away', leaseId, connectionId });
+    const search = searches.get(lockIdOf(key)) ?? placesIn(context, key);
+    searches.set(lockIdOf(key), search);
+    const place = (await search).get(leaseId);
+    const absence = { kind: 'step-away', leaseId, connectionId } as const;
+    await apply(context, key, place === undefined ? absence : { ...absence, place });
   });
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { lockLimits } from '../lock/limits.ts';
+import type { QueueSizes } from '../lock/pages.ts';
 import type { LockStore } from '../store/lock-store.ts';
 import type { SessionStore } from '../store/session-store.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
@@ -25,6 +26,8 @@ export function systemLockContext(options: {
   timers?: Timers;
   random?: () => number;
   pollMs?: number;
+  /** Other sizes of front and page than the usual ones, for tests. */
+  sizes?: QueueSizes | undefined;
   graceMs?: number;
   leaseMsMax?: number;
   waitMsMax?: number;
@@ -45,6 +48,7 @@ export function systemLockContext(options: {
     ...(options.leaseMsMax === undefined ? {} : { leaseMsMax: options.leaseMsMax }),
     ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
     pollMs: options.pollMs ?? pollMsDefault,
+    ...(options.sizes === undefined ? {} : { sizes: options.sizes }),
     memory,
     waits: options.alone ? new NotifiedWaits({ clock, timers, memory }) : new PolledWaits({ timers, random }),
     refusals: new Refusals({ memory, clock, graceMs }),

@@ -23,7 +23,7 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   const own = known.get(sessionId);
   if (own?.alive === false) {
     const taken = applied.answer.kind === 'granted' || applied.answer.kind === 'waiting';
-    if (taken) await apply(context, key, { kind: 'release', leaseId });
+    if (taken) await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });
     return { ...applied, answer: { kind: 'lost', reason: 'session_lost' } };
   }
   const facts = { ...applied.facts, sessions: new Map([...(applied.facts.sessions ?? []), ...known]) };
@@ -32,9 +32,12 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   // Noted before looking: of two that close a cycle at the same time, at least one sees the whole of it.
   const noted = await context.sessionStore.noteWait(sessionKey, { lock: key.name, leaseId });
   if (!noted.applied) {
-    await apply(context, key, { kind: 'release', leaseId });
+    await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });
     return { ...applied, facts, answer: { kind: 'lost', reason: 'session_lost' } };
   }
   await breakDeadlock(context, sessionKey);
   return { ...applied, facts };
 }
+
+const placeOf = ({ answer }: Applied) =>
+  answer.kind === 'waiting' && answer.page !== undefined ? { place: answer.page } : {};

@@ -7,6 +7,8 @@ export interface Wait {
   readonly leaseId: string;
   /** The state in which the waiter queued. */
   readonly known: LockState;
+  /** The page in which it waits, if that is not the front. */
+  readonly page?: number | undefined;
   /** When to come back at the latest. */
   readonly until: EpochMs;
   /** Fires when nobody is there any more to be answered. */

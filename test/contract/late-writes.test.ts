@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../src/lock/limits.ts';
+import { queueSizes } from '../../src/lock/pages.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
@@ -40,7 +41,7 @@ describe('a direct hand-off', () => {
       deadlineAt: inMs(60_000),
       aliveUntil: goneAt,
     };
-    expect((await store.enqueue(key, waiter, state.limit)).applied).toBe(true);
+    expect((await store.enqueue(key, { waiter, limit: state.limit, sizes: queueSizes })).applied).toBe(true);
     const release = { kind: 'release' as const, leaseId: mine };
     expect((await store.attempt(key, release, factsAt(goneAt))).applied).toBe(false);
     const inTime = await store.attempt(key, release, factsAt(inMs(999)));

@@ -97,7 +97,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
       [...arrivals, ...arrivals].map((leaseId) => {
         const { answer } = decide(first, acquireOf(leaseId, { waitMs: 1_000 }), facts);
         if (answer.kind !== 'waiting') throw new Error(`expected to wait, got ${answer.kind}`);
-        return store.enqueue(key, answer.waiter, first.limit);
+        return store.enqueue(key, { waiter: answer.waiter, limit: first.limit, sizes: { front: 100, page: 1 } });
       }),
     );
     const { queue } = await store.read(key);

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
+import { queueSizes } from '../../src/lock/pages.ts';
 import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { lockItemKey } from '../../src/store/dynamodb/keys.ts';
 import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
@@ -37,7 +38,7 @@ const ofWaiters = new Set(['u', 'k', 'b', 'g']);
  * of the state, which is compared as well.
  */
 function meaningOf(item: Record<string, unknown>): Record<string, unknown> {
-  const { q: _q, t: _t, w: _w, ap: _ap, as: _as, ...rest } = item;
+  const { q: _q, w: _w, ap: _ap, as: _as, ...rest } = item;
   const isPast = (name: string) => /^[fax]#/.test(name) && (rest[`h#${name.slice(2)}`] ?? null) === null;
   const claimOf = (value: object) => Object.fromEntries(Object.entries(value).filter(([name]) => !ofWaiters.has(name)));
   return Object.fromEntries(
@@ -209,13 +210,21 @@ describe('enqueue', () => {
         if (command.kind !== 'acquire' || expected.answer.kind !== 'waiting') return;
         const key = await lockIn(world);
 
-        const written = await store.enqueue(key, expected.answer.waiter, command.limit);
+        const written = await store.enqueue(key, {
+          waiter: expected.answer.waiter,
+          limit: command.limit,
+          sizes: queueSizes,
+        });
 
         expect(written.applied).toBe(true);
         expect(written.state).toEqual(expected.next);
         await expectSameItem(key, expected.next, world.state);
         applied += 1;
-        const again = await store.enqueue(key, expected.answer.waiter, command.limit);
+        const again = await store.enqueue(key, {
+          waiter: expected.answer.waiter,
+          limit: command.limit,
+          sizes: queueSizes,
+        });
         expect(again.applied, 'the same waiter queued twice').toBe(false);
       }),
       { numRuns: 100 },
@@ -265,6 +274,9 @@ describe('enqueue', () => {
       deadlineAt: startOfTime,
       aliveUntil: startOfTime,
     };
-    expect(await store.enqueue(key, waiter, 1_024)).toMatchObject({ applied: false, state: { rev: 0 } });
+    expect(await store.enqueue(key, { waiter, limit: 1_024, sizes: queueSizes })).toMatchObject({
+      applied: false,
+      state: { rev: 0 },
+    });
   });
 });

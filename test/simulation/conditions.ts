@@ -1,3 +1,4 @@
+import type { QueueSizes } from '../../src/lock/pages.ts';
 import type { Chance } from './chance.ts';
 
 /** How bad the weather is in one run: drawn once from its seed, so that runs differ in kind and not only in detail. */
@@ -10,6 +11,8 @@ export interface Conditions {
   readonly waiting: 'notified' | 'polled' | 'mixed';
   /** Whether the store takes the common cases in one write, as DynamoDB's adapter does, or always compares and swaps. */
   readonly directWrites: boolean;
+  /** Tiny, so that pages are opened, closed and moved up all the time. */
+  readonly sizes: QueueSizes;
   readonly requestLost: number;
   readonly answerLost: number;
   readonly duplicated: number;
@@ -47,6 +50,7 @@ export function drawConditions(chance: Chance): Conditions {
     clockBoundMs: clocksInBound ? chance.pick([0, 60, 125]) : 8_000,
     waiting: chance.pick(['notified', 'polled', 'mixed']),
     directWrites: chance.happens(0.6),
+    sizes: { front: chance.pick([1, 1, 2, 3]), page: chance.pick([1, 1, 2]) },
     requestLost: 0.02 * severity,
     answerLost: 0.03 * severity,
     duplicated: 0.04 * severity,

@@ -41,7 +41,7 @@ export class Host {
     let ids = 0;
     const newId = (kind: string) => `${kind}-${name}-${String(++ids).padStart(16, '0')}`;
     this.#service = {
-      locks: lockContextOf({ clock, timers, random, stores, waiting, newId }),
+      locks: lockContextOf({ clock, timers, random, stores, waiting, sizes: path.conditions.sizes, newId }),
       records: { store: stores.records, clock, newWriteId: () => newId('W') },
       history: new MemoryHistory({ clock }),
       probe: () => Promise.resolve(),

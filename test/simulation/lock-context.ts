@@ -1,3 +1,4 @@
+import type { QueueSizes } from '../../src/lock/pages.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/system.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
@@ -21,15 +22,16 @@ export interface ContextParts {
   readonly random: () => number;
   readonly stores: StorePath;
   readonly waiting: 'notified' | 'polled';
+  readonly sizes: QueueSizes;
   readonly newId: (kind: string) => string;
 }
 
 /** What the use cases work with, in a process of the simulation. */
-export function lockContextOf({ clock, timers, random, stores, waiting, newId }: ContextParts): LockContext {
+export function lockContextOf({ clock, timers, random, stores, waiting, sizes, newId }: ContextParts): LockContext {
   const alone = waiting === 'notified';
   return {
     // The real settings; only time, chance and ids are the simulation's own.
-    ...systemLockContext({ store: stores.locks, sessionStore: stores.sessions, alone, clock, timers, random }),
+    ...systemLockContext({ store: stores.locks, sessionStore: stores.sessions, alone, clock, timers, random, sizes }),
     newLeaseId: () => newId('L'),
     newSessionId: () => newId('S'),
   };

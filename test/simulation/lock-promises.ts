@@ -83,7 +83,8 @@ export class LockPromises {
     const { before, after } = write;
     if (permitsHeld(after) > after.limit)
       this.#breach('exclusion', write, `${permitsHeld(after)} permits of ${after.limit} are held`);
-    if (after.rev !== before.rev + 1) this.#breach('revision', write, `revision ${before.rev} became ${after.rev}`);
+    if (write.stored.kind === 'lock' && after.rev !== before.rev + 1)
+      this.#breach('revision', write, `revision ${before.rev} became ${after.rev}`);
     if (after.fence < before.fence)
       this.#breach('fences rise', write, `the fence fell from ${before.fence} to ${after.fence}`);
     if (after.ended.length > lockLimits.endedRemembered)
@@ -142,7 +143,9 @@ export class LockPromises {
       const gaveWay = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'deadlock');
       if (isThere && !byItself && !gaveWay)
         this.#breach('first in, first out', write, `${waiter.leaseId} was dropped while it was there`);
-      if (byItself && cause.operation === 'releaseLock') this.#note(write, waiter.leaseId);
+      // A place that was given back in a page is remembered by that page, and not by the lock.
+      if (byItself && cause.operation === 'releaseLock' && write.stored.kind === 'lock')
+        this.#note(write, waiter.leaseId);
       return;
     }
     const kept = after.queue[later] as Waiter;
@@ -213,7 +216,7 @@ export class LockPromises {
     const early = cause.operation === 'acquireLocks' ? cause.names.filter((other) => other < name) : [];
     if (early.some((other) => this.tenancyOf(other, waiter.leaseId) === undefined))
       this.#breach('one order', write, `${waiter.leaseId} queues before it has been granted ${early.join()}`);
-    if (this.#endedLately(name, waiter.leaseId))
+    if (this.#endedLately(name, waiter.leaseId) || hasLeftPage(write, waiter))
       this.#breach('one effect', write, `${waiter.leaseId} queued again after it had ended`);
   }
 
@@ -265,6 +268,10 @@ export class LockPromises {
     this.#verdicts.breach(promise, `${name}: ${what}`, { cause: shown(cause), before, after });
   }
 }
+
+/** A page takes nobody again that gave its place in it back. */
+const hasLeftPage = ({ stored }: LockWrite, { leaseId }: Waiter): boolean =>
+  stored.kind === 'page' && stored.before.left.some((left) => left.leaseId === leaseId && left.how === 'released');
 
 /** How many endings a lock remembers again: after eight more it may forget, and what it never remembered it may never forget. */
 function endingsBetween(before: LockState, after: LockState): number {

@@ -2,7 +2,7 @@
  * What is promised to those who do not ask: parked waiters are told of their grant, once unless something broke in between, and of nothing
  * that isn't so; events and history have no gaps, no doubles, and the order in which things happened.
  */
-import { eventsBetween } from '../../src/lock/events.ts';
+import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
 import type { HistoryEvent } from '../../src/store/history-store.ts';
 import type { Cause } from './cause.ts';
@@ -94,8 +94,9 @@ export class NewsPromises {
     this.#parts = parts;
   }
 
-  written({ name, before, after }: LockWrite): Meaning {
-    const events = eventsBetween(before, after)
+  written(write: LockWrite): Meaning {
+    const { name, before, after } = write;
+    const events = eventsOf(write)
       .filter(({ type }) => type !== 'renewed')
       .map(({ type, fence, owner, at }) => ({ type, fence, owner, at, givenUp: false }));
     this.#expected.set(name, [...(this.#expected.get(name) ?? []), ...events]);
@@ -237,8 +238,23 @@ export class NewsPromises {
     this.#published = new Map();
   }
 
-  /** What was given up may be missing. Nothing else may, nothing may be told twice, and nothing out of order. */
+  /**
+   * What was given up may be missing. Nothing else may, nothing may be told twice, and nothing of one lock's holders out of order. Waiters join and
+   * leave in pages too, whose changes the stream shows beside those of the lock.
+   */
   #compare(what: string, expected: readonly Expected[], told: readonly HistoryEvent[]): void {
+    const isOfQueue = ({ type }: { readonly type: string }) => type === 'queued' || type.startsWith('wait-');
+    const sorted = <T extends Pick<Expected, 'type' | 'fence' | 'owner' | 'at'>>(events: readonly T[]) =>
+      events.toSorted((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1));
+    this.#compareInOrder(
+      what,
+      expected.filter((event) => !isOfQueue(event)),
+      told.filter((event) => !isOfQueue(event)),
+    );
+    this.#compareInOrder(what, sorted(expected.filter(isOfQueue)), sorted(told.filter(isOfQueue)));
+  }
+
+  #compareInOrder(what: string, expected: readonly Expected[], told: readonly HistoryEvent[]): void {
     const remaining = told.values();
     let next = remaining.next();
     for (const event of expected) {
@@ -262,6 +278,38 @@ export class NewsPromises {
   }
 }
 
+/**
+ * What a write means, told from the lock with its whole queue: pages must not change the story. Only of a lease that a late copy of its request
+ * put into a page once more, each item tells its own: it can't know of the other.
+ */
+function eventsOf({ before, after, stored, isDoubled }: LockWrite): readonly LockEvent[] {
+  if (stored.kind === 'lock')
+    return isDoubled ? eventsBetween(stored.before, stored.after) : eventsBetween(before, after);
+  if (isDoubled) return eventsInPage(stored.before, stored.after, after.changedAt);
+  // A waiter that gave its place in a page back is remembered there, not in the lock.
+  const isReleased =
+    stored.after.left.length > stored.before.left.length && stored.after.left.at(-1)?.how === 'released';
+  return eventsBetween(before, after).map((event) => ({
+    ...event,
+    type: event.type === 'wait-timeout' && isReleased ? 'wait-cancelled' : event.type,
+    // A page knows the lock's fence only as the latest that joined it did.
+    fence: stored.after.fence,
+  }));
+}
+
 /** The bus writes instants as text, the history as numbers. */
 const isSame = ({ type, fence, owner, at }: Expected, told: HistoryEvent): boolean =>
   type === told.type && fence === told.fence && owner === told.owner && at === new Date(told.at).getTime();
+
+/** Instants come as numbers or as ISO 8601. */
+const orderOf = ({
+  type,
+  fence,
+  owner,
+  at,
+}: {
+  type: string;
+  fence: number;
+  owner: string;
+  at: number | string;
+}): string => `${new Date(at).toISOString()} ${fence} ${type} ${owner}`;

@@ -61,7 +61,15 @@ export class NotifierHost {
     const newId = () => {
       throw new Error(`${name} never makes an id.`);
     };
-    const locks = lockContextOf({ clock, timers, random, stores, waiting: 'polled', newId });
+    const locks = lockContextOf({
+      clock,
+      timers,
+      random,
+      stores,
+      waiting: 'polled',
+      sizes: path.conditions.sizes,
+      newId,
+    });
     const client = outside.clientOf(process);
     const own = new ProcessTimers({ clock, timers });
     const lockTimers: LockTimers =

@@ -122,10 +122,12 @@ export class Notifying {
 
   lockWritten(write: LockWrite): void {
     if (!this.#isThere) return;
-    const { name, after } = write;
+    const { name, after, stored } = write;
     const meaning = this.news.written(write);
     this.watchers.written(meaning.events.length);
-    this.#stream.lockWritten({ namespace: 'sim', name }, after, meaning);
+    const key = { namespace: 'sim', name };
+    if (stored.kind === 'lock') this.#stream.lockWritten(key, stored.after, meaning);
+    else this.#stream.pageWritten(key, stored.after, after.changedAt, meaning);
   }
 
   replay(): void {

@@ -4,25 +4,33 @@
  */
 import type { Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
-import { type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { emptyPage, hasPages, moveUp, type Page, pageNumbers, type QueueSizes } from '../../src/lock/pages.ts';
+import { type LockState, permitsHeld, unusedLock } from '../../src/lock/state.ts';
 import type { RecordCommand } from '../../src/record/commands.ts';
 import type { RecordState } from '../../src/record/state.ts';
 import type { SessionState, SessionWait } from '../../src/session/state.ts';
 import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
-import type { LockKey, LockStore, Written } from '../../src/store/lock-store.ts';
+import type { LockKey, LockStore, PageKey } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/record-store.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../../src/store/session-store.ts';
-import type { EpochMs } from '../../src/time/clock.ts';
+import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import type { Cause } from './cause.ts';
 import { SideItems } from './side-items.ts';
 
 export interface LockWrite {
   readonly name: string;
+  /** With the whole queue, pages included: what is promised of a lock knows nothing of pages. */
   readonly before: LockState;
   readonly after: LockState;
+  /** The lock's own item, or the page, whichever was written. */
+  readonly stored:
+    | { readonly kind: 'lock'; readonly before: LockState; readonly after: LockState }
+    | { readonly kind: 'page'; readonly before: Page; readonly after: Page };
+  /** A late copy of a request may have joined a page beside the place that its lease has: it moves up once, and is counted once above. */
+  readonly isDoubled: boolean;
   readonly cause: Cause;
   /** The names written in the same step: more than one for a transaction. */
   readonly together: readonly string[];
@@ -34,6 +42,12 @@ export interface TableWatcher {
   sessionWritten(before: SessionState | undefined, after: SessionState): void;
   recordWritten(key: string, before: RecordState, after: RecordState): void;
   deliveryMarked(name: string, fence: number): void;
+}
+
+export interface TableOptions {
+  readonly directWrites: boolean;
+  readonly sizes: QueueSizes;
+  readonly now: () => number;
 }
 
 /** An index follows its table a moment later. */
@@ -53,15 +67,26 @@ export class Table {
   readonly #collectedSessions = new Set<string>();
   /** Locks that somebody waits for, or did when they were last looked at, and since when. */
   readonly #awaited = new Map<string, number>();
+  readonly #stored = new Map<string, LockState>();
+  readonly #pages = new Map<string, Map<number, Page>>();
   readonly #watcher: TableWatcher;
+  readonly #options: TableOptions;
   readonly #now: () => number;
   #cause: Cause | undefined;
+  #together: readonly string[] | undefined;
+  /** By the clock of whoever decided, where that is not told by what is written. */
+  #decidedAt: number | undefined;
 
-  constructor(watcher: TableWatcher, { directWrites, now }: { directWrites: boolean; now: () => number }) {
+  constructor(watcher: TableWatcher, options: TableOptions) {
+    const { directWrites, now } = options;
+    this.#options = options;
     this.#watcher = watcher;
     this.#now = now;
     this.side = new SideItems(now, (name, fence) => watcher.deliveryMarked(name, fence));
-    const locks = new MemoryLockStore();
+    const locks = new MemoryLockStore({
+      lockWritten: ({ name }, _before, after) => this.#lockWritten(name, after),
+      pageWritten: ({ lock: { name } }, before, after) => this.#pageWritten(name, before, after),
+    });
     this.locks = this.#watchedLocks(locks, directWrites);
     this.awaited = this.#awaitedLocks(locks);
     this.sessions = this.#watchedSessions(
@@ -84,6 +109,8 @@ export class Table {
   collectLock(name: string): void {
     this.#incarnations.set(name, (this.#incarnations.get(name) ?? 0) + 1);
     this.states.delete(name);
+    this.#stored.delete(name);
+    this.#pages.delete(name);
     this.#watcher.lockCollected(name);
   }
 
@@ -96,19 +123,53 @@ export class Table {
     name,
   });
 
-  #wrote(name: string, before: LockState, after: LockState, together: readonly string[] = [name]): void {
+  #lockWritten(name: string, after: LockState): void {
+    const before = this.#wholeOf(name);
+    const isDoubled = this.#isDoubled(name);
+    const stored = { kind: 'lock', before: this.#stored.get(name) ?? unusedLock, after } as const;
+    this.#stored.set(name, after);
+    this.#wrote(name, before, { ...this.#wholeOf(name), changedAt: after.changedAt }, stored, isDoubled);
+  }
+
+  #pageWritten(name: string, before: Page, after: Page): void {
+    const whole = this.#wholeOf(name);
+    const isDoubled = this.#isDoubled(name);
+    const pages = this.#pages.get(name) ?? new Map<number, Page>();
+    this.#pages.set(name, pages.set(after.number, after));
+    const changedAt = epochMs(after.closedAt ?? this.#decidedAt ?? this.#now());
+    this.#decidedAt = undefined;
+    this.#wrote(name, whole, { ...this.#wholeOf(name), changedAt }, { kind: 'page', before, after }, isDoubled);
+  }
+
+  /** The lock as it would be if all its pages moved up now. */
+  #wholeOf(name: string): LockState {
+    const state = this.#stored.get(name) ?? unusedLock;
+    const pages = this.#pages.get(name);
+    return pageNumbers(state).reduce((whole, number) => {
+      const page = pages?.get(number) ?? emptyPage(number);
+      return moveUp(whole, page.closedAt === null ? { ...page, closedAt: epochMs(0) } : page);
+    }, state);
+  }
+
+  #isDoubled(name: string): boolean {
+    const state = this.#stored.get(name) ?? unusedLock;
+    const pages = pageNumbers(state).flatMap((number) => this.#pages.get(name)?.get(number)?.waiters ?? []);
+    const leases = pages.map(({ leaseId }) => leaseId);
+    const known = [...state.holders, ...state.queue, ...state.ended].map(({ leaseId }) => leaseId);
+    return new Set(leases).size < leases.length || leases.some((leaseId) => known.includes(leaseId));
+  }
+
+  #wrote(name: string, before: LockState, after: LockState, stored: LockWrite['stored'], wasDoubled: boolean): void {
     this.states.set(name, after);
     if (after.queue.length > 0 && !this.#awaited.has(name)) this.#awaited.set(name, this.#now());
-    this.#watcher.lockWritten({ name, before, after, cause: this.#cause as Cause, together });
+    const together = this.#together ?? [name];
+    const isDoubled = wasDoubled || this.#isDoubled(name);
+    this.#watcher.lockWritten({ name, before, after, stored, isDoubled, cause: this.#cause as Cause, together });
   }
 
   #watchedLocks(inner: MemoryLockStore, directWrites: boolean): LockStore {
-    const write = async (key: LockKey, work: (inside: LockKey) => Promise<Written>): Promise<Written> => {
-      const before = await inner.read(this.#inside(key));
-      const written = await work(this.#inside(key));
-      if (written.applied) this.#wrote(key.name, before, written.state);
-      return written;
-    };
+    const { sizes } = this.#options;
+    const page = ({ lock, number }: PageKey): PageKey => ({ lock: this.#inside(lock), number });
     return {
       read: (key) => inner.read(this.#inside(key)),
       readMany: (keys) => inner.readMany(keys.map(this.#inside)),
@@ -116,21 +177,28 @@ export class Table {
         const state = await inner.read(this.#inside(key));
         const next = directWrites ? commonCase(state, command, facts) : undefined;
         if (next === undefined) return { applied: false, state, perhapsMine: false };
-        return write(key, (inside) => inner.swap(inside, next));
+        return inner.swap(this.#inside(key), next);
       },
-      enqueue: (key, waiter: Waiter, limit) => write(key, (inside) => inner.enqueue(inside, waiter, limit)),
-      attend: (key, index, waiter, now) => write(key, (inside) => inner.attend(inside, index, waiter, now)),
+      enqueue: (key, arrival) => inner.enqueue(this.#inside(key), arrival),
+      openPage: (key, arrival, seen) => inner.openPage(this.#inside(key), arrival, seen),
+      attend: (key, index, waiter, now) => inner.attend(this.#inside(key), index, waiter, now),
       leave: (key, index, waiter, isRemembered, now) =>
-        write(key, (inside) => inner.leave(inside, index, waiter, isRemembered, now)),
-      swap: (key, next) => write(key, (inside) => inner.swap(inside, next)),
-      swapAll: async (swaps) => {
-        const before = await inner.readMany(swaps.map(({ key }) => this.#inside(key)));
-        const applied = await inner.swapAll(swaps.map(({ key, next }) => ({ key: this.#inside(key), next })));
-        const together = swaps.map(({ key }) => key.name);
-        if (applied)
-          for (const [index, { key, next }] of swaps.entries())
-            this.#wrote(key.name, before[index] ?? unusedLock, next, together);
-        return applied;
+        inner.leave(this.#inside(key), index, waiter, isRemembered, now),
+      readPages: (keys) => inner.readPages(keys.map(page)),
+      appendToPage: (key, joining) => inner.appendToPage(page(key), joining, sizes),
+      attendInPage: (key, attendance) => inner.attendInPage(page(key), attendance),
+      stepAwayInPage: (key, absence) => inner.stepAwayInPage(page(key), absence),
+      leavePage: (key, leaseId, how, now) => {
+        this.#decidedAt = now;
+        return inner.leavePage(page(key), leaseId, how);
+      },
+      closePage: (key, now) => inner.closePage(page(key), now),
+      swap: (key, next) => inner.swap(this.#inside(key), next),
+      swapAll: (swaps) => {
+        this.#together = swaps.map(({ key }) => key.name);
+        const swapped = inner.swapAll(swaps.map(({ key, next }) => ({ key: this.#inside(key), next })));
+        this.#together = undefined;
+        return swapped;
       },
       list: async (_namespace, { prefix, after, limit }) => {
         const names = [...this.states.keys()]
@@ -139,7 +207,7 @@ export class Table {
         const page = names.slice(0, limit);
         const last = page.at(-1);
         return {
-          locks: page.map((name) => ({ name, state: this.states.get(name) ?? unusedLock })),
+          locks: page.map((name) => ({ name, state: this.#stored.get(name) ?? unusedLock })),
           ...(names.length > limit && last !== undefined ? { after: last } : {}),
         };
       },
@@ -154,10 +222,9 @@ export class Table {
       },
       forget: async (key) => {
         const before = await inner.read(this.#inside(key));
-        if (before.queue.length > 0 || !this.#awaited.delete(key.name)) return;
+        if (before.queue.length > 0 || hasPages(before) || !this.#awaited.delete(key.name)) return;
         // A write like every other: who decided on the state before it has to decide again.
-        const written = await inner.swap(this.#inside(key), { ...before, rev: before.rev + 1 });
-        if (written.applied) this.#wrote(key.name, before, written.state);
+        await inner.swap(this.#inside(key), { ...before, rev: before.rev + 1 });
       },
     };
   }
@@ -212,7 +279,8 @@ function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Fa
   if (next === state) return undefined;
   switch (command.kind) {
     case 'acquire': {
-      const isFresh = state.queue.length === 0 && state.holders.every((holder) => next.holders.includes(holder));
+      const isFresh =
+        state.queue.length === 0 && !hasPages(state) && state.holders.every((holder) => next.holders.includes(holder));
       const fits = state.holders.length === 0 || state.limit === command.limit;
       return answer.kind === 'granted' && isFresh && fits ? next : undefined;
     }
@@ -222,7 +290,7 @@ function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Fa
       const own = state.holders.find(({ leaseId }) => leaseId === command.leaseId);
       if (own === undefined) return undefined;
       const [head] = state.queue;
-      if (head === undefined) return next;
+      if (head === undefined) return hasPages(state) ? undefined : next;
       const whole = own.permits === state.limit && permitsHeld(state) === state.limit && head.permits === state.limit;
       return whole && head.aliveUntil > now && head.sessionId === undefined ? next : undefined;
     }

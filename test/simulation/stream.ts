@@ -6,13 +6,16 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import type { AttributeValue, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
 import { handlerBackoff, retryInMs } from '../../src/local/pump/pace.ts';
+import type { Page } from '../../src/lock/pages.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { shardOf } from '../../src/store/dynamodb/keys.ts';
 import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import { parkedName } from '../../src/store/dynamodb/page-item.ts';
 import { type LockKey, lockIdOf } from '../../src/store/lock-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
+import { toPageItem } from '../support/page-items.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Meaning } from './news-promises.ts';
@@ -90,6 +93,19 @@ export class Stream {
     const image = marshall(item) as Image;
     // A lock that was collected is there again as a new item.
     const old = after.rev === 1 ? undefined : this.#images.get(id);
+    this.#images.set(id, image);
+    this.append(id, { Keys: { pk: image.pk as never, sk: image.sk as never }, NewImage: image }, old, meaning);
+  }
+
+  pageWritten(key: LockKey, page: Page, changedAt: number, meaning: Meaning): void {
+    const id = `${lockIdOf(key)}#${page.number}`;
+    const old = this.#images.get(id);
+    // Once a parked waiter has joined it, a page stays marked.
+    const wasParked = old?.[parkedName] !== undefined;
+    const image = marshall({
+      ...toPageItem(key, page, changedAt),
+      ...(wasParked ? { [parkedName]: 'parked' } : {}),
+    }) as Image;
     this.#images.set(id, image);
     this.append(id, { Keys: { pk: image.pk as never, sk: image.sk as never }, NewImage: image }, old, meaning);
   }

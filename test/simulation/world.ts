@@ -83,8 +83,8 @@ export class World implements TableWatcher {
     const now = () => this.#time.now();
     const session = (sessionId: string) => this.#table.sessionStates.get(sessionId);
     const verdicts = this.#verdicts;
-    const { directWrites } = this.#conditions;
-    this.#table = new Table(this, { directWrites, now });
+    const { directWrites, sizes } = this.#conditions;
+    this.#table = new Table(this, { directWrites, sizes, now });
     this.#promises = new LockPromises({
       verdicts,
       now,
@@ -153,7 +153,8 @@ export class World implements TableWatcher {
     this.#promises.written(write);
     this.#answers.checkEvents(name, eventsBetween(before, after));
     if (after.fence > before.fence) this.#beliefs.check(name);
-    this.#showOnStream(name, after);
+    if (write.stored.kind === 'lock') this.#showOnStream(name, write.stored.after);
+    else this.#verdicts.count('page writes');
     this.#notifying.lockWritten(write);
   }
 
@@ -267,9 +268,15 @@ export class World implements TableWatcher {
     if (this.#time.now() < this.#calmSince + watchMs) this.#time.after(100, () => this.#watchForForgotten());
   }
 
-  /** A polling waiter looks for itself. For a parked one there is a timer, and if that was lost, the schedule. */
+  /**
+   * A polling waiter looks for itself. For a parked one there is a timer, and if that was lost, the schedule. Whoever was first when the lock
+   * became free may be gone by now, so that it is another one's turn.
+   */
   #wakeMs(name: string, { queue }: LockState, since: number): number {
-    const isParked = queue.find(({ aliveUntil }) => aliveUntil > this.#slowest(since))?.notify !== undefined;
+    const isParked = [since, this.#time.now()].some((instant) => {
+      const first = queue.find(({ aliveUntil }) => aliveUntil > this.#slowest(instant));
+      return first?.notify !== undefined;
+    });
     return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;
   }
 

@@ -3,7 +3,8 @@ import type { LockKey } from '../lock-store.ts';
 import { update } from './expressions.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
 import { awaitedPartition, lockItemKey, lockKeyOf } from './keys.ts';
-import { lockWords, nobodyWaits } from './lock-words.ts';
+import { lockWords } from './lock-item.ts';
+import { nobodyWaits } from './lock-writes.ts';
 import { text } from './reading.ts';
 import { awaitedShards, tableShape } from './table.ts';
 

@@ -1,50 +1,97 @@
-import type { Claim, Notify } from '../../lock/state.ts';
-import type { EpochMs } from '../../time/clock.ts';
-import { claimWords as words } from './lock-words.ts';
-import { asText, type Item, instant, integer, map, oneOf, optional, text, unreadable } from './reading.ts';
+/**
+ * How claims lie in items. In the lock's item a claim is a map, whose parts a hand-off can use in an expression; in a page a waiter is one
+ * short text, because an item costs by its size. The words give each part its letters.
+ */
+import type { Claim, Notify, Waiter } from '../../lock/state.ts';
+import { holderWeight, weightOf } from '../../lock/weight.ts';
+import { after, type EpochMs, epochMs } from '../../time/clock.ts';
+import { asMap, asText, type Item, instant, integer, list, map, oneOf, optional, text, unreadable } from './reading.ts';
+
+/** What a claim is made of, of a holder or of a waiter. */
+export const claimWords = {
+  leaseId: 'i',
+  owner: 'o',
+  permits: 'p',
+  leaseMs: 'l',
+  sessionId: 's',
+  lockDelayMs: 'd',
+  mode: 'r',
+  metadata: 'm',
+  notify: 'n',
+  queuedAt: 't',
+} as const;
+
+/** What a waiter has besides. */
+export const waiterWords = {
+  deadlineAt: 'u',
+  presentUntil: 'k',
+  /** What it adds to the weight of the front. */
+  bytes: 'b',
+  /** By how much its grant raises the fence: one. A release adds the head's step, and nothing where there is no head. */
+  fenceStep: 'g',
+} as const;
+
+/** What the holder of a part has besides; a holder of the whole lock has attributes of its own for these. */
+export const partWords = { grantedAt: 'a', endsAt: 'x' } as const;
 
 /** A claim as it lies in an item, of a holder or of a waiter. */
 export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): Item {
   return {
-    [words.leaseId]: claim.leaseId,
-    [words.owner]: claim.owner,
-    [words.permits]: claim.permits,
-    ...(claim.leaseMs === null ? {} : { [words.leaseMs]: claim.leaseMs }),
+    [claimWords.leaseId]: claim.leaseId,
+    [claimWords.owner]: claim.owner,
+    [claimWords.permits]: claim.permits,
+    ...(claim.leaseMs === null ? {} : { [claimWords.leaseMs]: claim.leaseMs }),
     ...extrasOf(claim),
-    ...(claim.queuedAt === undefined ? {} : { [words.queuedAt]: claim.queuedAt }),
+    ...(claim.queuedAt === undefined ? {} : { [claimWords.queuedAt]: claim.queuedAt }),
+  };
+}
+
+/** The holder of a part. Its lease is the name of its slot, so it does not stand in it again. */
+export function toPartItem(
+  claim: Claim & { readonly queuedAt?: EpochMs },
+  acquiredAt: EpochMs,
+  expiresAt?: EpochMs | null,
+): Item {
+  const { [claimWords.leaseId]: _, ...item } = toClaimItem(claim);
+  const end = expiresAt ?? (claim.leaseMs === null ? null : after(acquiredAt, claim.leaseMs));
+  return {
+    ...item,
+    [partWords.grantedAt]: acquiredAt,
+    ...(end === null ? {} : { [partWords.endsAt]: end }),
+    [waiterWords.bytes]: holderWeight(claim),
   };
 }
 
 /** What few claims have. */
 export const extrasOf = (claim: Claim): Item => ({
-  ...(claim.sessionId === undefined ? {} : { [words.sessionId]: claim.sessionId }),
-  ...(claim.lockDelayMs ? { [words.lockDelayMs]: claim.lockDelayMs } : {}),
-  ...(claim.mode === undefined ? {} : { [words.mode]: claim.mode }),
-  ...(claim.metadata === undefined ? {} : { [words.metadata]: claim.metadata }),
-  ...(claim.notify === undefined ? {} : { [words.notify]: claim.notify }),
+  ...(claim.sessionId === undefined ? {} : { [claimWords.sessionId]: claim.sessionId }),
+  ...(claim.lockDelayMs ? { [claimWords.lockDelayMs]: claim.lockDelayMs } : {}),
+  ...(claim.mode === undefined ? {} : { [claimWords.mode]: claim.mode }),
+  ...(claim.metadata === undefined ? {} : { [claimWords.metadata]: claim.metadata }),
+  ...(claim.notify === undefined ? {} : { [claimWords.notify]: claim.notify }),
 });
 
 export function fromClaimItem(item: Item): Claim & { readonly queuedAt?: EpochMs } {
-  const queuedAt = optional(instant, item, words.queuedAt);
+  const queuedAt = optional(instant, item, claimWords.queuedAt);
   return {
-    leaseId: text(item, words.leaseId),
-    owner: text(item, words.owner),
-    permits: integer(item, words.permits),
-    leaseMs: optional(integer, item, words.leaseMs) ?? null,
+    leaseId: text(item, claimWords.leaseId),
+    owner: text(item, claimWords.owner),
+    permits: integer(item, claimWords.permits),
+    leaseMs: optional(integer, item, claimWords.leaseMs) ?? null,
     ...fromExtras(item),
     ...(queuedAt === undefined ? {} : { queuedAt }),
   };
 }
 
 export function fromExtras(item: Item): Partial<Claim> {
-  const sessionId = optional(text, item, words.sessionId);
-  const lockDelayMs = optional(integer, item, words.lockDelayMs);
-  const metadata = optional(texts, item, words.metadata);
-  const notify = optional(notifyIn, item, words.notify);
+  const sessionId = optional(text, item, claimWords.sessionId);
+  const lockDelayMs = optional(integer, item, claimWords.lockDelayMs);
+  const metadata = optional(texts, item, claimWords.metadata);
+  const notify = optional(notifyIn, item, claimWords.notify);
   return {
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(lockDelayMs === undefined ? {} : { lockDelayMs }),
-    ...(item[words.mode] === undefined ? {} : { mode: oneOf(item, words.mode, ['exclusive', 'shared']) }),
+    ...(item[claimWords.mode] === undefined ? {} : { mode: oneOf(item, claimWords.mode, ['exclusive', 'shared']) }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(notify === undefined ? {} : { notify }),
   };
@@ -57,8 +104,66 @@ function texts(item: Item, name: string): Record<string, string> {
 }
 
 /** Only this service writes it, and a delivery of an unknown type fails by itself; that it has one is what matters here. */
-function notifyIn(item: Item, name: string): Notify {
+export function notifyIn(item: Item, name: string): Notify {
   const notify = map(item, name);
   if (typeof notify.type !== 'string') throw unreadable('a waiter does not say how it wants to be notified');
   return notify as unknown as Notify;
+}
+
+export const toWaiterItem = (waiter: Waiter): Item => ({
+  ...toClaimItem(waiter),
+  [waiterWords.deadlineAt]: waiter.deadlineAt,
+  [waiterWords.presentUntil]: waiter.aliveUntil,
+  [waiterWords.bytes]: weightOf(waiter),
+  [waiterWords.fenceStep]: 1,
+});
+
+export const fromWaiterItem = (item: Item): Waiter => ({
+  ...fromClaimItem(item),
+  queuedAt: instant(item, claimWords.queuedAt),
+  deadlineAt: instant(item, waiterWords.deadlineAt),
+  aliveUntil: instant(item, waiterWords.presentUntil),
+});
+
+/** A waiter as one short text, without what changes while it waits. Times count from the one at which it queued, which keeps them short. */
+export function toText(waiter: Waiter): string {
+  const { leaseId, owner, permits, leaseMs, queuedAt, deadlineAt } = waiter;
+  const { notify: _, ...lasting } = waiter;
+  const extras = extrasOf(lasting);
+  return JSON.stringify([
+    leaseId,
+    owner,
+    permits,
+    leaseMs,
+    queuedAt,
+    deadlineAt - queuedAt,
+    ...(Object.keys(extras).length === 0 ? [] : [extras]),
+  ]);
+}
+
+/** A waiter out of its text. Until when it is present and how it is notified lie apart. */
+export function fromText(written: string): Omit<Waiter, 'aliveUntil'> {
+  return fromParts(partsOf(written));
+}
+
+export function fromParts([leaseId, owner, permits, leaseMs, queuedAt, waitMs, extras = {}]: readonly unknown[]) {
+  const numbers: Item = { permits, queuedAt, waitMs };
+  const queued = epochMs(integer(numbers, 'queuedAt'));
+  return {
+    leaseId: asText(leaseId, 'a waiter'),
+    owner: asText(owner, 'a waiter'),
+    permits: integer(numbers, 'permits'),
+    leaseMs: leaseMs === null ? null : integer({ leaseMs }, 'leaseMs'),
+    ...fromExtras(asMap(extras, 'a waiter')),
+    queuedAt: queued,
+    deadlineAt: after(queued, integer(numbers, 'waitMs')),
+  };
+}
+
+export function partsOf(written: string): readonly unknown[] {
+  try {
+    return list({ waiter: JSON.parse(written) }, 'waiter');
+  } catch {
+    throw unreadable('a waiter is no list');
+  }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type LockKey, lockIdOf } from '../lock-store.ts';
+import { type LockKey, lockIdOf, type PageKey } from '../lock-store.ts';
 import type { SessionKey } from '../session-store.ts';
 import { awaitedShards, listingShards } from './table.ts';
 
@@ -35,6 +35,21 @@ export const sessionPartKey = ({ namespace, sessionId }: SessionKey, lock: strin
   pk: `${namespace}/lock/${lock}`,
   sk: `part/${sessionDigest(sessionId)}`,
 });
+
+/** A key of its own for each page, so that pages do not use up the write units of the lock's key. A name has no `#`. */
+export const pageItemKey = ({ lock: { namespace, name }, number }: PageKey): ItemKey => ({
+  pk: `${namespace}/page/${name}#${number}`,
+  sk: pageSortKey,
+});
+export const pageSortKey = 'page';
+
+/** The page that an item key belongs to; undefined for items of another kind. */
+export function pageKeyOf({ pk, sk }: ItemKey): PageKey | undefined {
+  const found = sk === pageSortKey ? /^([^/]+)\/page\/([^/#]+)#(\d+)$/.exec(pk) : null;
+  const [, namespace, name, number] = found ?? [];
+  if (namespace === undefined || name === undefined) return undefined;
+  return { lock: { namespace, name }, number: Number(number) };
+}
 
 export const listingPartition = (namespace: string, shard: number): string => `${namespace}/locks/${shard}`;
 export const awaitedPartition = (shard: number): string => `awaited/${shard}`;

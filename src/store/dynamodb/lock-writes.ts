@@ -1,31 +1,59 @@
 /**
- * The common cases of a lease, each as one conditional update that needs no read. `decide` is their specification: a property test
- * runs both over random states. Operands are read from the item as it was before the update.
+ * The common cases of a lock, each as one conditional update that needs no read: of a lease, and of a place in the front of the queue.
+ * `decide` is their specification: a property test runs both over random states. Operands are read from the item as it was before the update.
  */
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
-import { isAlwaysNotified } from '../../lock/state.ts';
-import { after } from '../../time/clock.ts';
-import type { LockKey } from '../lock-store.ts';
-import { toClaimItem } from './claim-item.ts';
-import type { Update } from './expressions.ts';
+import { lockLimits } from '../../lock/limits.ts';
+import { withOneMore } from '../../lock/pages.ts';
+import { isAlwaysNotified, type PageSpan, type Waiter } from '../../lock/state.ts';
+import { holderWeight, weightOf } from '../../lock/weight.ts';
+import { after, type EpochMs } from '../../time/clock.ts';
+import type { Arrival, LockKey } from '../lock-store.ts';
+import { toClaimItem, toPartItem, toWaiterItem } from './claim-item.ts';
+import { type Clauses, type Update, update } from './expressions.ts';
 import { awaitedPartitionOf, listingKeyOf, sessionDigest } from './keys.ts';
-import { exclusiveSlot, slotOf, ttlOf } from './lock-item.ts';
-import {
-  changed,
-  holderWords,
-  leaseValues,
-  leaseWords,
-  lockUpdate,
-  nobodyWaits,
-  notEnded,
-  rememberEnding,
-} from './lock-words.ts';
+import { endingNames, exclusiveSlot, holderWords, layoutKnown, lockWords, slotOf, ttlOf } from './lock-item.ts';
+
+const plainValues = { zero: 0, one: 1, none: null, empty: [], layout: layoutKnown };
+
+/** An update of a lock's item. `:none` is nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
+const lockUpdate = (
+  clauses: Clauses,
+  words: Readonly<Record<string, string>>,
+  values: Readonly<Record<string, unknown>>,
+): Update => update(clauses, { ...lockWords, ...words }, { ...plainValues, ...values });
+
+/** Every write raises the revision and says when it was made. */
+const changed = ['revision = revision + :one', 'changedAt = :now'];
+
+const frontIsEmpty = 'attribute_not_exists(front[0])';
+const noPages = '(attribute_not_exists(firstPage) OR firstPage > lastPage)';
+export const nobodyWaits = `${frontIsEmpty} AND ${noPages}`;
+/** Of another layout: `decide` is asked, and its swap moves the item on. */
+const isOfLayout = 'layout = :layout';
+
+/**
+ * A late duplicate never takes the lock again after its lease has ended. Nor while there is a note of how it ended, even if the ending
+ * itself is forgotten: the note would be taken for the next ending's.
+ */
+const notEnded = `NOT (:leaseId IN (${endingNames.map((_, index) => `ending${index}`).join(', ')})) AND attribute_not_exists(endingNotes.ownNote)`;
+
+/** A lease as it is compared, and as it goes into and out of a set. */
+const leaseValues = (leaseId: string) => ({ leaseId, lease: new Set([leaseId]) });
+const leaseWords = (leaseId: string) => ({ ownNote: leaseId });
+
+/** The newest ending, of a lease that was given back, becomes the first and each earlier one moves up; the oldest is forgotten. */
+const rememberEnding = endingNames.map((_, index) =>
+  index === 0 ? 'ending0 = :leaseId' : `ending${index} = if_not_exists(ending${index - 1}, :none)`,
+);
 
 const touched = [...changed, 'collectAt = :collectAt'];
 
 /** An item without a TTL has a holder that a session bounds: to set one here could collect it while it is held. */
 const noSessionHolds = 'attribute_exists(collectAt)';
-const isMine = 'holder.leaseId = :leaseId';
+const isMine = `holder.leaseId = :leaseId AND ${isOfLayout}`;
+/** A part lies in a slot that is named by its lease. */
+const isMyPart = `attribute_exists(holder) AND ${isOfLayout}`;
 
 /**
  * Grants a lock that nobody waits for and that has room.
@@ -41,7 +69,8 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
   const neverUsed = 'attribute_not_exists(key)';
   const idle = 'permitsUsed = :zero';
   const fits = `limit = :limit AND permitsUsed <= :room${bySession ? '' : ` AND ${noSessionHolds}`}`;
-  const hasRoom = isExclusive ? idle : `attribute_not_exists(holder) AND (${idle} OR (${fits}))`;
+  const bytesFit = 'holdersBytes <= :roomBytes';
+  const hasRoom = isExclusive ? idle : `attribute_not_exists(holder) AND (${idle} OR (${fits} AND ${bytesFit}))`;
   return lockUpdate(
     {
       set: [
@@ -51,20 +80,23 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         'permitsUsed = if_not_exists(permitsUsed, :zero) + :permits',
         'limit = :limit',
         'holder = :claim',
-        'acquiredAt = :now',
         'changedAt = :now',
-        // A release removes the head of the queue blindly, which needs a list to be there.
+        'layout = :layout',
+        // A release removes the head of the front blindly, which needs a list to be there.
         'front = if_not_exists(front, :empty)',
-        'queueBytes = if_not_exists(queueBytes, :zero)',
+        'frontBytes = if_not_exists(frontBytes, :zero)',
+        `holdersBytes = if_not_exists(holdersBytes, :zero)${isExclusive ? '' : ' + :weight'}`,
         'listingPartition = :listingPartition',
         'listingName = :listingName',
-        ...(bySession ? [] : ['expiresAt = :end', 'collectAt = :collectAt']),
+        ...(isExclusive ? ['acquiredAt = :now'] : []),
+        ...(bySession || !isExclusive ? [] : ['expiresAt = :end']),
+        ...(bySession ? [] : ['collectAt = :collectAt']),
         ...(bySession && isExclusive ? ['sessionDigest = :sessionDigest'] : []),
         // The notifier sees awaited locks alone, and has this grant to deliver.
         ...(isDelivered ? ['awaitedPartition = :awaitedPartition', 'awaitedSince = :now'] : []),
       ],
-      remove: bySession ? ['collectAt', 'expiresAt'] : [],
-      when: `${neverUsed} OR (${nobodyWaits} AND ${notEnded} AND ${hasRoom})`,
+      remove: bySession ? ['collectAt', ...(isExclusive ? ['expiresAt'] : [])] : [],
+      when: `${neverUsed} OR (${isOfLayout} AND ${nobodyWaits} AND ${notEnded} AND ${hasRoom})`,
     },
     { ...holderWords(slotOf(command, limit)), ...leaseWords(leaseId) },
     {
@@ -74,7 +106,9 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
       permits,
       limit,
       room: limit - permits,
-      claim: toClaimItem(command),
+      claim: isExclusive ? toClaimItem(command) : toPartItem(command, now),
+      weight: holderWeight(command),
+      roomBytes: lockLimits.holdersBytesMax - holderWeight(command),
       sessionDigest: sessionId === undefined ? undefined : sessionDigest(sessionId),
       collectAt: ttlOf(now, retentionMs, bySession ? [] : [after(now, leaseMs)]),
       ...listingKeyOf(key),
@@ -88,12 +122,14 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
  * written later than it was sent: one that was long on its way must not take back what a later renewal has promised.
  */
 export function renewIfLive(slot: string, { leaseId, leaseMs }: Renew, { now }: Facts, retentionMs: number): Update {
-  const asBefore = ['expiresAt = :now + holder.leaseMs'];
-  const asAsked = ['holder.leaseMs = :leaseMs', 'expiresAt = :end'];
+  const inPart = slot !== exclusiveSlot;
+  const end = inPart ? 'holder.endsAt' : 'expiresAt';
+  const asBefore = [`${end} = :now + holder.leaseMs`];
+  const asAsked = ['holder.leaseMs = :leaseMs', `${end} = :end`];
   return lockUpdate(
     {
       set: [...touched, ...(leaseMs === undefined ? asBefore : asAsked)],
-      when: `${isMine} AND expiresAt > :now AND changedAt <= :now AND ${noSessionHolds}`,
+      when: `${inPart ? isMyPart : isMine} AND ${end} > :now AND changedAt <= :now AND ${noSessionHolds}`,
     },
     holderWords(slot),
     {
@@ -117,9 +153,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
   const headIsPresent = 'front[0].presentUntil > :now';
   const headWantsAll = 'front[0].permits = limit';
   const headHasNoSession = 'attribute_not_exists(front[0].sessionId)';
-  // The front must not run empty while there is a tail.
-  const frontLasts = '(attribute_exists(front[1]) OR attribute_not_exists(tail[0]))';
-  const headIsServed = [headIsPresent, headWantsAll, headHasNoSession, frontLasts].join(' AND ');
+  const headIsServed = [headIsPresent, headWantsAll, headHasNoSession].join(' AND ');
   return lockUpdate(
     {
       set: [
@@ -130,12 +164,13 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
         'acquiredAt = :now',
         'expiresAt = :now + if_not_exists(front[0].leaseMs, :zero)',
         'permitsUsed = if_not_exists(front[0].permits, :zero)',
-        'queueBytes = queueBytes - if_not_exists(front[0].bytes, :zero)',
+        'frontBytes = frontBytes - if_not_exists(front[0].bytes, :zero)',
         ...rememberEnding,
       ],
       remove: ['front[0]', 'sessionDigest'],
       take: 'queuedLeases :lease',
-      when: `${isMine} AND (${nobodyWaits} OR (${headIsServed}))`,
+      // The lock is never freed while there are pages: then `decide` is asked, and moves one up.
+      when: `${isMine} AND ((${nobodyWaits}) OR (${headIsServed}))`,
     },
     holderWords(exclusiveSlot),
     { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
@@ -149,12 +184,115 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
 export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {
   return lockUpdate(
     {
-      set: [...touched, 'permitsUsed = permitsUsed - holder.permits', ...rememberEnding],
-      remove: ['holder', 'holderFence', 'acquiredAt', 'expiresAt'],
+      set: [
+        ...touched,
+        'permitsUsed = permitsUsed - holder.permits',
+        'holdersBytes = holdersBytes - holder.bytes',
+        ...rememberEnding,
+      ],
+      remove: ['holder', 'holderFence'],
       take: 'queuedLeases :lease',
-      when: `${isMine} AND ${nobodyWaits} AND ${noSessionHolds}`,
+      when: `${isMyPart} AND ${nobodyWaits} AND ${noSessionHolds}`,
     },
     holderWords(leaseId),
     { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
   );
 }
+
+/*
+ * What concerns one place in the front of the queue. These commute with each other: a crowd that arrives, asks again or leaves at once
+ * doesn't fight over the revision.
+ */
+
+const notQueued = 'NOT contains(queuedLeases, :leaseId)';
+const holdsNoPart = 'attribute_not_exists(holder)';
+const holdsNotAll = 'NOT (:leaseId IN (wholeHolder.leaseId))';
+const sameLimit = 'limit = :limit';
+const isTaken = '(permitsUsed > :room OR attribute_exists(front[0]))';
+/** An empty front takes whatever comes. */
+const frontHasRoom = '(attribute_not_exists(front[0]) OR (size(front) < :longest AND frontBytes <= :roomBytes))';
+
+const awaited = [
+  'awaitedPartition = if_not_exists(awaitedPartition, :awaitedPartition)',
+  'awaitedSince = if_not_exists(awaitedSince, :awaitedSince)',
+];
+
+const arrivalValues = (key: LockKey, { waiter, limit, sizes }: Arrival) => ({
+  ...leaseValues(waiter.leaseId),
+  limit,
+  now: waiter.queuedAt,
+  longest: sizes.front,
+  roomBytes: lockLimits.frontBytesMax - weightOf(waiter),
+  awaitedPartition: awaitedPartitionOf(key),
+  awaitedSince: waiter.queuedAt,
+});
+
+/**
+ * Appends a waiter to a lock that still can't be had. Safe because it holds only under the same limit, behind others or where
+ * the permits do not fit, and only for a lease that isn't queued, holding or remembered as ended. Order is kept because
+ * the front takes nobody while there are pages.
+ */
+export function appendWaiter(key: LockKey, arrival: Arrival): Update {
+  const { waiter, limit } = arrival;
+  const { leaseId, permits } = waiter;
+  return lockUpdate(
+    {
+      set: ['front = list_append(front, :waiters)', 'frontBytes = frontBytes + :weight', ...changed, ...awaited],
+      add: 'queuedLeases :lease',
+      when: [isOfLayout, sameLimit, notQueued, holdsNoPart, holdsNotAll, notEnded, noPages, isTaken, frontHasRoom].join(
+        ' AND ',
+      ),
+    },
+    { ...holderWords(leaseId), ...leaseWords(leaseId), wholeHolder: holderWords(exclusiveSlot).holder },
+    {
+      ...arrivalValues(key, arrival),
+      room: limit - permits,
+      waiters: [toWaiterItem(waiter)],
+      weight: weightOf(waiter),
+    },
+  );
+}
+
+/**
+ * Names a new last page. Safe because it holds only if the last one is what was seen, so that two who find no place name one page; and only if
+ * there are pages or the front is full: an old read must not make a page for a lock that is free by now, whose waiters nobody would serve.
+ */
+export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Update {
+  const { first, last } = withOneMore(seen, arrival.waiter.queuedAt);
+  const lastIsAsSeen = seen === undefined ? 'attribute_not_exists(lastPage)' : 'lastPage = :seenLast';
+  const noPlace = `(NOT ${noPages} OR NOT ${frontHasRoom})`;
+  return lockUpdate(
+    {
+      set: ['lastPage = :last', 'firstPage = if_not_exists(firstPage, :first)', ...changed, ...awaited],
+      when: [isOfLayout, sameLimit, lastIsAsSeen, noPlace].join(' AND '),
+    },
+    {},
+    { ...arrivalValues(key, arrival), first, last, seenLast: seen?.last },
+  );
+}
+
+const standsAt = (index: number): string => `front[${index}].leaseId = :leaseId AND ${isOfLayout}`;
+
+/** Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's. */
+export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update =>
+  lockUpdate(
+    { set: [`front[${index}].presentUntil = :until`, ...changed], when: standsAt(index) },
+    {},
+    { leaseId: waiter.leaseId, until: waiter.aliveUntil, now },
+  );
+
+/**
+ * Takes out a waiter that isn't the first in line. Safe because the place is this very waiter's, and because another stands at the
+ * head: with that one still waiting, nobody's turn has come.
+ */
+export const leavePlace = (index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Update =>
+  lockUpdate(
+    {
+      set: ['frontBytes = frontBytes - :weight', ...changed, ...(isRemembered ? rememberEnding : [])],
+      remove: [`front[${index}]`],
+      take: 'queuedLeases :lease',
+      when: `${standsAt(index)} AND front[0].leaseId <> :leaseId`,
+    },
+    {},
+    { ...leaseValues(waiter.leaseId), weight: weightOf(waiter), now },
+  );

@@ -1,15 +1,53 @@
 import { lockLimits } from '../../lock/limits.ts';
-import { type Ended, type LockState, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import {
+  type Absence,
+  type Attendance,
+  append,
+  attendIn,
+  close,
+  emptyPage,
+  hasPages,
+  type LeftHow,
+  type Page,
+  type QueueSizes,
+  stepAwayIn,
+  strikeOut,
+  withOneMore,
+} from '../../lock/pages.ts';
+import { type Ended, type LockState, type PageSpan, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
 import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import { type LockKey, type LockPage, type LockStore, lockIdOf, type Written } from '../lock-store.ts';
+import {
+  type Arrival,
+  type LockKey,
+  type LockPage,
+  type LockStore,
+  type LockSwap,
+  lockIdOf,
+  type PageKey,
+  type PageWritten,
+  type Written,
+} from '../lock-store.ts';
+
+/** Is called in the very step in which something is written, as a table's stream would tell of it. */
+export interface MemoryWatcher {
+  lockWritten?(key: LockKey, before: LockState, after: LockState): void;
+  pageWritten?(key: PageKey, before: Page, after: Page): void;
+}
 
 /**
  * Locks in memory, for simulation and for users' own tests. It has no shortcuts: every command is refused at first, so that
  * `decide` and the compare-and-swap behind it are what runs.
  */
 export class MemoryLockStore implements LockStore {
+  readonly #watcher: MemoryWatcher;
+
+  constructor(watcher: MemoryWatcher = {}) {
+    this.#watcher = watcher;
+  }
+
   readonly #locks = new Map<string, LockState>();
+  readonly #pages = new Map<string, Page>();
 
   read(key: LockKey): Promise<LockState> {
     return Promise.resolve(this.#stateOf(key));
@@ -23,16 +61,51 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(this.#refuse(key));
   }
 
-  enqueue(key: LockKey, waiter: Waiter, limit: number): Promise<Written> {
+  enqueue(key: LockKey, { waiter, limit, sizes }: Arrival): Promise<Written> {
     const state = this.#stateOf(key);
     const known = [...state.queue, ...state.holders, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
     const taken = state.queue.length > 0 || permitsHeld(state) + waiter.permits > limit;
-    if (known || !taken || state.limit !== limit || !hasPlace(state.queue, waiter)) {
-      return Promise.resolve(this.#refuse(key));
-    }
+    const hasRoom = !hasPages(state) && hasPlace(state.queue, waiter, sizes.front);
+    if (known || !taken || state.limit !== limit || !hasRoom) return Promise.resolve(this.#refuse(key));
     return Promise.resolve(
       this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, queue: [...state.queue, waiter] }),
     );
+  }
+
+  openPage(key: LockKey, { waiter, limit, sizes }: Arrival, seen: PageSpan | undefined): Promise<Written> {
+    const state = this.#stateOf(key);
+    const isFull = hasPages(state) || !hasPlace(state.queue, waiter, sizes.front);
+    if (state.limit !== limit || state.pages?.last !== seen?.last || !isFull) return Promise.resolve(this.#refuse(key));
+    const pages = withOneMore(state.pages, waiter.queuedAt);
+    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, pages }));
+  }
+
+  readPages(keys: readonly PageKey[]): Promise<Page[]> {
+    return Promise.resolve(keys.map((key) => this.#pageOf(key)));
+  }
+
+  appendToPage(
+    key: PageKey,
+    joining: { readonly waiter: Waiter; readonly fence: number },
+    sizes: QueueSizes,
+  ): Promise<PageWritten> {
+    return this.#writePage(key, (page) => append(page, joining, sizes));
+  }
+
+  attendInPage(key: PageKey, attendance: Attendance): Promise<PageWritten> {
+    return this.#writePage(key, (page) => attendIn(page, attendance));
+  }
+
+  stepAwayInPage(key: PageKey, absence: Absence): Promise<PageWritten> {
+    return this.#writePage(key, (page) => stepAwayIn(page, absence));
+  }
+
+  leavePage(key: PageKey, leaseId: string, how: LeftHow): Promise<PageWritten> {
+    return this.#writePage(key, (page) => strikeOut(page, leaseId, how));
+  }
+
+  async closePage(key: PageKey, now: EpochMs): Promise<Page> {
+    return (await this.#writePage(key, (page) => close(page, now))).page;
   }
 
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
@@ -57,7 +130,7 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(unchanged ? this.#apply(key, next) : this.#refuse(key));
   }
 
-  swapAll(swaps: readonly { readonly key: LockKey; readonly next: LockState }[]): Promise<boolean> {
+  swapAll(swaps: readonly LockSwap[]): Promise<boolean> {
     const unchanged = swaps.every(({ key, next }) => this.#stateOf(key).rev === next.rev - 1);
     if (unchanged) for (const { key, next } of swaps) this.#apply(key, next);
     return Promise.resolve(unchanged);
@@ -81,12 +154,27 @@ export class MemoryLockStore implements LockStore {
     });
   }
 
+  #pageOf(key: PageKey): Page {
+    return this.#pages.get(pageId(key)) ?? emptyPage(key.number);
+  }
+
+  #writePage(key: PageKey, write: (page: Page) => Page | undefined): Promise<PageWritten> {
+    const before = this.#pageOf(key);
+    const page = write(before);
+    if (page === undefined) return Promise.resolve({ applied: false, page: before, perhapsMine: false });
+    this.#pages.set(pageId(key), page);
+    if (page !== before) this.#watcher.pageWritten?.(key, before, page);
+    return Promise.resolve({ applied: true, page });
+  }
+
   #stateOf(key: LockKey): LockState {
     return this.#locks.get(lockIdOf(key)) ?? unusedLock;
   }
 
   #apply(key: LockKey, state: LockState): Written {
+    const before = this.#stateOf(key);
     this.#locks.set(lockIdOf(key), state);
+    this.#watcher.lockWritten?.(key, before, state);
     return { applied: true, state };
   }
 
@@ -94,3 +182,5 @@ export class MemoryLockStore implements LockStore {
     return { applied: false, state: this.#stateOf(key), perhapsMine: false };
   }
 }
+
+const pageId = ({ lock, number }: PageKey): string => `${lockIdOf(lock)}#${number}`;

@@ -61,7 +61,8 @@ describe('a long poll', () => {
   it('answers wait-timeout at the deadline, and the waiter has left the queue', exactOnly, async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
-    const timedOut = await lock.acquire({ waitMs: 150, owner: 'impatient' });
+    // On the neighbour, whose polls are long: nothing but the deadline ends this one.
+    const timedOut = await lock.nextDoor.acquire({ waitMs: 150, owner: 'impatient' });
     expect(timedOut).toMatchObject({ status: 409, body: { code: 'wait-timeout', holders: [{ owner: 'holder' }] } });
     expect(timedOut.body.waitedMs).toBeGreaterThanOrEqual(145);
     expect(await owners(lock)).toEqual([]);
@@ -94,7 +95,8 @@ describe('a waiter', () => {
     await lock.acquire({ owner: 'holder' });
     const leaseId = newLeaseId();
     const request = { leaseId, waitMs: 30_000, owner: 'fickle' };
-    const waiting = lock.acquire(request);
+    // On the neighbour, whose polls are long: nothing but the release ends this one.
+    const waiting = lock.nextDoor.acquire(request);
     await queued(lock, 1);
     expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'cancelled' });
     expect(await waiting).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'released' } });

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { queueSizes } from '../../../src/lock/pages.ts';
+import { unusedLock } from '../../../src/lock/state.ts';
 import { createDynamoDBClient, documentClient } from '../../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { systemClock } from '../../../src/time/clock.ts';
@@ -43,20 +44,28 @@ async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<
   return leases;
 }
 
-/** Writes the state of a holder and this many parked waiters at once. A request for each waiter would take long. */
+/** Writes a holder and this many parked waiters at once, in the front and in pages. A request for each waiter would take long. */
 async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<string, string>): Promise<void> {
   const facts = { now: systemClock.now(), graceMs: lockLimits.graceMs };
-  const parked = [...leases].map(([ref, leaseId]) =>
-    acquireOf(leaseId, { leaseMs: 60_000, waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref } }),
-  );
-  const state = [acquireOf(holder, { leaseMs: 60_000 }), ...parked].reduce<LockState>(
-    (before, command) => decide(before, command, facts).next,
-    unusedLock,
-  );
+  const held = decide(unusedLock, acquireOf(holder, { leaseMs: 60_000 }), facts).next;
+  const waiters = [...leases].map(([ref, leaseId]) => {
+    const parked = { leaseMs: 60_000, waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref } } as const;
+    const { answer } = decide(held, acquireOf(leaseId, parked), facts);
+    if (answer.kind !== 'waiting') throw new Error(`Expected to wait, got ${answer.kind}.`);
+    return answer.waiter;
+  });
   const { region, credentials, endpoint } = { ...service.engine, region: inject('engine').region };
   const client = createDynamoDBClient({ region, credentials, endpoint });
   const store = new DynamoDBLockStore({ client: documentClient(client), tableName: service.table });
-  expect((await store.swap({ namespace: 'test', name }, { ...state, rev: 1 })).applied).toBe(true);
+  const lock = { namespace: 'test', name };
+  const behind = waiters.slice(queueSizes.front);
+  const last = Math.ceil(behind.length / queueSizes.page);
+  const queue = waiters.slice(0, queueSizes.front);
+  expect((await store.swap(lock, { ...held, rev: 1, queue, pages: { first: 1, last } })).applied).toBe(true);
+  for (const [index, waiter] of behind.entries()) {
+    const page = { lock, number: 1 + Math.floor(index / queueSizes.page) };
+    await store.appendToPage(page, { waiter, fence: held.fence }, queueSizes);
+  }
   client.destroy();
 }
 

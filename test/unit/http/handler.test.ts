@@ -4,7 +4,9 @@ import { operationOf } from '../../../src/http/api-gateway.ts';
 import { createHandler } from '../../../src/http/handler.ts';
 import type { Request } from '../../../src/http/request.ts';
 import type { Service } from '../../../src/http/service.ts';
+import { LockMemory } from '../../../src/service/lock-memory.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 
 const leaseId = 'a-lease-nobody-sees-01';
 const sessionId = 'session-nobody-sees-01';
@@ -23,7 +25,9 @@ function handlerWith(probe: () => Promise<void>) {
       lines.push({ level, fields });
     };
   const store = new Proxy({}, { get: () => probe });
-  const context = { store, clock: { now: () => 0 }, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
+  const clock = { now: () => epochMs(0) };
+  const memory = new LockMemory(clock);
+  const context = { store, clock, memory, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
   // Only the parts that these requests use.
   const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
   const handle = createHandler(service, { info: write('info'), error: write('error') });

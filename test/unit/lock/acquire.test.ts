@@ -6,7 +6,7 @@ import { weightOf } from '../../../src/lock/weight.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
-const { graceMs, queueLengthMax, queueBytesMax } = lockLimits;
+const { graceMs, frontLengthMax, frontBytesMax } = lockLimits;
 const waiting = { waitMs: 60_000 };
 
 describe('acquire', () => {
@@ -227,34 +227,56 @@ describe('acquire', () => {
       return new LockStory({ ...state, queue: Array.from({ length }, (_, index) => waiterOf(index, more)) });
     };
 
-    it('takes the last place that there is', () => {
-      expect(crowded(queueLengthMax - 1).tell(acquireOf(dave, waiting))).toMatchObject({ position: queueLengthMax });
+    it('takes the last place in the front', () => {
+      const lock = crowded(frontLengthMax - 1);
+      expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ position: frontLengthMax });
+      expect(lock.last?.change).toMatchObject({ kind: 'arrive' });
     });
 
-    it('is refused where the queue is full, and changes nothing', () => {
-      const lock = crowded(queueLengthMax);
-      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+    it('asks for a page where the front is full, and changes nothing yet', () => {
+      const lock = crowded(frontLengthMax);
+      expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: frontLengthMax + 1 });
+      expect(lock.last?.change).toMatchObject({ kind: 'open-page', waiter: { leaseId: dave } });
       expect(lock.unchanged).toBe(true);
     });
 
-    it('is refused where the queue would weigh too much, however few wait', () => {
-      const heavy = { metadata: { note: 'x'.repeat(1_000) }, owner: 'é'.repeat(128) };
-      const few = Math.ceil(queueBytesMax / weightOf(waiterOf(1_000, heavy)));
-      expect(few).toBeLessThan(queueLengthMax);
-      expect(crowded(few, heavy).tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
-      expect(crowded(few - 2, heavy).tell(acquireOf(dave, waiting)).kind).toBe('waiting');
+    it('asks for a page where the front would weigh too much, however few wait', () => {
+      const heavy = {
+        metadata: { note: 'x'.repeat(1_000) },
+        notify: { type: 'task-token' as const, token: 'x'.repeat(2_048) },
+      };
+      const few = Math.floor(frontBytesMax / weightOf(waiterOf(1_000, heavy)));
+      expect(few).toBeLessThan(frontLengthMax);
+      expect(crowded(few + 1, heavy).after(acquireOf(dave, { ...waiting, ...heavy })).last?.change.kind).toBe(
+        'open-page',
+      );
+      expect(crowded(few - 1, heavy).after(acquireOf(dave, waiting)).last?.change.kind).toBe('arrive');
     });
 
-    it('drops the absent to make room, once the queue is full', () => {
-      const lock = crowded(queueLengthMax, { aliveUntil: startOfTime });
+    it('joins the last page while there are pages, though the front has room', () => {
+      const lock = crowded(1);
+      lock.state = { ...lock.state, pages: { first: 7, last: 9 } };
+      expect(lock.after(acquireOf(dave, waiting)).last?.change).toMatchObject({ kind: 'join-page', page: 9 });
+      expect(lock.tell(acquireOf(dave))).toEqual({ kind: 'held' });
+    });
+
+    it('is refused where all pages together are full', () => {
+      const lock = crowded(1);
+      const last = 7 + lockLimits.queueLengthMax / lockLimits.pageLengthMax;
+      lock.state = { ...lock.state, pages: { first: 7, last } };
+      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+    });
+
+    it('drops the absent to make room, once the front is full', () => {
+      const lock = crowded(frontLengthMax, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toEqual([dave]);
     });
 
     it('only appends while there is room, so that arrivals never conflict', () => {
-      const lock = crowded(queueLengthMax - 1, { aliveUntil: startOfTime });
+      const lock = crowded(frontLengthMax - 1, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
-      expect(lock.queue).toHaveLength(queueLengthMax);
+      expect(lock.queue).toHaveLength(frontLengthMax);
     });
   });
 });

@@ -1,0 +1,323 @@
+/** What concerns a waiter in a page: one small write to that page, and none to the lock. */
+import type { Acquire, Answer, Facts, LockCommand } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
+import { hasPages, isInPages, moveUp, type Page, pageNumbers, positionInPage, sizesOf } from '../lock/pages.ts';
+import type { LockState, Waiter } from '../lock/state.ts';
+import { waitedMs } from '../lock/waiting.ts';
+import type { LockKey, PageWritten, Refused } from '../store/lock-store.ts';
+import { StoreError } from '../store/store-error.ts';
+import { after, type EpochMs, epochMs } from '../time/clock.ts';
+import { pauseFor } from '../time/timers.ts';
+import { backoffMs } from '../tools/backoff.ts';
+import type { Applied } from './apply.ts';
+import { factsAbout, type LockContext } from './context.ts';
+
+/** A lock as it was seen a moment ago is good enough to tell a waiter in a page who holds it. */
+const seenMsMax = 1_000;
+/** Others move the same pages up meanwhile; after so many tries something else is wrong. */
+const movesMax = 50;
+
+/** A page of eight takes that many waiters, so that far fewer tries find a place in one of the next. */
+const joinsMax = 5;
+
+type InPage = Exclude<Extract<LockCommand, { readonly leaseId: string }>, { readonly kind: 'renew' }>;
+
+/** Carries out a command in the page that it names, or in which this process saw the lease join; undefined if the lock has to be asked. */
+export async function applyInPage(
+  context: LockContext,
+  key: LockKey,
+  command: LockCommand,
+): Promise<Applied | undefined> {
+  const number = placeOf(context, key, command);
+  if (number === undefined || !isInPage(command)) return undefined;
+  if (command.kind === 'give-up' && command.deadlock !== undefined) return endInDeadlock(context, key, command, number);
+  const now = context.clock.now();
+  const written = await writeInPage(context, key, command, number, now);
+  const { page } = written;
+  const waiter = page.waiters.find(({ leaseId }) => leaseId === command.leaseId);
+  if (written.applied) {
+    const isOver = command.kind === 'acquire' && waiter !== undefined && waiter.deadlineAt <= now;
+    if (isOver) return applyInPage(context, key, { kind: 'give-up', leaseId: command.leaseId, place: number });
+    return answered(context, key, number, answerOf(command, page, number, now));
+  }
+  if (page.left.some(({ leaseId, how }) => leaseId === command.leaseId && how === 'released')) {
+    const lost: Answer = { kind: 'lost', reason: 'released' };
+    const released: Answer = { kind: 'released', reason: written.perhapsMine ? 'cancelled' : 'already_released' };
+    return answered(context, key, number, () => (command.kind === 'release' ? released : lost));
+  }
+  if (waiter === undefined) {
+    context.memory.forgetPlace(key, command.leaseId);
+    return undefined;
+  }
+  // It is absent already, or parked on another connection by now.
+  if (page.closedAt === null) return answered(context, key, number, () => ({ kind: 'done' }));
+  // A closed page is on its way into the front: there the lock answers for its waiters.
+  await moveUpThrough(context, key, number);
+  context.memory.forgetPlace(key, command.leaseId);
+  return undefined;
+}
+
+const isInPage = (command: LockCommand): command is InPage => 'leaseId' in command && command.kind !== 'renew';
+
+function placeOf({ memory }: LockContext, key: LockKey, command: LockCommand): number | undefined {
+  if (!isInPage(command)) return undefined;
+  if (command.place !== undefined) return command.place === 'new' ? undefined : command.place;
+  const page = memory.placeOf(key, command.leaseId);
+  const seen = memory.seen(key);
+  // A page that moved up is asked no more: its waiters are in the front, or hold the lock.
+  return seen === undefined || isInPages(seen.state, page) ? page : undefined;
+}
+
+function writeInPage(
+  { store }: LockContext,
+  lock: LockKey,
+  command: InPage,
+  number: number,
+  now: EpochMs,
+): Promise<PageWritten> {
+  const page = { lock, number };
+  const { leaseId } = command;
+  switch (command.kind) {
+    case 'acquire': {
+      // Of a parked waiter only its deadline tells how long it is present, and that bounds it in any case.
+      const aliveUntil = after(now, command.attendMs ?? lockLimits.parkedWaitMsMax);
+      return store.attendInPage(page, { leaseId, aliveUntil, notify: command.notify });
+    }
+    case 'step-away': {
+      const aliveUntil = after(now, lockLimits.waiterAbsenceMs);
+      return store.stepAwayInPage(page, { leaseId, aliveUntil, connectionId: command.connectionId });
+    }
+    case 'give-up':
+      return store.leavePage(page, leaseId, 'gave-up', now);
+    case 'release':
+      return store.leavePage(page, leaseId, 'released', now);
+  }
+}
+
+type AnswerOn = (state: LockState, facts: Facts) => Answer;
+
+function answerOf(command: InPage, page: Page, number: number, now: EpochMs): AnswerOn {
+  const isOwn = ({ leaseId }: { readonly leaseId: string }) => leaseId === command.leaseId;
+  const index = page.waiters.findIndex(isOwn);
+  const waiter = page.waiters[index];
+  return (state, facts) => {
+    switch (command.kind) {
+      case 'acquire':
+        return waitingIn(state, { number, waiter: waiter as Waiter, index }, facts);
+      case 'step-away':
+        return { kind: 'done' };
+      case 'give-up':
+        return { kind: 'wait-timeout', waitedMs: waitedMs(page.left.findLast(isOwn) ?? {}, now) };
+      default:
+        return { kind: 'released', reason: 'cancelled' };
+    }
+  };
+}
+
+const waitingIn = (
+  state: LockState,
+  { number, waiter, index }: { number: number; waiter: Waiter; index: number },
+  facts: Facts,
+): Answer => ({
+  kind: 'waiting',
+  waiter,
+  position: positionInPage(state, number, index, sizesOf(facts)),
+  page: number,
+});
+
+/** The lock as it was a moment ago will do, if this page was there by then: nobody moves back, so that a position counted from it is not too low. */
+async function answered(context: LockContext, key: LockKey, page: number, answer: AnswerOn): Promise<Applied> {
+  const seen = context.memory.seen(key);
+  const isRecent = seen !== undefined && context.clock.now() < seen.at + seenMsMax && isInPages(seen.state, page);
+  const state = isRecent ? seen.state : await context.store.read(key);
+  if (!isRecent) context.memory.learn(key, state);
+  const facts = await factsAbout(context, key, state);
+  return { answer: answer(state, facts), state, facts };
+}
+
+/**
+ * Ends a wait in a page that closes a cycle: it leaves the page, and then the lock remembers the cycle, so that the victim learns of it. If the
+ * second write does not come through, the victim queues again with its next request, and the cycle is found again.
+ */
+async function endInDeadlock(
+  context: LockContext,
+  key: LockKey,
+  { leaseId, deadlock = '[]' }: Extract<LockCommand, { kind: 'give-up' }>,
+  number: number,
+): Promise<Applied | undefined> {
+  const left = await context.store.leavePage({ lock: key, number }, leaseId, 'gave-up', context.clock.now());
+  if (!left.applied && !left.perhapsMine) {
+    // It was moved up, or is about to be: then the lock answers for it.
+    const isMovingUp = left.page.closedAt !== null && left.page.waiters.some((waiter) => waiter.leaseId === leaseId);
+    if (isMovingUp) await moveUpThrough(context, key, number);
+    context.memory.forgetPlace(key, leaseId);
+    return undefined;
+  }
+  const answer: Answer = { kind: 'deadlock', cycle: deadlock };
+  for (let tries = 0; tries < movesMax; tries++) {
+    const state = await context.store.read(key);
+    const facts = await factsAbout(context, key, state);
+    if (state.ended.some((entry) => entry.leaseId === leaseId)) return { answer, state, facts };
+    const ending = { leaseId, how: 'deadlock' as const, reason: deadlock };
+    const ended = [ending, ...state.ended].slice(0, lockLimits.endedRemembered);
+    const written = await context.store.swap(key, { ...state, rev: state.rev + 1, changedAt: facts.now, ended });
+    context.memory.learn(key, written.state);
+    if (written.applied) return { answer, state: written.state, facts };
+    await pauseFor(context.timers, backoffMs(Math.min(tries, 5), 4, 250, context.random));
+  }
+  throw new StoreError('conflict', 'Others kept writing to this lock.');
+}
+
+export interface Joining {
+  readonly command: Acquire;
+  readonly waiter: Waiter;
+  readonly before: LockState;
+  readonly facts: Facts;
+}
+
+/** Joins the last page, which is opened first if there is none. A lease that may have joined one before, by a request whose answer was lost, is looked for first. */
+export async function joinPage(
+  context: LockContext,
+  key: LockKey,
+  joining: Joining,
+): Promise<Applied | { readonly written: Refused }> {
+  const { command, before } = joining;
+  if (command.place === undefined) {
+    const place = await findPlace(context, key, command, before);
+    if (place !== undefined) {
+      const applied = await applyInPage(context, key, { ...command, place });
+      return applied ?? decideAgain(await context.store.read(key));
+    }
+  }
+  return context.memory.inTurn(key, context.timers, () => joinInTurn(context, key, joining));
+}
+
+const decideAgain = (state: LockState, perhapsMine = false): { readonly written: Refused } => ({
+  written: { applied: false, state, perhapsMine },
+});
+
+async function joinInTurn(
+  context: LockContext,
+  key: LockKey,
+  { command, waiter, before, facts }: Joining,
+): Promise<Applied | { readonly written: Refused }> {
+  const { memory, store } = context;
+  const sizes = sizesOf(facts);
+  const arrival = { waiter, limit: command.limit, sizes };
+  // Those who joined in the meantime may have shown more of the lock.
+  let state = newer(before, memory.seen(key)?.state);
+  const isKnown = [...state.holders, ...state.queue, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
+  if (isKnown) return decideAgain(state);
+  for (let tries = 0; tries < joinsMax; tries++) {
+    const last = state.pages?.last;
+    const hasLast = last !== undefined && hasPages(state);
+    if (!hasLast && state !== before) return decideAgain(state);
+    if (hasLast && !memory.isFull(key, last)) {
+      const written = await store.appendToPage({ lock: key, number: last }, { waiter, fence: state.fence }, sizes);
+      const { page } = written;
+      if (page.closedAt !== null || page.waiters.length + page.left.length >= sizes.page) memory.learnFull(key, last);
+      const index = page.waiters.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
+      const joined = page.waiters[index];
+      // Refused for being there already, it is there all the same: an earlier try was written.
+      if (joined !== undefined && page.closedAt === null) {
+        memory.learnPlace(key, waiter.leaseId, last);
+        return { answer: waitingIn(state, { number: last, waiter: joined, index }, facts), state, facts };
+      }
+      if (joined !== undefined) {
+        await moveUpThrough(context, key, last);
+        return decideAgain(await store.read(key));
+      }
+      if (page.left.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released'))
+        return { answer: { kind: 'lost', reason: 'released' }, state, facts };
+    }
+    // There is none yet, or it is closed or full: the next page is opened behind it.
+    const opened = await store.openPage(key, arrival, state.pages);
+    memory.learn(key, opened.state);
+    if (!opened.applied && !hasPages(opened.state)) return decideAgain(opened.state, opened.perhapsMine);
+    state = opened.state;
+  }
+  return decideAgain(state);
+}
+
+/** The state with the higher fence, and of two with the same fence the one with the higher revision. */
+const newer = (one: LockState, other: LockState | undefined): LockState =>
+  other !== undefined && (other.fence > one.fence || (other.fence === one.fence && other.rev > one.rev)) ? other : one;
+
+/** The page in which a lease waits, or in which it gave its place back; undefined if there is none. */
+export async function findPlace(
+  context: LockContext,
+  lock: LockKey,
+  command: LockCommand,
+  state: LockState,
+): Promise<number | undefined> {
+  if (!isInPage(command) || !hasPages(state)) return undefined;
+  const { leaseId } = command;
+  const pages = await readPagesOf(context, lock, state);
+  // A lease that left one page may wait in a later one.
+  const found =
+    pages.find(({ waiters }) => waiters.some((waiter) => waiter.leaseId === leaseId)) ??
+    pages.find(({ left }) => left.some((entry) => entry.leaseId === leaseId && entry.how === 'released'));
+  return found?.number;
+}
+
+/** The pages in which the waiters of a lock wait, by lease: one search for many of them. */
+export async function placesIn(context: LockContext, lock: LockKey): Promise<ReadonlyMap<string, number>> {
+  const pages = await readPagesOf(context, lock, await context.store.read(lock));
+  return new Map(pages.flatMap(({ number, waiters }) => waiters.map(({ leaseId }) => [leaseId, number] as const)));
+}
+
+const readPagesOf = (context: LockContext, lock: LockKey, state: LockState): Promise<Page[]> =>
+  hasPages(state)
+    ? context.store.readPages(pageNumbers(state).map((number) => ({ lock, number })))
+    : Promise.resolve([]);
+
+/** Moves all pages up to this one into the front, which is closed already: whoever closed it may have died. */
+async function moveUpThrough(context: LockContext, key: LockKey, number: number): Promise<void> {
+  for (let tries = 0; tries < movesMax; tries++) {
+    const state = await context.store.read(key);
+    context.memory.learn(key, state);
+    const first = state.pages?.first;
+    if (first === undefined || !isInPages(state, number)) return;
+    const page = await context.store.closePage({ lock: key, number: first }, context.clock.now());
+    const merged = moveUp(state, page);
+    const written = await context.store.swap(key, { ...merged, rev: state.rev + 1, changedAt: context.clock.now() });
+    context.memory.learn(key, written.state);
+    if (!written.applied) await pauseFor(context.timers, backoffMs(Math.min(tries, 5), 4, 250, context.random));
+  }
+  throw new StoreError('conflict', 'Others kept writing to this lock.');
+}
+
+/** The lock with its whole queue, as people and the search for deadlocks see it: everybody is in `queue`. */
+export async function readWhole(context: LockContext, keys: readonly LockKey[]): Promise<LockState[]> {
+  const states = await context.store.readMany(keys);
+  return Promise.all(states.map((state, index) => withPages(context, keys[index] as LockKey, state)));
+}
+
+export async function withPages(context: LockContext, lock: LockKey, state: LockState): Promise<LockState> {
+  if (!hasPages(state)) return state;
+  const pages = await readPagesOf(context, lock, state);
+  const { pages: _, ...whole } = pages.reduce((merged, page) => moveUp(merged, asIfClosed(page)), state);
+  return whole;
+}
+
+/** Everybody who is in it, as if it moved up now. */
+const asIfClosed = (page: Page): Page => (page.closedAt === null ? { ...page, closedAt: epochMs(0) } : page);
+
+/**
+ * Ends the waits of parked waiters in pages whose deadline has come: nobody asks on their behalf. Answers with the next such deadline. A
+ * waiter that polls minds its own, and is dropped when its page moves up.
+ */
+export async function sweepPages(context: LockContext, lock: LockKey, state: LockState): Promise<EpochMs | null> {
+  if (!hasPages(state)) return null;
+  const now = context.clock.now();
+  const pages = await readPagesOf(context, lock, state);
+  const deadlines: number[] = [];
+  for (const { number, waiters } of pages) {
+    for (const { leaseId, deadlineAt, notify } of waiters) {
+      if (notify === undefined) continue;
+      if (deadlineAt > now) deadlines.push(deadlineAt);
+      else await context.store.leavePage({ lock, number }, leaseId, 'gave-up', now);
+    }
+  }
+  return deadlines.length === 0 ? null : epochMs(Math.min(...deadlines));
+}

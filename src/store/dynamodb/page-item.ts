@@ -1,0 +1,173 @@
+/**
+ * How a page of the queue lies in its item: the waiters in order, as texts. What changes while a waiter waits (until when it is present, how it
+ * is notified) are attributes of their own, named by the lease. So whoever knows the page and the lease can say that it is there, or leave, in
+ * one write without a read.
+ */
+import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
+import type { Notify, Waiter } from '../../lock/state.ts';
+import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
+import type { PageKey } from '../lock-store.ts';
+import { fromText, notifyIn, toText } from './claim-item.ts';
+import { type Update, update } from './expressions.ts';
+import { layoutKnown } from './lock-item.ts';
+import { asText, type Item, instant, integer, list, optional, unreadable } from './reading.ts';
+
+/** Set as soon as a parked waiter joins: only such pages concern the notifier. */
+export const parkedName = 'n';
+
+const words = {
+  parked: parkedName,
+  waiters: 'w',
+  closedAt: 'c',
+  fence: 'f',
+  layout: 'lv',
+  collectAt: 'ttl',
+  changedAt: 'at',
+} as const;
+
+const presenceName = (leaseId: string): string => `k#${leaseId}`;
+const notifyName = (leaseId: string): string => `n#${leaseId}`;
+const wordsFor = (leaseId: string) => ({
+  ...words,
+  presence: presenceName(leaseId),
+  notify: notifyName(leaseId),
+  connectionId: 'connectionId',
+});
+
+/** What stands in place of an instant once a waiter has left. */
+const leftMarks: Record<LeftHow, number> = { released: 0, 'gave-up': -1 };
+
+/**
+ * A closed page is kept for as long as an idle lock is: a write that a process decided on before it was frozen must still be refused when it
+ * wakes up. Nothing is deleted on the way.
+ */
+const pageKeptMs = 30 * 86_400_000;
+const collectAt = (now: EpochMs): number => toTtlSeconds(after(now, pageKeptMs));
+
+const isOpen = 'attribute_not_exists(closedAt)';
+const isWaiting = 'presence > :zero';
+const isNotIn = '(attribute_not_exists(presence) OR presence = :gaveUp)';
+
+const parkedBy = (notify: Notify | undefined): string[] =>
+  notify === undefined ? [] : ['notify = :notify', 'parked = :parked'];
+const notParkedBy = (notify: Notify | undefined): string[] => (notify === undefined ? ['notify'] : []);
+
+/**
+ * Appends a waiter. Safe because an open page has not moved up, so whoever joins it is behind all in the front; because a full page never takes
+ * anybody again, so nobody is overtaken; and because a page knows its leases, so that a request sent twice joins once. Only a lease whose wait
+ * in this page has ended joins it again, at its end: were it sent on to a new page, those who join this one later would overtake it.
+ */
+export const appendTo = (
+  { waiter, fence }: { readonly waiter: Waiter; readonly fence: number },
+  { page: longest }: QueueSizes,
+): Update =>
+  update(
+    {
+      set: [
+        'waiters = list_append(if_not_exists(waiters, :empty), :waiter)',
+        'presence = :until',
+        'fence = :fence',
+        'changedAt = :now',
+        'layout = :layout',
+        'collectAt = :collectAt',
+        ...parkedBy(waiter.notify),
+      ],
+      remove: notParkedBy(waiter.notify),
+      when: `${isOpen} AND ${isNotIn} AND (attribute_not_exists(waiters) OR size(waiters) < :longest)`,
+    },
+    wordsFor(waiter.leaseId),
+    {
+      empty: [],
+      waiter: [toText(waiter)],
+      until: waiter.aliveUntil,
+      fence,
+      now: waiter.queuedAt,
+      layout: layoutKnown,
+      collectAt: collectAt(waiter.queuedAt),
+      parked: 'parked',
+      notify: waiter.notify,
+      gaveUp: leftMarks['gave-up'],
+      longest,
+    },
+  );
+
+/** Says until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter in it. */
+export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
+  update(
+    {
+      set: ['presence = :until', ...parkedBy(notify)],
+      remove: notParkedBy(notify),
+      when: `${isOpen} AND ${isWaiting}`,
+    },
+    wordsFor(leaseId),
+    { until: aliveUntil, zero: 0, notify, parked: 'parked' },
+  );
+
+/** Says that a waiter is absent from then on. Safe because it never lengthens its presence, and names the connection that broke. */
+export const stepAwayIn = ({ leaseId, aliveUntil, connectionId }: Absence): Update => {
+  const onConnection = connectionId === undefined ? '' : ' AND notify.connectionId = :connectionId';
+  return update(
+    { set: ['presence = :until'], when: `${isOpen} AND presence > :until${onConnection}` },
+    wordsFor(leaseId),
+    { until: aliveUntil, connectionId },
+  );
+};
+
+/** Takes a waiter out. Its mark stays, so that a late duplicate of its request does not join again. */
+export const leave = (leaseId: string, how: LeftHow, now: EpochMs): Update =>
+  update({ set: ['presence = :left', 'changedAt = :now'], when: `${isOpen} AND ${isWaiting}` }, wordsFor(leaseId), {
+    left: leftMarks[how],
+    zero: 0,
+    now,
+  });
+
+/** Closes the page for good, also one that nobody joined yet. Repeating it changes nothing. */
+export const close = (now: EpochMs): Update =>
+  update(
+    {
+      set: [
+        'closedAt = if_not_exists(closedAt, :now)',
+        'changedAt = if_not_exists(closedAt, :now)',
+        'layout = :layout',
+        'collectAt = :collectAt',
+      ],
+    },
+    words,
+    { now, layout: layoutKnown, collectAt: collectAt(now) },
+  );
+
+export function fromPageItem({ number }: Pick<PageKey, 'number'>, item: Item | undefined): Page {
+  if (item === undefined) return { number, waiters: [], left: [], closedAt: null, fence: 0 };
+  const layout = optional(integer, item, words.layout) ?? layoutKnown;
+  if (layout > layoutKnown) throw unreadable(`a newer release wrote a page (layout ${layout})`);
+  const texts = item[words.waiters] === undefined ? [] : list(item, words.waiters);
+  const joined = texts.map((written) => fromText(asText(written, words.waiters)));
+  const latest = new Map(joined.map((waiter) => [waiter.leaseId, waiter]));
+  const waiters: Waiter[] = [];
+  const left: Left[] = [];
+  for (const waiter of joined) {
+    const { leaseId, queuedAt } = waiter;
+    const until = integer(item, presenceName(leaseId));
+    // Its wait had ended before it joined again.
+    if (latest.get(leaseId) !== waiter || until < 0) left.push({ leaseId, how: 'gave-up', queuedAt });
+    else if (until === leftMarks.released) left.push({ leaseId, how: 'released', queuedAt });
+    else waiters.push(present(item, waiter, until));
+  }
+  return {
+    number,
+    waiters,
+    left,
+    closedAt: optional(instant, item, words.closedAt) ?? null,
+    fence: optional(integer, item, words.fence) ?? 0,
+  };
+}
+
+function present(item: Item, waiter: Omit<Waiter, 'aliveUntil'>, until: number): Waiter {
+  const notify = optional(notifyIn, item, notifyName(waiter.leaseId));
+  // Whoever says that it is present does not know its deadline, which bounds it.
+  const aliveUntil = epochMs(Math.min(until, waiter.deadlineAt));
+  return { ...waiter, ...(notify === undefined ? {} : { notify }), aliveUntil };
+}
+
+export const changedAtOf = (item: Item | undefined): number =>
+  item === undefined ? 0 : (optional(integer, item, words.changedAt) ?? 0);

@@ -1,0 +1,472 @@
+import { randomUUID } from 'node:crypto';
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  append,
+  attendIn,
+  close,
+  emptyPage,
+  type Page,
+  queueSizes,
+  stepAwayIn,
+  strikeOut,
+} from '../../src/lock/pages.ts';
+import type { LockState, Waiter } from '../../src/lock/state.ts';
+import { acquire } from '../../src/service/acquire.ts';
+import { apply } from '../../src/service/apply.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { inspect, release } from '../../src/service/lease.ts';
+import { systemLockContext } from '../../src/service/system.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
+import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
+import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import { epochMs, after as later } from '../../src/time/clock.ts';
+import { type FreshTable, freshTable } from '../support/engine.ts';
+import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { countRequests } from '../support/request-count.ts';
+
+let table: FreshTable;
+beforeAll(async () => {
+  table = await freshTable();
+});
+
+const stores: [string, () => LockStore][] = [
+  ['memory', () => new MemoryLockStore()],
+  ['DynamoDB', () => new DynamoDBLockStore(table.access)],
+];
+
+const newKey = (): LockKey => ({ namespace: 'pages', name: randomUUID() });
+const leaseOf = (index: number) => `lease-${String(index).padStart(12, '0')}`;
+const waiterOf = (index: number, more: Partial<Waiter> = {}): Waiter => ({
+  leaseId: leaseOf(index),
+  owner: `owner ${index}`,
+  permits: 1_024,
+  leaseMs: 60_000,
+  queuedAt: epochMs(startOfTime + index),
+  deadlineAt: later(startOfTime, 60_000),
+  aliveUntil: later(startOfTime, 30_000),
+  ...more,
+});
+
+const arbitraryStep = fc.record({
+  kind: fc.constantFrom('append', 'append', 'append', 'attend', 'step-away', 'release', 'give-up', 'close'),
+  index: fc.nat({ max: 5 }),
+  // None, or one of two connections.
+  connection: fc.nat({ max: 2 }),
+  ms: fc.nat({ max: 90_000 }),
+});
+
+describe.each(stores)('a page in %s', (_name, open) => {
+  it('is what the rules make of it, step by step', async () => {
+    const store = open();
+    const seen = { applied: 0, refused: 0 };
+    await fc.assert(
+      fc.asyncProperty(fc.array(arbitraryStep, { minLength: 1, maxLength: 8 }), async (steps) => {
+        const page = { lock: newKey(), number: 7 };
+        let model: Page = emptyPage(7);
+        for (const { kind, index, ms, connection } of steps) {
+          const connectionId = connection === 0 ? undefined : `connection-${connection}`;
+          const notify = connectionId === undefined ? undefined : { type: 'websocket' as const, connectionId };
+          const at = later(startOfTime, ms);
+          const sizes = { front: 1, page: 3 };
+          const waiter = waiterOf(index, notify === undefined ? {} : { notify });
+          const next =
+            kind === 'append'
+              ? append(model, { waiter, fence: 5 }, sizes)
+              : kind === 'attend'
+                ? attendIn(model, { leaseId: waiter.leaseId, aliveUntil: at, notify })
+                : kind === 'step-away'
+                  ? stepAwayIn(model, { leaseId: waiter.leaseId, aliveUntil: at, connectionId })
+                  : kind === 'close'
+                    ? close(model, at)
+                    : strikeOut(model, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up');
+          const written =
+            kind === 'append'
+              ? await store.appendToPage(page, { waiter, fence: 5 }, sizes)
+              : kind === 'attend'
+                ? await store.attendInPage(page, { leaseId: waiter.leaseId, aliveUntil: at, notify })
+                : kind === 'step-away'
+                  ? await store.stepAwayInPage(page, { leaseId: waiter.leaseId, aliveUntil: at, connectionId })
+                  : kind === 'close'
+                    ? { applied: true, page: await store.closePage(page, at) }
+                    : await store.leavePage(page, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up', at);
+          expect(written.applied).toBe(next !== undefined);
+          model = next ?? model;
+          const sorted = (shown: Page) => ({
+            ...shown,
+            left: shown.left.toSorted((a, b) => (`${a.leaseId} ${a.how}` < `${b.leaseId} ${b.how}` ? -1 : 1)),
+          });
+          expect(sorted(written.page)).toEqual(sorted(model));
+          if (next === undefined) seen.refused += 1;
+          else seen.applied += 1;
+        }
+        const [read] = await store.readPages([page]);
+        expect(read?.waiters).toEqual(model.waiters);
+      }),
+      { numRuns: 60 },
+    );
+    expect(seen.applied).toBeGreaterThan(50);
+    expect(seen.refused).toBeGreaterThan(20);
+  });
+});
+
+/** A lock with the given number of waiters in its front, and perhaps pages. */
+async function crowdedLock(store: LockStore, waiters: number, pages?: LockState['pages']): Promise<LockKey> {
+  const key = newKey();
+  const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+  await apply(context, key, acquireOf(leaseOf(99), { leaseMs: 60_000 }));
+  const state = await store.read(key);
+  const now = context.clock.now();
+  const queue = Array.from({ length: waiters }, (_, index) =>
+    waiterOf(index, { queuedAt: now, deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) }),
+  );
+  await store.swap(key, { ...state, rev: state.rev + 1, queue, ...(pages === undefined ? {} : { pages }) });
+  return key;
+}
+
+describe.each(stores)('a lock with pages in %s', (_name, open) => {
+  const arrival = (index: number, sizes = queueSizes) => ({ waiter: waiterOf(index), limit: 1_024, sizes });
+  const tiny = { front: 2, page: 1 };
+
+  it('names a new last page only after the one that was seen, and only if there is no other place', async () => {
+    const store = open();
+    const roomy = await crowdedLock(store, 1);
+    expect((await store.openPage(roomy, arrival(5, tiny), undefined)).applied, 'the front has room').toBe(false);
+    const full = await crowdedLock(store, 2);
+    const opened = await store.openPage(full, arrival(5, tiny), undefined);
+    expect(opened).toMatchObject({ applied: true, state: { pages: { first: waiterOf(5).queuedAt } } });
+    expect((await store.openPage(full, arrival(6, tiny), undefined)).applied, 'somebody else did').toBe(false);
+    const again = await store.openPage(full, arrival(6, tiny), opened.state.pages);
+    expect(again.state.pages).toEqual({ first: waiterOf(5).queuedAt, last: waiterOf(5).queuedAt + 1 });
+    const drained = await crowdedLock(store, 0, { first: 8, last: 7 });
+    expect((await store.openPage(drained, arrival(5, tiny), { first: 8, last: 7 })).applied).toBe(false);
+  });
+
+  it('lets nobody join the front, nor take the lock, past those in pages', async () => {
+    const store = open();
+    const key = await crowdedLock(store, 1, { first: 7, last: 7 });
+    expect((await store.enqueue(key, arrival(5))).applied).toBe(false);
+    const free = newKey();
+    await apply(
+      systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false }),
+      free,
+      acquireOf(leaseOf(1)),
+    );
+    const held = await store.read(free);
+    await store.swap(free, { ...held, rev: held.rev + 1, holders: [], pages: { first: 7, last: 7 } });
+    const facts = { now: epochMs(Date.now()), graceMs: 250 };
+    expect((await store.attempt(free, acquireOf(leaseOf(2)), facts)).applied).toBe(false);
+  });
+
+  it('is not freed by a release: the first page moves up, and its first waiter is served', async () => {
+    const store = open();
+    const key = await crowdedLock(store, 0, { first: 7, last: 8 });
+    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const now = context.clock.now();
+    const present = { deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) };
+    for (const [number, index] of [
+      [7, 1],
+      [7, 2],
+      [8, 3],
+    ] as const)
+      await store.appendToPage({ lock: key, number }, { waiter: waiterOf(index, present), fence: 1 }, queueSizes);
+    await release(context, key, { leaseId: leaseOf(99) });
+    const state = await store.read(key);
+    expect(state.holders.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1)]);
+    expect(state.queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(2)]);
+    expect(state.pages).toEqual({ first: 8, last: 8 });
+    const late = await store.appendToPage({ lock: key, number: 7 }, { waiter: waiterOf(4), fence: 1 }, queueSizes);
+    expect(late.applied, 'it moved up already').toBe(false);
+    expect((await inspect(context, key)).state.queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(2), leaseOf(3)]);
+  });
+});
+
+describe.each(stores)('a waiter in a page in %s', (_name, open) => {
+  const contextOn = (store: LockStore): LockContext =>
+    systemLockContext({
+      store,
+      sessionStore: new MemorySessionStore(),
+      alone: false,
+      pollMs: 1,
+      sizes: { front: 1, page: 4 },
+    });
+  const parked = (index: number, connectionId: string) => ({
+    leaseId: leaseOf(index),
+    owner: 'me',
+    waitMs: 600_000,
+    notify: { type: 'websocket' as const, connectionId },
+  });
+  const leasesOf = ({ queue }: LockState) => queue.map(({ leaseId }) => leaseId);
+
+  /** Somebody holds it, one waits in the front and three in a page. */
+  async function awaited() {
+    const context = contextOn(open());
+    const key = newKey();
+    for (let index = 0; index <= 4; index++) await acquire(context, key, parked(index, 'first'));
+    expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 3, 4].map(leaseOf));
+    return { context, key };
+  }
+  const find = ({ queue }: LockState, index: number) => queue.find(({ leaseId }) => leaseId === leaseOf(index));
+
+  it('may wait in another way, in its place', async () => {
+    const { context, key } = await awaited();
+    const other = contextOn(context.store);
+    const { answer } = await acquire(other, key, parked(3, 'second'));
+    expect(answer).toMatchObject({ kind: 'waiting', position: 3, waiter: { notify: { connectionId: 'second' } } });
+    // The end of the connection that it has left is nothing to it.
+    await apply(other, key, { kind: 'step-away', leaseId: leaseOf(3), connectionId: 'first' });
+    const { state, facts } = await inspect(context, key);
+    expect(find(state, 3)?.aliveUntil).toBeGreaterThan(facts.now + 60_000);
+    await apply(other, key, { kind: 'step-away', leaseId: leaseOf(3), connectionId: 'second' });
+    expect(find((await inspect(context, key)).state, 3)?.aliveUntil).toBeLessThanOrEqual(context.clock.now() + 5_000);
+    await acquire(other, key, parked(3, 'third'));
+    for (const index of [0, 1, 2]) await release(context, key, { leaseId: leaseOf(index) });
+    expect((await context.store.read(key)).holders).toMatchObject([
+      { leaseId: leaseOf(3), notify: { connectionId: 'third' } },
+    ]);
+  });
+
+  it('queues again at the end after its wait has ended, and overtakes nobody', async () => {
+    const { context, key } = await awaited();
+    const { answer } = await apply(context, key, { kind: 'give-up', leaseId: leaseOf(2) });
+    expect(answer.kind).toBe('wait-timeout');
+    await acquire(context, key, parked(2, 'first'));
+    expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 3, 4, 2].map(leaseOf));
+    expect((await context.store.read(key)).pages).toMatchObject({ first: expect.anything() });
+    await acquire(context, key, parked(5, 'first'));
+    expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 3, 4, 2, 5].map(leaseOf));
+  });
+
+  it('that gave its place back does not queue again by a late copy of its request', async () => {
+    const { context, key } = await awaited();
+    await release(context, key, { leaseId: leaseOf(3) });
+    expect((await acquire(contextOn(context.store), key, parked(3, 'first'))).answer).toEqual({
+      kind: 'lost',
+      reason: 'released',
+    });
+    expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 4].map(leaseOf));
+  });
+
+  it('leaves it, though it moves up at the same moment', async () => {
+    const { context, key } = await awaited();
+    const { pages } = await context.store.read(key);
+    // Somebody closed the page and died before it moved up.
+    await context.store.closePage({ lock: key, number: pages?.first ?? 0 }, context.clock.now());
+    const other = contextOn(context.store);
+    expect((await release(other, key, { leaseId: leaseOf(3) })).answer).toEqual({
+      kind: 'released',
+      reason: 'cancelled',
+    });
+    expect(leasesOf(await context.store.read(key))).toEqual([1, 2, 4].map(leaseOf));
+  });
+
+  it('gives way in a deadlock, and learns of it', async () => {
+    const { context, key } = await awaited();
+    const cycle = JSON.stringify([{ sessionId: 's', owner: 'me', waitsFor: key.name }]);
+    await apply(contextOn(context.store), key, { kind: 'give-up', leaseId: leaseOf(3), deadlock: cycle });
+    expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 4].map(leaseOf));
+    expect((await acquire(context, key, parked(3, 'first'))).answer).toEqual({ kind: 'deadlock', cycle });
+  });
+
+  it('is served by one release, though hundreds of pages ahead of it are full of the dead', async () => {
+    const store = open();
+    const key = await crowdedLock(store, 0, { first: 1, last: 1_200 });
+    const context = contextOn(store);
+    const now = context.clock.now();
+    // Of most pages nobody ever joined: they are as empty as if all had died.
+    const dead = { deadlineAt: later(now, 60_000), aliveUntil: later(now, -1) };
+    const alive = { deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) };
+    for (const [number, waiter] of [
+      [1, waiterOf(1, dead)],
+      [900, waiterOf(2, dead)],
+      [1_200, waiterOf(3, alive)],
+    ] as const)
+      await store.appendToPage({ lock: key, number }, { waiter, fence: 1 }, queueSizes);
+    expect((await release(context, key, { leaseId: leaseOf(99) })).answer).toEqual({ kind: 'released', reason: 'ok' });
+    const state = await store.read(key);
+    expect(state).toMatchObject({
+      holders: [{ leaseId: leaseOf(3) }],
+      queue: [],
+      pages: { first: 1_201, last: 1_200 },
+    });
+  });
+
+  it('that holds the lock by now is told so by a process that remembers it free of it', async () => {
+    const { context, key } = await awaited();
+    const other = contextOn(context.store);
+    await acquire(other, key, parked(5, 'first'));
+    for (const index of [0, 1, 2, 3, 4]) await release(other, key, { leaseId: leaseOf(index) });
+    const { answer, state } = await acquire(context, key, parked(5, 'first'));
+    expect(answer).toMatchObject({ kind: 'granted', holder: { leaseId: leaseOf(5) } });
+    expect(state.queue).toEqual([]);
+  });
+
+  it('is told how long it waited when its time is over', async () => {
+    const { context, key } = await awaited();
+    const until = context.clock.now() + 30;
+    while (context.clock.now() < until) await new Promise((resolve) => setImmediate(resolve));
+    const { answer } = await apply(context, key, { kind: 'give-up', leaseId: leaseOf(4) });
+    expect(answer).toMatchObject({ kind: 'wait-timeout' });
+    expect(answer.kind === 'wait-timeout' && answer.waitedMs).toBeGreaterThanOrEqual(30);
+  });
+});
+
+describe('a crowd', () => {
+  const sizes = [{ front: 1, page: 1 }, { front: 2, page: 2 }, queueSizes];
+
+  it.each(sizes)(
+    'is served in the order in which it came, with a front of $front and pages of $page',
+    async (given) => {
+      const contextOf = (): LockContext =>
+        systemLockContext({
+          store: new DynamoDBLockStore(table.access),
+          sessionStore: new DynamoDBSessionStore(table.access),
+          alone: false,
+          pollMs: 1,
+          sizes: given,
+        });
+      const [one, other] = [contextOf(), contextOf()];
+      const key = newKey();
+      const ask = (index: number, more: object = {}) => ({
+        // Parked, so that a slow machine does not make it absent.
+        notify: { type: 'event' as const, ref: 'crowd' },
+        leaseId: leaseOf(index),
+        owner: 'me',
+        waitMs: 600_000,
+        ...more,
+      });
+      await acquire(one, key, ask(0));
+      const count = 24;
+      for (let index = 1; index <= count; index++) {
+        const { answer } = await acquire(index % 2 === 0 ? one : other, key, ask(index, { place: 'new' }));
+        expect(answer).toMatchObject({ kind: 'waiting', position: index });
+        // A repeat that does not know its place keeps it.
+        expect((await acquire(other, key, ask(index))).answer).toMatchObject({ kind: 'waiting', position: index });
+      }
+      expect((await inspect(one, key)).state.queue.map(({ leaseId }) => leaseId)).toEqual(
+        Array.from({ length: count }, (_, index) => leaseOf(index + 1)),
+      );
+      const gone = 7;
+      expect((await release(other, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+        kind: 'released',
+        reason: 'cancelled',
+      });
+      expect((await release(one, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+        kind: 'released',
+        reason: 'already_released',
+      });
+      for (let index = 0; index < count; index++) {
+        if (index === gone) continue;
+        await release(index % 3 === 0 ? one : other, key, { leaseId: leaseOf(index) });
+        const next = index + 1 === gone ? gone + 1 : index + 1;
+        expect((await acquire(one, key, ask(next))).answer).toMatchObject({ kind: 'granted' });
+      }
+      await release(one, key, { leaseId: leaseOf(count) });
+      expect(await one.store.read(key)).toMatchObject({ holders: [], queue: [] });
+    },
+  );
+
+  it('of 200 that leaves at once is gone at once, and costs two writes each at most', async () => {
+    const contextOf = () =>
+      systemLockContext({
+        store: new DynamoDBLockStore(table.access),
+        sessionStore: new MemorySessionStore(),
+        alone: false,
+        pollMs: 1,
+      });
+    const [context, other] = [contextOf(), contextOf()];
+    const key = newKey();
+    await acquire(context, key, { leaseId: leaseOf(0), owner: 'me', waitMs: 0 });
+    const places = new Map<number, number | undefined>();
+    for (let index = 1; index <= 200; index++) {
+      const asked = { leaseId: leaseOf(index), owner: 'me', waitMs: 600_000, place: 'new' as const };
+      const { answer } = await acquire(context, key, {
+        ...asked,
+        notify: { type: 'event', ref: 'crowd' },
+      });
+      places.set(index, answer.kind === 'waiting' ? answer.page : undefined);
+    }
+    const counted = countRequests(table.client);
+    counted.take();
+    const answers = await Promise.all(
+      [...places].map(([index, place]) =>
+        apply(other, key, { kind: 'release', leaseId: leaseOf(index), ...(place === undefined ? {} : { place }) }),
+      ),
+    );
+    expect(new Set(answers.map(({ answer }) => JSON.stringify(answer)))).toEqual(
+      new Set([JSON.stringify({ kind: 'released', reason: 'cancelled' })]),
+    );
+    // Each strikes out its own place in its page. Only those in the front write to the lock, and may be refused.
+    expect(counted.take().writes).toBeLessThanOrEqual(2 * places.size);
+    expect((await inspect(other, key)).state.queue).toEqual([]);
+    await release(context, key, { leaseId: leaseOf(0) });
+    const fresh = await acquire(other, key, { leaseId: leaseOf(999), owner: 'me', waitMs: 0 });
+    expect(fresh.answer.kind).toBe('granted');
+  });
+
+  it('of readers behind a writer is served by one release, with long ids and large claims', async () => {
+    const store = new DynamoDBLockStore(table.access);
+    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
+    const key = newKey();
+    await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', waitMs: 0 });
+    const long = (index: number) => `reader-${String(index).padStart(121, '0')}`;
+    const metadata = { note: 'x'.repeat(900) };
+    for (let index = 0; index < 40; index++) {
+      const reader = {
+        leaseId: long(index),
+        owner: 'r'.repeat(128),
+        waitMs: 600_000,
+        mode: 'shared' as const,
+        metadata,
+      };
+      await acquire(context, key, { ...reader, place: 'new' });
+    }
+    expect((await release(context, key, { leaseId: leaseOf(0) })).answer).toEqual({ kind: 'released', reason: 'ok' });
+    expect((await store.read(key)).holders).toHaveLength(40);
+  });
+});
+
+describe('a lock of layout 1', () => {
+  it('is read with its whole queue, and moved on by its next write', async () => {
+    const key = { namespace: 'pages', name: randomUUID() };
+    const now = Date.now();
+    const inFront = (leaseId: string) => ({
+      i: leaseId,
+      o: 'me',
+      p: 1_024,
+      l: 60_000,
+      t: now,
+      u: now + 60_000,
+      k: now + 60_000,
+      b: 90,
+      g: 1,
+    });
+    const Item = {
+      pk: `pages/lock/${key.name}`,
+      sk: 'lock',
+      rev: 9,
+      fence: 42,
+      lim: 1_024,
+      used: 1_024,
+      at: now,
+      'h#0': { i: leaseOf(0), o: 'me', p: 1_024, l: 60_000 },
+      'f#0': 42,
+      'a#0': now,
+      'x#0': now + 60_000,
+      q: [inFront(leaseOf(1)), { ...inFront(leaseOf(2)), k: 0 }],
+      t: [JSON.stringify([leaseOf(3), 'me', 1_024, 60_000, now, 60_000, 60_000]), '-'],
+      qb: 200,
+      w: new Set([leaseOf(1), leaseOf(3)]),
+    };
+    await table.access.client.send(new PutCommand({ TableName: table.tableName, Item }));
+    const store = new DynamoDBLockStore(table.access);
+    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    expect((await store.read(key)).queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1), leaseOf(3)]);
+    await release(context, key, { leaseId: leaseOf(0) });
+    await release(context, key, { leaseId: leaseOf(1) });
+    expect(await store.read(key)).toMatchObject({ fence: 44, holders: [{ leaseId: leaseOf(3) }], queue: [] });
+  });
+});

@@ -1,0 +1,26 @@
+import type { Page } from '../../src/lock/pages.ts';
+import { toText } from '../../src/store/dynamodb/claim-item.ts';
+import { pageItemKey } from '../../src/store/dynamodb/keys.ts';
+import { layoutKnown } from '../../src/store/dynamodb/lock-item.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
+
+/** A page as the store would have written it, one step after the other. */
+export function toPageItem(lock: LockKey, page: Page, changedAt: number): Record<string, unknown> {
+  const { number, waiters, left, closedAt, fence } = page;
+  const gone = left.map(({ leaseId, queuedAt }) => JSON.stringify([leaseId, 'gone', 1, null, queuedAt, 0]));
+  return {
+    ...pageItemKey({ lock, number }),
+    lv: layoutKnown,
+    // A waiter whose wait had ended may have joined again, behind its earlier place.
+    w: [...gone, ...waiters.map(toText)],
+    ...Object.fromEntries(left.map(({ leaseId, how }) => [`k#${leaseId}`, how === 'released' ? 0 : -1])),
+    ...Object.fromEntries(waiters.map(({ leaseId, aliveUntil }) => [`k#${leaseId}`, aliveUntil])),
+    ...Object.fromEntries(
+      waiters.flatMap(({ leaseId, notify }) => (notify === undefined ? [] : [[`n#${leaseId}`, notify]])),
+    ),
+    ...(waiters.some(({ notify }) => notify !== undefined) ? { n: 'parked' } : {}),
+    ...(closedAt === null ? {} : { c: closedAt }),
+    f: fence,
+    at: changedAt,
+  };
+}
