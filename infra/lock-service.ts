@@ -316,6 +316,7 @@ function setting(
 ): Record<string, string> {
   if (given === undefined) return {};
   const ms = given.toMilliseconds();
-  if (ms < min || ms > max) throw new Error(`${prop} must be from ${min} to ${max} ms, got ${ms}.`);
+  const range = max === Infinity ? `at least ${min}` : `from ${min} to ${max}`;
+  if (ms < min || ms > max) throw new Error(`${prop} must be ${range} ms, got ${ms}.`);
   return { [variable]: String(ms) };
 }

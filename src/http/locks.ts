@@ -19,7 +19,7 @@ import {
   viewHolders,
   viewQueue,
 } from '../lock/view.ts';
-import { depthOf } from '../lock/waiting.ts';
+import { depthOf, waitedMs } from '../lock/waiting.ts';
 import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';
@@ -230,7 +230,7 @@ export function grantBody(key: LockKey, holder: Holder, state: LockState, facts:
     ...(holder.leaseMs === null ? {} : { leaseMs: holder.leaseMs }),
     remainingMs: remainingMs(holder, facts),
     expiresAt: end === null ? null : toIso(end),
-    waitedMs: holder.queuedAt === undefined ? 0 : holder.acquiredAt - holder.queuedAt,
+    waitedMs: waitedMs(holder, holder.acquiredAt),
     ...(holder.mode === undefined ? {} : { mode: holder.mode }),
     ...(holder.sessionId === undefined ? {} : { sessionId: holder.sessionId }),
     ...(holder.metadata === undefined ? {} : { metadata: holder.metadata }),

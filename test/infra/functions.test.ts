@@ -123,6 +123,8 @@ describe('the functions', () => {
     expect(functionOf('acquire', template)).toMatchObject({ MemorySize: 1_024, ReservedConcurrentExecutions: 200 });
     expect(functionOf('http', template)).toMatchObject({ MemorySize: 1_024, ReservedConcurrentExecutions: 50 });
     expect(() => createStack({ leaseMax: Duration.days(2) })).toThrow('leaseMax must be from 1000 to 86400000 ms');
+    // A shorter one could collect a lock that is held.
+    expect(() => createStack({ retention: Duration.hours(47) })).toThrow('retention must be at least 172800000 ms');
     expect(() => createStack({ poll: Duration.seconds(29) })).toThrow('poll must be from 0 to 25000 ms');
   });
 

@@ -157,6 +157,12 @@ describe('POST acquire', () => {
     // Not as an object literal, which would set the prototype instead of the key.
     const answer = await call('POST', `/v1/test/locks/${randomUUID()}/acquire`, '{"__proto__":{"leaseMs":1000}}');
     expectRefusal(answer, '__proto__', 'is not a known field');
+    const metadata = '{"metadata":{"__proto__":"lost","kept":"yes"}}';
+    expectRefusal(
+      await call('POST', `/v1/test/locks/${randomUUID()}/acquire`, metadata),
+      'metadata.__proto__',
+      'is not a known field',
+    );
   });
 
   it('takes no body at all for one with every default', async () => {

@@ -53,6 +53,16 @@ describe('HttpTransport', () => {
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
+  it('sends names as they are, so that a signature is the same for every reading of the path', async () => {
+    const seen: string[] = [];
+    const { locks } = clientOf((url) => {
+      seen.push(url.href);
+      return answer(200, { valid: true });
+    });
+    await locks.check('wallet:42@eu=a+b~c', 7);
+    expect(seen).toEqual(['https://locks.example.com/prod/v1/payments/locks/wallet:42@eu=a+b~c/check?fence=7']);
+  });
+
   it.each([500, 502, 503, 504])('takes %i for an unavailable service, and tries again', async (status) => {
     let calls = 0;
     const { locks } = clientOf(() => {
