@@ -47,10 +47,10 @@ export interface LockedSectionProps {
 /** Where the grant is in the input of the work. */
 const grantPath = '$.lock';
 /** Answers of an HTTP API after which the same request may soon succeed. */
-const passing = ['429', '500', '502', '503', '504'].map((status) => `ApiGateway.${status}`);
+const temporaryErrors = ['429', '500', '502', '503', '504'].map((status) => `ApiGateway.${status}`);
 const lostLease = 'ApiGateway.409';
 /** The first interval is one second, and it doubles: the retries last longer than an outage of two minutes. */
-const retries = { errors: passing, interval: Duration.seconds(1), maxAttempts: 7, backoffRate: 2 };
+const retries = { errors: temporaryErrors, interval: Duration.seconds(1), maxAttempts: 7, backoffRate: 2 };
 /** The service ends a wait by its own clock and reports it. This later timeout is for the case that it can't. */
 const waitSlack = Duration.minutes(5);
 

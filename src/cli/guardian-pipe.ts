@@ -32,21 +32,21 @@ export class GuardianPipe {
 
   /** What the guardian ends: a process group, given as a negative number, or one process. */
   target(pid: number): void {
-    this.#tell(`target ${pid}`);
+    this.#write(`target ${pid}`);
   }
 
   /** The lock is certainly held for this long from now. */
   held(ms: number): void {
-    this.#tell(`held ${Math.max(0, Math.round(ms))}`);
+    this.#write(`held ${Math.max(0, Math.round(ms))}`);
   }
 
   done(): void {
-    this.#tell('done');
+    this.#write('done');
     this.#over = true;
     this.#guardian.stdin?.end();
   }
 
-  #tell(line: string): void {
+  #write(line: string): void {
     if (!this.#over) this.#guardian.stdin?.write(`${line}\n`);
   }
 }

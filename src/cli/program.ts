@@ -22,7 +22,7 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
   endWithReader();
   // Everything after -- belongs to the command, even if it looks like one of our flags.
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
-  const terminal = new Terminal({ json: own.includes('--json'), colour: !own.includes('--no-color'), env });
+  const terminal = new Terminal({ json: own.includes('--json'), color: !own.includes('--no-color'), env });
   let connection: Connection | undefined;
   const connected = (open: () => Connection) => {
     connection ??= open();
@@ -125,19 +125,21 @@ function helpFor(words: readonly string[]): string {
 /** Prints the error, as text or as JSON, and returns the exit code. */
 function report(error: unknown, terminal: Terminal, connection: Connection | undefined): number {
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
-  if (error instanceof UsageError) return tell(terminal, exitCodes.usage, { code: 'usage', message: error.message });
-  if (error instanceof Failure) return tell(terminal, error.exitCode, { code: error.code, message: error.message });
+  if (error instanceof UsageError)
+    return printError(terminal, exitCodes.usage, { code: 'usage', message: error.message });
+  if (error instanceof Failure)
+    return printError(terminal, error.exitCode, { code: error.code, message: error.message });
   if (!isHoldfastError(error)) {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return tell(terminal, exitCodes.internal, { code: 'internal', message });
+    return printError(terminal, exitCodes.internal, { code: 'internal', message });
   }
   const { name: _, cause, message, ...fields } = { ...error, message: error.message, cause: error.cause };
   const code = exitCodeOf(error.code);
   const why = cause instanceof Error && code === exitCodes.unavailable ? ` (${rootOf(cause)})` : '';
-  return tell(terminal, code, { ...fields, message: `${message}${hint(error.code, connection)}${why}` });
+  return printError(terminal, code, { ...fields, message: `${message}${hint(error.code, connection)}${why}` });
 }
 
-function tell(
+function printError(
   terminal: Terminal,
   exitCode: number,
   error: { readonly code: string; readonly message: string },

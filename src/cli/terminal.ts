@@ -12,7 +12,7 @@ export interface TerminalStreams {
 export interface TerminalOptions {
   readonly json: boolean;
   /** False if --no-color was given. */
-  readonly colour: boolean;
+  readonly color: boolean;
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -30,8 +30,8 @@ export class Terminal {
 
   /** Only terminals get colors. A pipe or a file gets none, and any value of NO_COLOR turns them off. */
   styled(format: Format, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
-    const { colour, env } = this.#options;
-    const wanted = colour && !env.NO_COLOR && env.TERM !== 'dumb' && this.#streams[stream].isTTY === true;
+    const { color, env } = this.#options;
+    const wanted = color && !env.NO_COLOR && env.TERM !== 'dumb' && this.#streams[stream].isTTY === true;
     return wanted ? styleText(format, text, { validateStream: false }) : text;
   }
 

@@ -2,7 +2,7 @@
 import { defaultOptions } from '../local/options.ts';
 import { serve } from '../local/serve.ts';
 import { StartError } from '../local/start-error.ts';
-import { tell } from './story.ts';
+import { runStory } from './story.ts';
 import { Timeline } from './timeline.ts';
 import { Worker } from './worker.ts';
 
@@ -21,7 +21,7 @@ async function main(): Promise<number> {
   try {
     timeline.paragraph(`Holdfast runs in memory at ${service.url}, and two workers talk to it.`);
     const signal = AbortSignal.timeout(storyMsMax);
-    await tell({ timeline, a: new Worker('A', service.url, signal), b: new Worker('B', service.url, signal) });
+    await runStory({ timeline, a: new Worker('A', service.url, signal), b: new Worker('B', service.url, signal) });
     return 0;
   } finally {
     await service.stop();

@@ -18,7 +18,7 @@ interface Scene {
 }
 
 /** Runs the story. Fails if the service does not behave as the text says. */
-export async function tell(scene: Scene): Promise<void> {
+export async function runStory(scene: Scene): Promise<void> {
   await withoutFence(scene);
   await withFence(scene);
   await withoutLock(scene);

@@ -29,8 +29,8 @@ export class Timeline {
   }
 
   verdict(kind: 'good' | 'bad', text: string): void {
-    const [colour, mark] = kind === 'good' ? (['green', '✔'] as const) : (['red', '✘'] as const);
-    this.#print('', `   ${this.#styled([colour, 'bold'], `${mark} ${text}`)}`);
+    const [color, mark] = kind === 'good' ? (['green', '✔'] as const) : (['red', '✘'] as const);
+    this.#print('', `   ${this.#styled([color, 'bold'], `${mark} ${text}`)}`);
   }
 
   paragraph(...lines: string[]): void {

@@ -121,14 +121,14 @@ async function waitForGrant(
 /** Turns the error with which the service failed the callback into the error that every other caller gets. */
 function toHoldfastError(error: unknown, name: string, waitMs: number): unknown {
   const { errorType, cause } = error as { errorType?: string; cause?: { name?: string } };
-  const told = `${cause?.name ?? ''} ${error instanceof Error ? error.message : ''}`;
-  if (errorType === 'CallbackTimeoutError' || told.includes('Holdfast.WaitTimeout')) {
+  const description = `${cause?.name ?? ''} ${error instanceof Error ? error.message : ''}`;
+  if (errorType === 'CallbackTimeoutError' || description.includes('Holdfast.WaitTimeout')) {
     return new WaitTimeoutError(`${name} was not granted within ${waitMs} ms.`, { waitedMs: waitMs }, { cause: error });
   }
-  if (told.includes('Holdfast.WaitCancelled')) {
+  if (description.includes('Holdfast.WaitCancelled')) {
     return new HoldfastError('closed', `The place in the queue of ${name} was given up.`, { cause: error });
   }
-  if (told.includes('Holdfast.LeaseLost')) {
+  if (description.includes('Holdfast.LeaseLost')) {
     return new LeaseLostError(`${name} was granted, but the lease ended before the delivery.`, 'expired', {
       cause: error,
     });

@@ -14,7 +14,7 @@ export const defaultWebsocketLimits = {
   /** Eight messages of the largest size. A watcher that is further behind than this does not read. */
   bufferedBytesMax: 1024 * 1024,
   /** How long a peer may take to answer the closing frame. */
-  goodbyeMs: 5_000,
+  closingMs: 5_000,
 } as const;
 
 export type WebsocketLimits = { readonly [Name in keyof typeof defaultWebsocketLimits]: number };

@@ -30,7 +30,7 @@ interface Running {
 type Headers = Readonly<Record<string, string>>;
 
 /** Aborts when nobody will read the answer any more: the connection broke, or a timeout was already answered. */
-class Gone {
+class ReaderGone {
   #isGone = false;
   #controller: AbortController | undefined;
 
@@ -145,7 +145,7 @@ export class Exchanges {
     id: string,
   ): Promise<void> {
     const { handler, logger, answerMs } = this.#options;
-    const gone = new Gone();
+    const gone = new ReaderGone();
     // 'close' comes for every response. Before 'finish' it means that the connection broke. After 'finish' it only ends
     // the response: a connection that is kept alive stays open.
     response.on('close', () => {

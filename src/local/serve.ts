@@ -69,8 +69,8 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
   const connections = createConnections();
   const { locks } = service;
   const { table: tableName, region, eventsUrl, tasksUrl, callbacksUrl } = options;
-  const told = { tableName, region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
-  const notifications = createNotifications({ locks, client: documents, ...told });
+  const settings = { tableName, region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
+  const notifications = createNotifications({ locks, client: documents, ...settings });
   const namespaces = new Set<string>();
   const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
   const handler = createWebsocketHandler({

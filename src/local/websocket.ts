@@ -43,7 +43,7 @@ export class Websockets {
       // API Gateway does not compress either. A small compressed message could also unpack to a very large one.
       perMessageDeflate: false,
       maxPayload: this.#connections.limits.messageBytesMax,
-      closeTimeout: this.#connections.limits.goodbyeMs,
+      closeTimeout: this.#connections.limits.closingMs,
     };
     this.#server = new WebSocketServer(serverOptions);
   }
@@ -142,14 +142,14 @@ export class Websockets {
     });
     // `ws` itself closes a connection after an error. The 'close' event that follows has all that we need.
     webSocket.on('error', () => undefined);
-    const farewell = new Promise<void>((resolve) => {
+    const disconnected = new Promise<void>((resolve) => {
       webSocket.once('close', () => {
         this.#connections.remove(connection);
         resolve(connection.tail.then(() => this.#disconnect(connection.facts)));
       });
     });
-    this.#running.add(farewell);
-    void farewell.finally(() => this.#running.delete(farewell));
+    this.#running.add(disconnected);
+    void disconnected.finally(() => this.#running.delete(disconnected));
   }
 
   #checkAll(): void {

@@ -37,15 +37,15 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
   });
 
   it('prints tables in color that fit, unless NO_COLOR or --no-color is given', async () => {
-    await lock('coloured').acquire({ owner: 'x'.repeat(100) });
-    const { stdout } = await onTerminal('inspect coloured', { columns: 90 }).finished;
+    await lock('colored').acquire({ owner: 'x'.repeat(100) });
+    const { stdout } = await onTerminal('inspect colored', { columns: 90 }).finished;
     expect(stdout).toContain('\u001b[33mheld\u001b[39m');
     const lines = stripVTControlCharacters(stdout).split('\r\n');
     expect(lines[3]).toMatch(/^x+… /);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(90);
     for (const plain of [
-      onTerminal('inspect coloured --no-color'),
-      onTerminal('inspect coloured', { env: { NO_COLOR: '1' } }),
+      onTerminal('inspect colored --no-color'),
+      onTerminal('inspect colored', { env: { NO_COLOR: '1' } }),
     ]) {
       const said = (await plain.finished).stdout;
       expect(said).toContain('held');

@@ -130,7 +130,7 @@ function stoppedClient(name: string, endsAt: number, note: (note: Note) => void)
 }
 
 /** Kills a service every few seconds, and sometimes the engine. Each is started again after a moment. */
-async function wreak(endsAt: number): Promise<void> {
+async function killAtRandom(endsAt: number): Promise<void> {
   while (Date.now() < endsAt) {
     await pause(chance.between(1_500, 3_000));
     const victim = chance.happens(0.25) ? engine : chance.pick(services);
@@ -158,7 +158,7 @@ describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed 
       ...workers,
       stoppedClient('stopped 1', endsAt, note),
       stoppedClient('stopped 2', endsAt, note),
-      wreak(endsAt),
+      killAtRandom(endsAt),
     ]);
 
     const relevant = new Map([...locks].map(([key, history]) => [key, relevantOf(history)]));

@@ -310,7 +310,7 @@ describe('close', () => {
   it('cuts off a peer that does not say goodbye, and one that is still connecting', async () => {
     const world = await start(
       { connect: ({ query }) => (query.lock === 'slow' ? new Promise(() => undefined) : Promise.resolve(welcome)) },
-      { goodbyeMs: 3_600_000 },
+      { closingMs: 3_600_000 },
       { limits: { closeGraceMs: 30 } },
     );
     const { client } = await join(world);

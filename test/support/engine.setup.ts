@@ -23,7 +23,7 @@ interface Shared {
 
 // Each project evaluates this file again, so a module variable would start one engine per project. They share the
 // process.
-const shelf = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
+const processGlobals = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
 
 /** If set, it is a seed: the suites run through a proxy that behaves as badly as DynamoDB may. */
 const harshSeed = process.env.HOLDFAST_TEST_HARSH;
@@ -34,8 +34,8 @@ const harshSeed = process.env.HOLDFAST_TEST_HARSH;
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
-  shelf.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
-  const shared = shelf.holdfastTestEngine;
+  processGlobals.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
+  const shared = processGlobals.holdfastTestEngine;
   shared.users += 1;
   const { name, endpoint } = await shared.engine;
   const harsh = harshSeed === undefined ? undefined : await startHarsh(endpoint, project.name);
@@ -49,7 +49,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await harsh?.stop();
     shared.users -= 1;
     if (shared.users > 0) return;
-    delete shelf.holdfastTestEngine;
+    delete processGlobals.holdfastTestEngine;
     await (await shared.engine).stop();
   };
 }

@@ -50,8 +50,8 @@ export const doctor: Command = {
       findings.push(finding);
       if (terminal.json) continue;
       const mark = { ok: '✔', warn: '!', fail: '✘' }[finding.status];
-      const colour = ({ ok: 'green', warn: 'yellow', fail: 'red' } as const)[finding.status];
-      terminal.print(`${terminal.styled(colour, mark)} ${finding.check.padEnd(11)}  ${finding.detail}`);
+      const color = ({ ok: 'green', warn: 'yellow', fail: 'red' } as const)[finding.status];
+      terminal.print(`${terminal.styled(color, mark)} ${finding.check.padEnd(11)}  ${finding.detail}`);
     }
     const failed = findings.find(({ status }) => status === 'fail');
     if (terminal.json) terminal.printJson({ ok: failed === undefined, checks: findings });

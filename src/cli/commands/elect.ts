@@ -46,7 +46,7 @@ is released and this program exits with the command's code. If the service can't
           if (outcome.kind === 'exited') return outcome.exitCode;
           terminal.note('waiting to lead again');
         } catch (error) {
-          if (!isPassing(error)) throw error;
+          if (!isTemporary(error)) throw error;
           if (error.code === 'wait-timeout') continue;
           const delayMs = steadyBackoffMs(failures, pauseMsMin, pauseMsMax, Math.random);
           terminal.note(`${error.message} Trying again in ${formatMs(delayMs)}.`);
@@ -60,8 +60,15 @@ is released and this program exits with the command's code. If the service can't
   },
 };
 
-const passing: readonly string[] = ['unavailable', 'internal', 'throttled', 'queue-full', 'wait-timeout', 'lease-lost'];
+const temporaryCodes: readonly string[] = [
+  'unavailable',
+  'internal',
+  'throttled',
+  'queue-full',
+  'wait-timeout',
+  'lease-lost',
+];
 
 /** True if the failure may go away by itself. */
-const isPassing = (error: unknown): error is Error & { code: string } =>
-  isHoldfastError(error) && passing.includes(error.code);
+const isTemporary = (error: unknown): error is Error & { code: string } =>
+  isHoldfastError(error) && temporaryCodes.includes(error.code);

@@ -96,7 +96,7 @@ function showEvent(event: Exclude<WatchEvent, { readonly leaseId: string }>, ter
   }
   const [type, owner, details] = [event.type.padEnd(14), event.owner, detailsOf(event)].map(harmless);
   const fence = event.fence === undefined ? '' : `  fence ${event.fence}`;
-  const colour = event.type === 'granted' ? 'green' : event.type === 'queued' ? 'cyan' : 'yellow';
-  const line = `${terminal.styled(colour, type ?? '')}  ${terminal.styled('bold', event.lock)}  ${owner}${fence}`;
+  const color = event.type === 'granted' ? 'green' : event.type === 'queued' ? 'cyan' : 'yellow';
+  const line = `${terminal.styled(color, type ?? '')}  ${terminal.styled('bold', event.lock)}  ${owner}${fence}`;
   terminal.print(`${terminal.styled('dim', event.at)}  ${line}${details === '' ? '' : `  ${details}`}`);
 }

@@ -43,7 +43,7 @@ interactive shell. To release however the script ends: trap 'holdfast release "$
     const options = readLockOptions(given);
     const sessionId = given.text('session');
     if (sessionId !== undefined && given.has('lease')) {
-      throw new UsageError('--session bounds the lock in place of --lease: give one of the two.');
+      throw new UsageError('--session decides how long the lock is held, instead of --lease: give one of the two.');
     }
     const heldCode = readIfHeld(given);
     const signals = new Signals();
@@ -98,8 +98,8 @@ export const release: Command = {
     const name = given.operand('lock');
     const answer = await invocation.connection().service.releaseLease(name, readLeaseId(given, env));
     terminal.result(answer, () => {
-      const told = { ok: 'released', cancelled: 'left the queue', already_released: 'was released already' };
-      terminal.print(`${name} ${told[answer.reason as keyof typeof told] ?? answer.reason}`);
+      const outcomes = { ok: 'released', cancelled: 'left the queue', already_released: 'was released already' };
+      terminal.print(`${name} ${outcomes[answer.reason as keyof typeof outcomes] ?? answer.reason}`);
     });
     return exitCodes.ok;
   },

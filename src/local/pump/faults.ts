@@ -38,8 +38,8 @@ const quietMs = 10_000;
 export class FaultLog {
   readonly #logger: PumpLogger;
   readonly #clock: Clock;
-  readonly #failing = new Map<string, { readonly since: EpochMs; failures: number; told: boolean }>();
-  readonly #toldAt = new Map<string, EpochMs>();
+  readonly #failing = new Map<string, { readonly since: EpochMs; failures: number; logged: boolean }>();
+  readonly #loggedAt = new Map<string, EpochMs>();
 
   constructor(logger: PumpLogger, clock: Clock) {
     this.#logger = logger;
@@ -49,12 +49,12 @@ export class FaultLog {
   /** Returns how many times in a row the source has failed. */
   failed(source: string, error: unknown): number {
     const now = this.#clock.now();
-    const trouble = this.#failing.get(source) ?? { since: now, failures: 0, told: false };
+    const trouble = this.#failing.get(source) ?? { since: now, failures: 0, logged: false };
     this.#failing.set(source, trouble);
     trouble.failures += 1;
-    if (!trouble.told && now - (this.#toldAt.get(source) ?? Number.NEGATIVE_INFINITY) >= quietMs) {
-      trouble.told = true;
-      this.#toldAt.set(source, now);
+    if (!trouble.logged && now - (this.#loggedAt.get(source) ?? Number.NEGATIVE_INFINITY) >= quietMs) {
+      trouble.logged = true;
+      this.#loggedAt.set(source, now);
       this.#logger.warn('stream pump: reading fails, retrying', { source, error: errorText(error) });
     }
     return trouble.failures;
@@ -64,7 +64,7 @@ export class FaultLog {
     const trouble = this.#failing.get(source);
     if (!trouble) return;
     this.#failing.delete(source);
-    if (!trouble.told) return;
+    if (!trouble.logged) return;
     const lastedMs = this.#clock.now() - trouble.since;
     this.#logger.info('stream pump: reading works again', { source, failures: trouble.failures, lastedMs });
   }

@@ -19,7 +19,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
 }
 
 /** The messages so far, and a way to wait for more without polling. */
-class Heard<T> {
+class Received<T> {
   readonly all: T[] = [];
   readonly #bell = new EventEmitter();
 
@@ -47,7 +47,7 @@ class Heard<T> {
 
 export interface EventSink extends AsyncDisposable {
   readonly url: string;
-  readonly events: Heard<BusMessage>;
+  readonly events: Received<BusMessage>;
   /** References of the waiters that got their delivery, in the order of the deliveries. */
   toldRefs(): string[];
   told(ref: string): Promise<BusMessage>;
@@ -57,7 +57,7 @@ const isTelling = (message: BusMessage) => message['detail-type'] === 'granted-t
 
 /** The server at HOLDFAST_EVENTS_URL. */
 export async function startSink(): Promise<EventSink> {
-  const events = new Heard<BusMessage>();
+  const events = new Received<BusMessage>();
   const server = createServer(async (request, response) => {
     events.add(JSON.parse(await textOf(request)));
     response.end();
@@ -86,7 +86,7 @@ export interface TaskCall {
  * An endpoint with the part of Step Functions' API that task tokens need. Tokens that begin with `gone` are unknown.
  */
 export async function startTasks() {
-  const calls = new Heard<TaskCall>();
+  const calls = new Received<TaskCall>();
   const server = createServer(async (request, response) => {
     const body = JSON.parse(await textOf(request));
     const action = String(request.headers['x-amz-target']).split('.')[1] ?? '';
@@ -111,7 +111,7 @@ export async function startTasks() {
 export interface WatchClient {
   readonly connectionId: string;
   // biome-ignore lint/suspicious/noExplicitAny: what a message holds is what the test checks.
-  readonly messages: Heard<any>;
+  readonly messages: Received<any>;
   send(text: string): void;
   close(): Promise<void>;
 }
@@ -119,7 +119,7 @@ export interface WatchClient {
 /** Connects as a watcher does and waits for the first message. */
 export async function watch(url: string, query: string): Promise<WatchClient> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/watch?${query}`);
-  const messages = new Heard<{ type: string; connectionId: string }>();
+  const messages = new Received<{ type: string; connectionId: string }>();
   socket.on('message', (bytes) => messages.add(JSON.parse(String(bytes))));
   await once(socket, 'open');
   const [first] = await messages.untilCount(1);

@@ -95,7 +95,7 @@ describe('completion', () => {
         printed += text;
       },
     } as unknown as NodeJS.WriteStream;
-    const terminal = new Terminal({ json: false, colour: false, env: {} }, { stdout, stderr: stdout });
+    const terminal = new Terminal({ json: false, color: false, env: {} }, { stdout, stderr: stdout });
     const given = { operand: () => shell } as unknown as Given;
     await completion?.run({
       given,
