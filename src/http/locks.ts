@@ -36,12 +36,13 @@ import { Problem } from './problems.ts';
 import type { Reply } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
-/** Enough to see what goes on; the depth says how many there are. */
+/** Enough to see the state of a lock. The depth says how many waiters there are in all. */
 const queueShownMax = 100;
 
 /**
- * A lease that was made just now waits nowhere yet. A caller that says so of its own lease is believed if it polls: should a late copy of its request
- * join a second page, nobody attends there, and it is dropped. A parked waiter would be present there until its deadline, so it is looked for.
+ * A new lease is in no queue yet. If a caller says that its lease is new, a polling caller is believed: if a late copy
+ * of its request joins a second page, nobody polls for that place, and it is dropped. A parked waiter would be present
+ * there until its deadline, so the service looks for its lease first.
  */
 const placeGiven = ({ place, notify }: { readonly place?: Place | undefined; readonly notify?: unknown }) =>
   place === 'new' && notify !== undefined ? undefined : place;

@@ -20,7 +20,7 @@ export interface Part<Command> {
 export interface Swap {
   readonly name: string;
   readonly next: LockState;
-  /** Given if this is a renewal of a lease with an end of its own, and nothing else. */
+  /** Set only if this is a plain renewal of a lease that has its own end. */
   readonly renewal?: { readonly command: Renew; readonly inPart: boolean };
 }
 
@@ -50,7 +50,7 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
     holders.push(answer.holder);
     changes = changes || next !== state;
     // A lock that is already held is written too: it must still be held when the others are granted.
-    // A write to one lease alone knows nothing of sessions, and nothing of what a faster clock wrote.
+    // A write to only one lease can't check sessions, or a later write by a faster clock.
     const isRenewal =
       command.kind === 'renew' &&
       next !== state &&

@@ -51,7 +51,7 @@ export function describePauseStory(
       expect(await resource.read()).toEqual({ value: 'two', floor: fenceA });
     });
 
-    it('tells neighbouring fences apart at the top of the exact integers', async () => {
+    it('distinguishes two fences next to each other at the top of the exact integers', async () => {
       const resource = await fresh();
       const top = Number.MAX_SAFE_INTEGER;
       await resource.write(top, 'by the last');

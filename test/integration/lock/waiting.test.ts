@@ -6,19 +6,19 @@ import { lockAt, newLeaseId, startService, type TestService } from '../../suppor
 
 const pollMs = 300;
 let service: TestService;
-let neighbour: TestService;
+let otherProcess: TestService;
 beforeAll(async () => {
   service = await startService({ pollMs });
-  neighbour = await startService({ table: service.table });
+  otherProcess = await startService({ table: service.table });
 });
 afterAll(async () => {
   await service.stop();
-  await neighbour.stop();
+  await otherProcess.stop();
 });
 
 const newLock = () => {
   const name = randomUUID();
-  return { ...lockAt(service.call, name), nextDoor: lockAt(neighbour.call, name) };
+  return { ...lockAt(service.call, name), elsewhere: lockAt(otherProcess.call, name) };
 };
 type Lock = ReturnType<typeof newLock>;
 
@@ -61,8 +61,8 @@ describe('a long poll', () => {
   it('answers wait-timeout at the deadline, and the waiter has left the queue', exactOnly, async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
-    // On the neighbour, whose polls are long: nothing but the deadline ends this one.
-    const timedOut = await lock.nextDoor.acquire({ waitMs: 150, owner: 'impatient' });
+    // On the other process, whose polls are long: only the deadline ends this one.
+    const timedOut = await lock.elsewhere.acquire({ waitMs: 150, owner: 'impatient' });
     expect(timedOut).toMatchObject({ status: 409, body: { code: 'wait-timeout', holders: [{ owner: 'holder' }] } });
     expect(timedOut.body.waitedMs).toBeGreaterThanOrEqual(145);
     expect(await owners(lock)).toEqual([]);
@@ -95,8 +95,8 @@ describe('a waiter', () => {
     await lock.acquire({ owner: 'holder' });
     const leaseId = newLeaseId();
     const request = { leaseId, waitMs: 30_000, owner: 'fickle' };
-    // On the neighbour, whose polls are long: nothing but the release ends this one.
-    const waiting = lock.nextDoor.acquire(request);
+    // On the other process, whose polls are long: only the release ends this one.
+    const waiting = lock.elsewhere.acquire(request);
     await queued(lock, 1);
     expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'cancelled' });
     expect(await waiting).toMatchObject({ status: 409, body: { code: 'lease-lost', reason: 'released' } });
@@ -111,7 +111,7 @@ describe('a waiter', () => {
     const gone = new AbortController();
     const lost = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'cut off' };
     // A long poll on the other process. Only the broken connection ends it.
-    const cut = lock.nextDoor.acquire(lost, { signal: gone.signal }).catch(() => 'cut');
+    const cut = lock.elsewhere.acquire(lost, { signal: gone.signal }).catch(() => 'cut');
     await queued(lock, 1);
     gone.abort();
     expect(await cut).toBe('cut');
@@ -123,7 +123,7 @@ describe('a waiter', () => {
 
     const again = new AbortController();
     const holder = await lock.acquire({ owner: 'holder', leaseMs: 60_000 });
-    const vanished = lock.nextDoor
+    const vanished = lock.elsewhere
       .acquire({ leaseId: newLeaseId(), waitMs: 60_000, owner: 'vanished' }, { signal: again.signal })
       .catch(() => 'cut');
     await queued(lock, 1);
@@ -144,7 +144,7 @@ describe('two services on one table', () => {
     const lock = newLock();
     const held = await lock.acquire();
     const leaseId = newLeaseId();
-    const waiting = lock.nextDoor.acquire({ leaseId, waitMs: 60_000 });
+    const waiting = lock.elsewhere.acquire({ leaseId, waitMs: 60_000 });
     await queued(lock, 1);
     const releasedAt = Date.now();
     await lock.release(held.body.leaseId);
@@ -152,6 +152,6 @@ describe('two services on one table', () => {
     expect(granted).toMatchObject({ status: 200, body: { leaseId } });
     // Nothing else would have woken it before the end of its poll.
     expect(Date.now() - releasedAt).toBeLessThan(15_000);
-    await lock.nextDoor.release(leaseId);
+    await lock.elsewhere.release(leaseId);
   });
 });
