@@ -2,6 +2,7 @@ import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockMode } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
+import { waitedMs } from '../lock/waiting.ts';
 import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
@@ -100,11 +101,11 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
     outcome.states.map((state, index) => withPages(context, keys[index] as LockKey, state)),
   );
   const wait = waitOf(states, leaseId);
-  const waitedMs = wait === undefined ? 0 : Math.max(0, outcome.facts.now - wait.since);
   const { plan, facts } = outcome;
+  const waited = { waitedMs: wait === undefined ? 0 : waitedMs({ queuedAt: wait.since }, facts.now) };
   return plan.kind === 'granted'
-    ? { kind: 'granted', holders: plan.holders, facts, waitedMs }
-    : { ...plan, facts, waitedMs, wait };
+    ? { kind: 'granted', holders: plan.holders, facts, ...waited }
+    : { ...plan, facts, ...waited, wait };
 }
 
 interface Together {
@@ -228,7 +229,9 @@ async function settleGathered(
       ? await renewAll(context, namespace, { leaseId, names: entries.map(({ name }) => name), leaseMs })
       : await tryAll(context, namespace, request);
   if (settled.kind === 'refused') return giveBack(context, namespace, request, settled);
-  return settled.kind === 'granted' ? { ...settled, waitedMs: Math.max(0, context.clock.now() - since) } : settled;
+  return settled.kind === 'granted'
+    ? { ...settled, waitedMs: waitedMs({ queuedAt: since }, context.clock.now()) }
+    : settled;
 }
 
 const refusal = (
@@ -239,7 +242,7 @@ const refusal = (
   kind: 'refused',
   refusals: [{ name, answer, state }],
   facts,
-  waitedMs: Math.max(0, facts.now - since),
+  waitedMs: waitedMs({ queuedAt: since }, facts.now),
 });
 
 async function giveBack(

@@ -2,6 +2,7 @@
  * What is promised of a lock, checked at every write to the table. Nothing here asks the rules what they would have done: each
  * change between two stored states must be one that its cause entitles it to.
  */
+import { brokenInvariant } from '../../src/lock/invariants.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type Holder, type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
 import type { SessionState } from '../../src/session/state.ts';
@@ -87,8 +88,8 @@ export class LockPromises {
       this.#breach('revision', write, `revision ${before.rev} became ${after.rev}`);
     if (after.fence < before.fence)
       this.#breach('fences rise', write, `the fence fell from ${before.fence} to ${after.fence}`);
-    if (after.ended.length > lockLimits.endedRemembered)
-      this.#breach('bounded', write, `${after.ended.length} endings are kept`);
+    const broken = brokenInvariant(after);
+    if (broken !== undefined) this.#breach('invariants', write, broken);
     const leases = [...after.holders, ...after.queue].map(({ leaseId }) => leaseId);
     if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
   }
