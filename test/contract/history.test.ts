@@ -55,7 +55,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect(pages.flat()).toEqual(written.map(({ event }) => event).reverse());
   });
 
-  it('keeps an event once, however often it is written, also in one go', async () => {
+  it('keeps an event once, however often it is written, also in one go', exactOnly, async () => {
     const written = entries(3);
     await history.append([...written, ...written]);
     await history.append(written);
@@ -69,7 +69,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect((await history.page(key, { limit: 10 })).events).toEqual([event]);
   });
 
-  it('does not show what is older than it promises to keep', async () => {
+  it('does not show what is older than it promises to keep', exactOnly, async () => {
     const [old, young] = entries(2) as [HistoryEntry, HistoryEntry];
     await history.append([{ ...old, event: { ...old.event, at: now - historyKeptMs } }, young]);
     expect((await history.page(old.key, { limit: 10 })).events).toEqual([young.event]);
@@ -103,10 +103,10 @@ describe('the history in DynamoDB', () => {
 
 describe('an event of the history in DynamoDB', () => {
   it('has an end of its own, so that the table collects it', async () => {
-    const { client, tableName } = await freshTable();
+    const { client, own, tableName } = await freshTable();
     const [entry] = entries(1) as [HistoryEntry];
     await new DynamoDBHistory({ client: documentClient(client), tableName, clock }).append([entry]);
-    const { Items } = await documentClient(client).send(new ScanCommand({ TableName: tableName }));
+    const { Items } = await own.send(new ScanCommand({ TableName: tableName }));
     expect(Items).toHaveLength(1);
     expect(Items?.[0]?.ttl).toBe(Math.ceil((entry.event.at + historyKeptMs) / 1_000));
   });

@@ -22,8 +22,7 @@ beforeAll(async () => {
   context = systemLockContext({ store, sessionStore: new DynamoDBSessionStore(table.access), alone: false });
 });
 
-const put = (Item: Record<string, unknown>) =>
-  table.access.client.send(new PutCommand({ TableName: table.tableName, Item }));
+const put = (Item: Record<string, unknown>) => table.own.send(new PutCommand({ TableName: table.tableName, Item }));
 
 const lockNamed = (name: string): LockKey => ({ namespace: 'layout', name });
 const ask = (leaseId: string, more: object = {}) => ({ leaseId, owner: 'me', waitMs: 0, ...more });
@@ -71,7 +70,7 @@ describe('a session id', () => {
     const { sessionId } = session;
     await acquire(context, lockNamed('whole'), ask('lease-under-session', { sessionId }));
     await acquire(context, lockNamed('part'), ask('lease-under-session', { sessionId, limit: 3 }));
-    const { Items = [] } = await table.access.client.send(new ScanCommand({ TableName: table.tableName }));
+    const { Items = [] } = await table.own.send(new ScanCommand({ TableName: table.tableName }));
     const keys = Items.map(({ pk, sk, sp, ap, lp, ln }) => JSON.stringify({ pk, sk, sp, ap, lp, ln }));
     expect(keys.some((key) => key.includes('/session/'))).toBe(true);
     expect(keys.filter((key) => key.includes(sessionId))).toEqual([]);

@@ -20,13 +20,13 @@ let put: (key: LockKey, state: LockState) => Promise<unknown>;
 let rawItem: (key: LockKey) => Promise<Record<string, unknown>>;
 
 beforeAll(async () => {
-  const { access, tableName } = await freshTable();
+  const { access, own, tableName } = await freshTable();
   store = new DynamoDBLockStore(access);
   put = (key, state) =>
-    access.client.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
+    own.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
   rawItem = async (key) => {
     const input = { TableName: tableName, Key: lockItemKey(key), ConsistentRead: true };
-    return (await access.client.send(new GetCommand(input))).Item ?? {};
+    return (await own.send(new GetCommand(input))).Item ?? {};
   };
 });
 

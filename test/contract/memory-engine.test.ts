@@ -170,9 +170,9 @@ describe('the built-in engine', () => {
       credentials: localCredentials,
       maxAttempts: 1,
     } satisfies DynamoDBClientConfig;
-    real = new DynamoDB({ ...config, endpoint: shared.endpoint });
+    real = new DynamoDB({ ...config, endpoint: shared.behind });
     own = new DynamoDB({ ...config, endpoint: served.endpoint });
-    await Promise.all([ensureTable(engineClient(), tableName), ensureTable(own, tableName)]);
+    await Promise.all([ensureTable(engineClient(shared.behind), tableName), ensureTable(own, tableName)]);
   });
   afterAll(async () => {
     own.destroy();

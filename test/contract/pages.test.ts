@@ -461,7 +461,7 @@ describe('a lock of layout 1', () => {
       qb: 200,
       w: new Set([leaseOf(1), leaseOf(3)]),
     };
-    await table.access.client.send(new PutCommand({ TableName: table.tableName, Item }));
+    await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
     const store = new DynamoDBLockStore(table.access);
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
     expect((await store.read(key)).queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1), leaseOf(3)]);

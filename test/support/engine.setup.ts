@@ -8,9 +8,9 @@ declare module 'vitest' {
   interface ProvidedContext {
     /**
      * `harsh`: true if the endpoint shows every behavior that DynamoDB may have. Then exact counts of requests are not
-     * valid.
+     * valid. `behind`: the engine itself, for what a test does and looks at by itself.
      */
-    engine: { name: Engine['name']; endpoint: string; region: string; harsh: boolean };
+    engine: { name: Engine['name']; endpoint: string; behind: string; region: string; harsh: boolean };
   }
 }
 
@@ -42,6 +42,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('engine', {
     name,
     endpoint: harsh?.endpoint ?? endpoint,
+    behind: endpoint,
     region,
     harsh: harsh !== undefined,
   });

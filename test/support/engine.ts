@@ -10,6 +10,8 @@ import './engine.setup.ts';
 
 export interface FreshTable {
   client: DynamoDBClient;
+  /** For what a test writes or reads by itself: the engine, also where the stores meet a harsh table. */
+  own: DynamoDBDocumentClient;
   /** What the stores get: the document client, and our own fast calls to the table, as in a running service. */
   access: { client: DynamoDBDocumentClient; calls: TableCalls; tableName: string };
   tableName: string;
@@ -31,7 +33,8 @@ export async function freshTable(endpoint = inject('engine').endpoint): Promise<
   const tableName = `holdfast-test-${randomUUID()}`;
   const documents = documentClient(client);
   const access = { client: documents, calls: wireCalls(client, sdkCalls(documents), 5_000), tableName };
-  return { client, access, tableName, streamArn: await ensureTable(client, tableName), endpoint, region };
+  const own = documentClient(engineClient(inject('engine').behind));
+  return { client, own, access, tableName, streamArn: await ensureTable(client, tableName), endpoint, region };
 }
 
 /**
