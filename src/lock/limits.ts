@@ -24,7 +24,7 @@ export const lockLimits = {
 
   /** With more waiters than this, the last ones would wait too long. The caller should reduce its load. */
   queueLengthMax: 10_000,
-  /** Waiters in the lock's own item: with ordinary claims it stays under 2 KiB, two write units. */
+  /** Waiters that join the lock's own item. A page may move up while a few are left: with ordinary claims it stays under 2 KiB, two write units. */
   frontLengthMax: 10,
   /** A front of large claims takes fewer. What has to be in the item always fits far below DynamoDB's 400 KiB. */
   frontBytesMax: 16 * 1024,

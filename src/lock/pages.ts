@@ -168,9 +168,8 @@ export const isInPages = ({ pages }: Pick<LockState, 'pages'>, page: number | un
   page !== undefined && pages !== undefined && pages.first <= page && page <= pages.last;
 
 /**
- * Whether the front runs low while there are pages, and has room for one more: then the notifier moves it up, ahead of need. A third of the
- * front lasts for as long as that takes, at the rate of hand-offs that one lock bears.
+ * Whether the front runs low while there are pages: then the notifier moves one up, ahead of need. A third of the front lasts for as long as
+ * that takes, unless holders hold for less than a tenth of a second.
  */
-export function runsLow(state: LockState, { front, page }: QueueSizes): boolean {
-  return hasPages(state) && state.queue.length <= front / 3 && state.queue.length + page <= Math.max(front, page);
-}
+export const runsLow = (state: LockState, { front }: QueueSizes): boolean =>
+  hasPages(state) && state.queue.length <= front / 3;

@@ -50,9 +50,9 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
   for (let round = 0; round < roundsMax; round++) {
     const facts = bareFacts(context);
     const known = context.memory.seen(key)?.state;
-    const foreseen = round === 0 ? foresee(known, command, facts) : undefined;
-    const first: Written = foreseen ?? (await context.store.attempt(key, command, facts, known));
-    if (foreseen === undefined) context.memory.learn(key, first.state);
+    const first =
+      (round === 0 ? await foresee(context, key, command) : undefined) ??
+      (await tryDirectly(context, key, command, facts, known));
     if (first.applied) return { answer: directAnswer(command, first.state, facts), state: first.state, facts };
     let written: Refused = first;
     for (let tries = 1; tries <= writesPerRound; ) {
@@ -171,26 +171,47 @@ async function absentPages(context: LockContext, lock: LockKey, state: LockState
   return present < 0 ? numbers : numbers.slice(0, present + 1);
 }
 
+async function tryDirectly(
+  context: LockContext,
+  key: LockKey,
+  command: LockCommand,
+  facts: Facts,
+  known: LockState | undefined,
+): Promise<Written> {
+  const written = await context.store.attempt(key, command, facts, known);
+  context.memory.learn(key, written.state);
+  return written;
+}
+
 /**
  * What the first write would come to, where that is known without sending it: a refused write is billed like any other. Others are known
  * to wait, so a waiter joins them, or is kept if it asks again; or the front is known to be empty, so that a release has to move a page up.
  * What is known may be out of date. The writes that follow are refused if so, and then the rules are asked as always.
  */
-function foresee(known: LockState | undefined, command: LockCommand, facts: Facts): Refused | undefined {
-  if (known === undefined) return undefined;
+async function foresee(context: LockContext, key: LockKey, command: LockCommand): Promise<Refused | undefined> {
+  const seen = context.memory.seen(key);
+  if (seen === undefined) return undefined;
+  const { state: known } = seen;
+  const isRecent = context.clock.now() - seen.at <= context.rememberedMs;
   const refusal: Refused = { applied: false, state: known, perhapsMine: false };
   if (command.kind === 'release') {
     const isHolder = known.holders.some(({ leaseId, leaseMs }) => leaseId === command.leaseId && leaseMs !== null);
-    return isHolder && hasPages(known) && known.queue.length === 0 ? refusal : undefined;
+    return isRecent && isHolder && hasPages(known) && known.queue.length === 0 ? refusal : undefined;
   }
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
   if (known.queue.length === 0 && !hasPages(known)) return undefined;
   // Whether a session lives would have to be read, which costs as much as being refused.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
-  const { change } = decide(known, command, facts);
+  const { change } = decide(known, command, bareFacts(context));
+  // These two say in their conditions all that they take for granted.
+  if (change.kind === 'arrive' || change.kind === 'attend') return refusal;
+  if (change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
   // A page can't tell whether the lease holds the lock or has ended: only one that was never sent before joins by what is remembered.
-  const isKnownNowhere = command.place === 'new' && (change.kind === 'join-page' || change.kind === 'open-page');
-  return change.kind === 'arrive' || change.kind === 'attend' || isKnownNowhere ? refusal : undefined;
+  if (isRecent && command.place === 'new') return refusal;
+  // A long queue was seen a while ago. To read the lock costs a fraction of what a refused write does.
+  const state = await context.store.read(key);
+  context.memory.learn(key, state);
+  return { applied: false, state, perhapsMine: false };
 }
 
 /** Writes what a decision changes: alone where that commutes with what others do, so that a crowd doesn't fight over the revision. */

@@ -27,6 +27,8 @@ export interface LockContext {
   readonly leaseMsMax?: number;
   readonly waitMsMax?: number;
   readonly memory: LockMemory;
+  /** How long what is remembered of a lock is taken for true, by those writes that could find out only at a price. */
+  readonly rememberedMs: number;
   readonly waits: Waits;
   readonly refusals: Refusals;
   readonly sessions: SessionLives;

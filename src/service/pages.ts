@@ -17,7 +17,7 @@ const seenMsMax = 1_000;
 /** Others move the same pages up meanwhile; after so many tries something else is wrong. */
 const movesMax = 50;
 
-/** A page of eight takes that many waiters, so that far fewer tries find a place in one of the next. */
+/** A page takes several waiters, so that far fewer tries find a place in one of the next. */
 const joinsMax = 5;
 
 type InPage = Exclude<Extract<LockCommand, { readonly leaseId: string }>, { readonly kind: 'renew' }>;
@@ -229,6 +229,12 @@ async function joinInTurn(
       }
       if (page.left.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released'))
         return { answer: { kind: 'lost', reason: 'released' }, state, facts };
+      // Another process may have opened the next one. To read the lock costs a fraction of what a refused write does.
+      const latest = context.rememberedMs === Number.POSITIVE_INFINITY ? state : await store.read(key);
+      memory.learn(key, latest);
+      const isBehind = latest.pages?.last !== last;
+      state = latest;
+      if (isBehind) continue;
     }
     // There is none yet, or it is closed or full: the next page is opened behind it.
     const opened = await store.openPage(key, arrival, state.pages);

@@ -18,6 +18,12 @@ export const pollMsDefault = 20_000;
 /** 128 bits: nobody guesses it, and no two are ever the same. */
 const randomId = (): string => randomBytes(16).toString('base64url');
 
+/**
+ * Where several processes serve, a page of a busy lock fills up within about a tenth of a second. A process that serves alone learns of all
+ * writes, its own and those that the stream shows.
+ */
+const rememberedMs = 100;
+
 /** A lock context on the real clock. `alone`: one process serves, so what it writes wakes its own waiters. */
 export function systemLockContext(options: {
   store: LockStore;
@@ -50,6 +56,7 @@ export function systemLockContext(options: {
     pollMs: options.pollMs ?? pollMsDefault,
     ...(options.sizes === undefined ? {} : { sizes: options.sizes }),
     memory,
+    rememberedMs: options.alone ? Number.POSITIVE_INFINITY : rememberedMs,
     waits: options.alone ? new NotifiedWaits({ clock, timers, memory }) : new PolledWaits({ timers, random }),
     refusals: new Refusals({ memory, clock, graceMs }),
     sessionStore: options.sessionStore,

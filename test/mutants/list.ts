@@ -483,8 +483,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a retry joins a page by what its process remembers of the lock',
     file: 'src/service/apply.ts',
-    text: "const isKnownNowhere = command.place === 'new' && (",
-    instead: 'const isKnownNowhere = (',
+    text: "if (isRecent && command.place === 'new') return refusal;",
+    instead: 'if (isRecent) return refusal;',
   },
   {
     name: 'a waiter that joins the front is told the place that it would have had',

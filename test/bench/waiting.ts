@@ -1,0 +1,187 @@
+/**
+ * What waiting costs the table, counted: `node test/bench/waiting.ts` prints it as a table. The stores and use cases that are deployed run on the
+ * built-in engine, which charges units as DynamoDB does. No time is measured, so the counts are the same on every machine.
+ */
+import { MemoryEngine } from '../../src/engine/engine.ts';
+import { totalOf } from '../../src/engine/units.ts';
+import { type Item, itemBytes } from '../../src/engine/values.ts';
+import { createTableInput } from '../../src/local/table.ts';
+import { queueSizes, runsLow } from '../../src/lock/pages.ts';
+import { everyPermit } from '../../src/lock/permits.ts';
+import type { LockState } from '../../src/lock/state.ts';
+import { apply } from '../../src/service/apply.ts';
+import type { LockContext } from '../../src/service/context.ts';
+import { systemLockContext } from '../../src/service/system.ts';
+import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
+import { accessTo } from '../scale/table-access.ts';
+
+/** What was sent to the table. */
+export interface Used {
+  readonly requests: number;
+  readonly writeUnits: number;
+  readonly readUnits: number;
+}
+
+export interface WaitingCosts {
+  readonly waiting: number;
+  /** A release with its hand-off, what the notifier does for it, and one new waiter. */
+  readonly handOff: Used;
+  /** A waiter far back that asks again, with the place that it was told. */
+  readonly rePoll: Used;
+  readonly look: Used;
+  /** The largest that was seen. */
+  readonly itemBytes: number;
+  readonly pageBytes: number;
+}
+
+export interface WaitingOptions {
+  readonly waiting: number;
+  /** How many processes share the requests. Each remembers only what it has seen itself. */
+  readonly processes: number;
+  /** Between two hand-offs, by the clock that the processes read. */
+  readonly handOffMs?: number;
+}
+
+const handOffs = 160;
+const tableName = 'holdfast';
+const lock = { namespace: 'bench', name: 'orders:daily-report' };
+
+/** The ids that the SDK makes have 24 characters. */
+const leaseOf = (index: number): string => `lease-${String(index).padStart(18, '0')}`;
+
+class CountedTable {
+  #requests = 0;
+  #writeUnits = 0;
+  #readUnits = 0;
+  readonly #engine = new MemoryEngine({
+    onUsage: ({ units }) => {
+      this.#readUnits += units.read;
+      this.#writeUnits += totalOf(units) - units.read;
+    },
+  });
+
+  constructor() {
+    this.#engine.call('CreateTable', createTableInput(tableName));
+  }
+
+  async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+    this.#requests += 1;
+    try {
+      return this.#engine.call(operation, input);
+    } catch (error) {
+      throw Object.assign(error as Error, { $metadata: { attempts: 1 }, ...(error as { more?: object }).more });
+    }
+  }
+
+  /** What was used since the last call. */
+  take(): Used {
+    const used = { requests: this.#requests, writeUnits: this.#writeUnits, readUnits: this.#readUnits };
+    this.#requests = this.#writeUnits = this.#readUnits = 0;
+    return used;
+  }
+
+  /** The size of an item. To look is not counted. */
+  bytesOf(pk: string, sk: string): number {
+    const before = { requests: this.#requests, writes: this.#writeUnits, reads: this.#readUnits };
+    const { Item } = this.#engine.call('GetItem', { TableName: tableName, Key: { pk: { S: pk }, sk: { S: sk } } });
+    [this.#requests, this.#writeUnits, this.#readUnits] = [before.requests, before.writes, before.reads];
+    return Item === undefined ? 0 : itemBytes(Item as Item);
+  }
+}
+
+const sum = (one: Used, other: Used): Used => ({
+  requests: one.requests + other.requests,
+  writeUnits: one.writeUnits + other.writeUnits,
+  readUnits: one.readUnits + other.readUnits,
+});
+
+const share = (used: Used, count: number): Used => ({
+  requests: used.requests / count,
+  writeUnits: used.writeUnits / count,
+  readUnits: used.readUnits / count,
+});
+
+/** A lock that so many wait for, handed over again and again. Each holder that releases is followed by a new waiter. */
+export async function countWaiting({ waiting, processes, handOffMs = 50 }: WaitingOptions): Promise<WaitingCosts> {
+  const table = new CountedTable();
+  let now = epochMs(1_800_000_000_000);
+  const newProcess = (): LockContext =>
+    systemLockContext({
+      store: new DynamoDBLockStore(accessTo(table as never, tableName, () => 0.5)),
+      sessionStore: new MemorySessionStore(),
+      alone: false,
+      clock: { now: () => now },
+    });
+  const notifier = newProcess();
+  const serving = Array.from({ length: processes }, newProcess);
+  let turn = 0;
+  const next = () => serving[turn++ % processes] as LockContext;
+
+  const places = new Map<number, number | undefined>();
+  const ask = async (index: number, place: number | 'new' | undefined) => {
+    const { answer } = await apply(next(), lock, {
+      kind: 'acquire',
+      leaseId: leaseOf(index),
+      owner: 'worker-17',
+      permits: everyPermit,
+      limit: everyPermit,
+      leaseMs: 60_000,
+      waitMs: 900_000,
+      attendMs: null,
+      ...(place === undefined ? {} : { place }),
+    });
+    if (index > 0 && answer.kind !== 'waiting') throw new Error(`Expected to wait, got ${answer.kind}.`);
+    places.set(index, answer.kind === 'waiting' ? answer.page : undefined);
+  };
+  const handOver = async (holder: number): Promise<LockState> => {
+    const { answer, state } = await apply(next(), lock, { kind: 'release', leaseId: leaseOf(holder) });
+    if (answer.kind !== 'released' || answer.reason !== 'ok') throw new Error(`${holder} was not the holder.`);
+    return state;
+  };
+
+  for (let index = 0; index <= waiting; index++) await ask(index, 'new');
+  table.take();
+  let handOff: Used = { requests: 0, writeUnits: 0, readUnits: 0 };
+  let [itemMax, pageMax] = [0, 0];
+  for (let holder = 0; holder < handOffs; holder++) {
+    now = epochMs(now + handOffMs);
+    if (runsLow(await handOver(holder), queueSizes)) await apply(notifier, lock, { kind: 'refill' });
+    const joining = holder + waiting + 1;
+    await ask(joining, 'new');
+    handOff = sum(handOff, table.take());
+    itemMax = Math.max(itemMax, table.bytesOf(`bench/lock/${lock.name}`, 'lock'));
+    pageMax = Math.max(pageMax, table.bytesOf(`bench/page/${lock.name}#${places.get(joining)}`, 'page'));
+  }
+  const last = handOffs + waiting;
+  await ask(last, places.get(last));
+  const rePoll = table.take();
+  await notifier.store.read(lock);
+  const look = table.take();
+  return { waiting, handOff: share(handOff, handOffs), rePoll, look, itemBytes: itemMax, pageBytes: pageMax };
+}
+
+/** The lengths that the pages of docs show. */
+export const waitingLengths = [2, 10, 50, 200, 1_000, 5_000] as const;
+
+if (import.meta.main) {
+  const rows: string[] = [];
+  for (const waiting of waitingLengths) {
+    const one = await countWaiting({ waiting, processes: 1 });
+    const many = await countWaiting({ waiting, processes: 20 });
+    const shown = ({ writeUnits, readUnits, requests }: Used) =>
+      `${writeUnits.toFixed(1)} | ${readUnits.toFixed(1)} | ${requests.toFixed(1)}`;
+    rows.push(
+      `| ${waiting.toLocaleString('en')} | ${shown(one.handOff)} | ${shown(many.handOff)} | ${one.rePoll.writeUnits} | ${one.itemBytes} |`,
+    );
+  }
+  process.stdout.write(
+    [
+      '| waiting | write units | read units | requests | write units, 20 processes | read units | requests | a re-poll, write units | bytes of the item |',
+      '|---|---|---|---|---|---|---|---|---|',
+      ...rows,
+      '',
+    ].join('\n'),
+  );
+}
