@@ -4,8 +4,11 @@ import { SlowFirst } from './support/slow-first.ts';
 /** Suites that use a real engine. They share the one that engine.setup.ts starts. */
 const engineSetup = ['test/support/engine.setup.ts'];
 
+/** What a suite starts before its tests, such as two services and their tables, takes longer than 10 s on a busy machine. */
+const hookTimeout = 60_000;
+
 const project = (name: string, more: object = {}) => ({
-  test: { name, include: [`test/${name}/**/*.test.ts`], ...more },
+  test: { name, include: [`test/${name}/**/*.test.ts`], hookTimeout, ...more },
 });
 
 export default defineConfig({
@@ -26,7 +29,7 @@ export default defineConfig({
       project('docs', { globalSetup: engineSetup, testTimeout: 120_000 }),
       project('e2e', { testTimeout: 120_000 }),
       project('emulated', { testTimeout: 600_000 }),
-      project('console', { testTimeout: 120_000, hookTimeout: 60_000 }),
+      project('console', { testTimeout: 120_000 }),
     ],
   },
 });

@@ -27,6 +27,14 @@ async function queued(lock: Lock, depth: number): Promise<void> {
   while ((await lock.inspect()).body.queueDepth < depth);
 }
 
+/** Repeats the request as a caller does: on a busy machine a short poll may end before the lock is released. */
+async function untilGranted(lock: Lock, request: object): ReturnType<Lock['acquire']> {
+  for (;;) {
+    const answer = await lock.acquire(request);
+    if (answer.status !== 202) return answer;
+  }
+}
+
 describe('a long poll', () => {
   it('answers 202 when it ends, and the same request resumes in the same place', async () => {
     const lock = newLock();
@@ -48,7 +56,7 @@ describe('a long poll', () => {
 
     const behind = lock.acquire({ leaseId: newLeaseId(), waitMs: 30_000, owner: 'behind' });
     await queued(lock, 2);
-    const resumed = lock.acquire(request);
+    const resumed = untilGranted(lock, request);
     await lock.release(held.body.leaseId);
     const granted = await resumed;
     expect(granted).toMatchObject({ status: 200, body: { leaseId, status: 'granted' } });
@@ -116,7 +124,7 @@ describe('a waiter', () => {
     gone.abort();
     expect(await cut).toBe('cut');
     expect(await owners(lock)).toEqual(['cut off']);
-    const returned = lock.acquire(lost);
+    const returned = untilGranted(lock, lost);
     await lock.release(held.body.leaseId);
     expect((await returned).status).toBe(200);
     await lock.release(lost.leaseId);
