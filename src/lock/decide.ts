@@ -159,7 +159,8 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const waiting: Answer = { kind: 'waiting', waiter, position };
   // Nobody joins the front while there are pages: it would overtake those in them.
   if (hasPages(settled)) {
-    if (settled.queue.length + pageCount(settled) * sizes.page > lockLimits.queueLengthMax) {
+    // How many are in the last page is not known here, so it counts as empty.
+    if (settled.queue.length + (pageCount(settled) - 1) * sizes.page >= lockLimits.queueLengthMax) {
       return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
     }
     // A grant that time has made due comes first; then the command is decided again.

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { Answer, LockCommand } from '../../src/lock/commands.ts';
+import { decide } from '../../src/lock/decide.ts';
 import {
   append,
   attendIn,
@@ -12,7 +14,7 @@ import {
   stepAwayIn,
   strikeOut,
 } from '../../src/lock/pages.ts';
-import type { LockState, Waiter } from '../../src/lock/state.ts';
+import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
@@ -311,6 +313,124 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     const { answer } = await apply(context, key, { kind: 'give-up', leaseId: leaseOf(4) });
     expect(answer).toMatchObject({ kind: 'wait-timeout' });
     expect(answer.kind === 'wait-timeout' && answer.waitedMs).toBeGreaterThanOrEqual(30);
+  });
+});
+
+/** What somebody may do to a lock, by somebody that the step picks among those that are there. */
+const arbitraryAct = fc.record({
+  kind: fc.constantFrom(
+    ...Array.from({ length: 10 }, () => 'arrive' as const),
+    ...([
+      'ask again',
+      'release',
+      'release',
+      'leave',
+      'give up',
+      'revoke',
+      'renew',
+      'sweep',
+      'refill',
+      'close',
+    ] as const),
+  ),
+  who: fc.nat({ max: 30 }),
+  isReader: fc.boolean(),
+  knowsPlace: fc.boolean(),
+  process: fc.nat({ max: 1 }),
+});
+
+describe.each(stores)('a queue in pages in %s', (name, open) => {
+  it.each([
+    { front: 1, page: 1 },
+    { front: 2, page: 2 },
+  ])('does what decide does with one long queue: front $front, pages of $page', async (sizes) => {
+    const store = open();
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(arbitraryAct, { minLength: 10, maxLength: 40 }), async (acts) => {
+        const key = newKey();
+        let now = startOfTime;
+        const processOf = () =>
+          systemLockContext({
+            store,
+            sessionStore: new MemorySessionStore(),
+            alone: false,
+            clock: { now: () => now },
+            sizes,
+          });
+        const processes = [processOf(), processOf()] as const;
+        const places = new Map<string, number>();
+        let model = unusedLock;
+        for (const [index, { kind, who, isReader, knowsPlace, process }] of acts.entries()) {
+          now = later(now, 10);
+          const context = processes[process === 0 ? 0 : 1];
+          const pick = <T>(entries: readonly T[]): T | undefined => entries[who % Math.max(1, entries.length)];
+          const waiter = pick(model.queue);
+          const holder = pick(model.holders);
+          const mode = isReader ? ('shared' as const) : ('exclusive' as const);
+          const parked = { waitMs: 3_600_000, attendMs: null, leaseMs: 3_600_000 };
+          const hint = (leaseId: string) => {
+            const place = places.get(leaseId);
+            return knowsPlace && place !== undefined ? { place } : {};
+          };
+          const command = ((): LockCommand | undefined => {
+            switch (kind) {
+              case 'arrive':
+                return {
+                  ...acquireOf(leaseOf(index), { ...parked, mode }),
+                  ...(knowsPlace ? { place: 'new' as const } : {}),
+                };
+              case 'ask again': {
+                const asker = waiter ?? holder;
+                return asker && { ...acquireOf(asker.leaseId, parked), permits: asker.permits, ...hint(asker.leaseId) };
+              }
+              case 'release':
+                return holder && { kind: 'release', leaseId: holder.leaseId };
+              case 'leave':
+                return waiter && { kind: 'release', leaseId: waiter.leaseId, ...hint(waiter.leaseId) };
+              case 'give up':
+                return waiter && { kind: 'give-up', leaseId: waiter.leaseId, ...hint(waiter.leaseId) };
+              case 'revoke':
+                return holder && { kind: 'revoke', fence: holder.fence, reason: 'test' };
+              case 'renew':
+                return holder && { kind: 'renew', leaseId: holder.leaseId };
+              case 'sweep':
+                return { kind: 'sweep' };
+              case 'refill':
+                return { kind: 'refill' };
+              case 'close':
+                return undefined;
+            }
+          })();
+          if (kind === 'close') {
+            // A process dies after it has closed the first page, and before that moved up.
+            const { pages } = await store.read(key);
+            if (pages !== undefined && pages.first <= pages.last)
+              await store.closePage({ lock: key, number: pages.first }, now);
+          }
+          if (command === undefined) continue;
+          const facts = { now, graceMs: 250, sizes: { front: 1_000, page: 1_000 } };
+          const expected = decide(model, command.kind === 'refill' ? { kind: 'sweep' } : command, facts);
+          model = expected.next;
+          const { answer } = await apply(context, key, command);
+          const told = ({ kind: what, ...rest }: Answer) => ({ what, reason: 'reason' in rest ? rest.reason : '' });
+          expect(told(answer), JSON.stringify(command)).toEqual(told(expected.answer));
+          if (answer.kind === 'waiting' && 'leaseId' in command) {
+            if (answer.page !== undefined) places.set(command.leaseId, answer.page);
+            const position = model.queue.findIndex(({ leaseId }) => leaseId === command.leaseId) + 1;
+            expect(answer.position, 'never too low').toBeGreaterThanOrEqual(position);
+          }
+          const { state } = await inspect(context, key);
+          expect(state.holders.map(({ leaseId, fence }) => [leaseId, fence])).toEqual(
+            model.holders.map(({ leaseId, fence }) => [leaseId, fence]),
+          );
+          expect(state.queue.map(({ leaseId }) => leaseId)).toEqual(model.queue.map(({ leaseId }) => leaseId));
+          seen = Math.max(seen, model.queue.length);
+        }
+      }),
+      { numRuns: name === 'memory' ? 150 : 10 },
+    );
+    expect(seen, 'long enough for several pages').toBeGreaterThan(5);
   });
 });
 

@@ -447,8 +447,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a newcomer joins the front past those in pages',
     file: 'src/lock/decide.ts',
-    text: '  if (hasPages(settled)) {\n    if (settled.queue.length + pageCount',
-    instead: '  if (hasPages(settled) && settled.queue.length > 99) {\n    if (settled.queue.length + pageCount',
+    text: '  if (hasPages(settled)) {\n    // How many',
+    instead: '  if (hasPages(settled) && settled.queue.length > 99) {\n    // How many',
   },
   {
     name: 'a retry of a lost join queues twice',
