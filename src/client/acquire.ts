@@ -152,6 +152,7 @@ async function wait(
     return { leftMs, askedMs: claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
   };
   let place: number | 'new' | undefined = 'new';
+  let isQueued = false;
   try {
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
@@ -165,9 +166,12 @@ async function wait(
         retryMs: retryMs - passedMs,
         attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
         signal: joined.signal,
+        // A waiter that ended here would leave its place behind, and a waiter on a socket would be granted for nobody.
+        goesOn: isQueued,
       });
       if (answer.status !== 202) return answer;
       const waiting = answer.body as Waiting;
+      isQueued = true;
       place = waiting.place;
       onWaiting?.(waiting);
       // The service ends the wait by its own clock; ours only bounds what it should have done.

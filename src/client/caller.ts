@@ -25,6 +25,8 @@ export interface CallPolicy {
   readonly signal?: AbortSignal | undefined;
   /** Passes an open breaker. For renewals and releases: they are paced by themselves, and make good probes. */
   readonly urgent?: boolean;
+  /** Goes on with a wait that has its place in a queue: an open breaker delays it, and does not end it. */
+  readonly goesOn?: boolean;
 }
 
 /** A success, with what is needed to judge it. */
@@ -77,7 +79,7 @@ export class Caller {
         // That the breaker opened says less than what opened it.
         if (!error.circuitOpen) failure = error;
         // A breaker that was open from the start means that nobody should wait for this service now.
-        if (error.circuitOpen && attempt === 0) throw error;
+        if (error.circuitOpen && attempt === 0 && policy.goesOn !== true) throw error;
         const delayMs = error.retryAfterMs + backoffMs(attempt, backoffBaseMs, backoffMsMax, runtime.random);
         if (elapsedMs(runtime, began) + delayMs >= Math.min(retryMs, deadlineMs)) throw failure ?? error;
         observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });

@@ -4,6 +4,7 @@ import { Bill } from '../../scale/bill.ts';
 import { hotLock } from '../../scale/scenarios/hot-lock.ts';
 import { stampede } from '../../scale/scenarios/trouble.ts';
 import { TokenBucket } from '../../scale/token-bucket.ts';
+import { ScaleWorld } from '../../scale/world.ts';
 
 describe('a key of the modelled table', () => {
   it('gives its units, then none until they have come back', () => {
@@ -39,5 +40,31 @@ describe('the modelled service', () => {
 
   it('grants one of a stampede', async () => {
     expect(await stampede('correctness', 40, 1)).toMatchObject({ granted: 1, held: 39, failed: 0 });
+  });
+
+  it('keeps the places of waiters on sockets while the store is away', async () => {
+    const world = new ScaleWorld(5);
+    const { time, table } = world;
+    const holding = world.client('direct').acquire('a', { leaseMs: 600_000, autoRenew: false });
+    await time.advance(1_000);
+    const ends: string[] = [];
+    for (const name of ['first', 'second', 'third']) {
+      const waiting = world.client('push').acquire('a', { waitMs: 600_000 });
+      const work = async () => {
+        await (await waiting).release();
+        ends.push(name);
+      };
+      work().catch((error: Error) => ends.push(error.message));
+      await time.advance(1_000);
+    }
+    await time.advance(10_000);
+    table.isAway = true;
+    await time.advance(60_000);
+    table.isAway = false;
+    expect(ends).toEqual([]);
+    await time.advance(10_000);
+    void (await holding).release();
+    await time.advance(5_000);
+    expect(ends).toEqual(['first', 'second', 'third']);
   });
 });
