@@ -3,8 +3,8 @@ import type { ScaleWorld } from './world.ts';
 
 /** Holders hold for this long: a short critical section, which leaves the lock itself as the bottleneck. */
 const holdMs = 50;
-/** So that no lease ends in between. */
-const leaseMs = 60_000;
+/** The default of the service: much longer than they hold, so that no lease ends in between. */
+const leaseMs = 30_000;
 
 /** One grant as its holder lived it. */
 export interface Held {

@@ -1,8 +1,8 @@
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { type Job, type Row, type ScenarioName, troubleNames } from './jobs.ts';
 import type { Results } from './results.ts';
-import { hotLock } from './scenarios/hot-lock.ts';
-import { longWait } from './scenarios/long-wait.ts';
-import { manyLocks } from './scenarios/many-locks.ts';
-import { deadHolder, meetTrouble, stampede, troubles } from './scenarios/trouble.ts';
 import { ways } from './world.ts';
 
 /** How much of everything is run. */
@@ -17,10 +17,9 @@ export interface Plan {
   readonly busy: number;
 }
 
-/** About ten minutes of real time. */
 export const fullPlan: Plan = {
   waiters: [2, 10, 50, 200, 1_000, 5_000],
-  handOffs: 400,
+  handOffs: 200,
   longWaiters: 1_000,
   longRunMs: 60_000,
   scaledBy: 100,
@@ -42,28 +41,67 @@ export const quickPlan: Plan = {
 
 /** The same in every run, so that a change of figures comes from a change of code. */
 const seed = 2031;
+/** More threads than this would need more memory than they save time. */
+const threadsMax = 4;
+
+function jobsOf(plan: Plan): Job[] {
+  const { waiters, handOffs, longWaiters, longRunMs: runMs, scaledBy, callers, orphans, busy } = plan;
+  const locks = { operationsPerSecond: 50_000, locks: 500_000, scaledBy, runMs: 20_000, seed };
+  return [
+    ...ways.flatMap((waiting) =>
+      waiters.map(
+        (count): Job => ({
+          scenario: 'hotLock',
+          input: [waiting, count, { handOffs, withinMs: 60_000, seed }],
+        }),
+      ),
+    ),
+    ...ways.map((waiting): Job => ({ scenario: 'longWait', input: [waiting, longWaiters, { runMs, seed }] })),
+    { scenario: 'manyLocks', input: [locks] },
+    ...(['correctness', 'efficiency'] as const).map(
+      (tier): Job => ({ scenario: 'stampede', input: [tier, callers, seed] }),
+    ),
+    ...ways.map((waiting): Job => ({ scenario: 'deadHolder', input: [waiting, orphans, seed] })),
+    ...(['long poll', 'push'] as const).flatMap((waiting) =>
+      troubleNames.map((name): Job => ({ scenario: 'trouble', input: [name, waiting, busy, seed] })),
+    ),
+  ];
+}
+
+/** The largest first, so that no thread is left alone with it at the end. */
+const weightOf = ({ input }: Job): number => Math.max(...input.filter((one) => typeof one === 'number'), 0);
+
+/** Runs the jobs on as many threads as there are cores. The rows come in the order of the jobs. */
+async function runJobs(jobs: readonly Job[], tell: (line: string) => void): Promise<unknown[]> {
+  const rows: unknown[] = [];
+  const left = jobs.map((job, index) => ({ job, index })).sort((one, other) => weightOf(other.job) - weightOf(one.job));
+  const work = async () => {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url));
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      worker.postMessage(next.job);
+      const [{ row, seconds }] = await once(worker, 'message');
+      rows[next.index] = row;
+      tell(`${next.job.scenario} ${seconds.toFixed(0)} s ${JSON.stringify(row)}`);
+    }
+    await worker.terminate();
+  };
+  const threads = Math.min(threadsMax, availableParallelism(), jobs.length);
+  await Promise.all(Array.from({ length: threads }, work));
+  return rows;
+}
 
 export async function runAll(plan: Plan, tell: (line: string) => void): Promise<Results> {
-  const each = async <T, R>(list: readonly T[], run: (one: T) => Promise<R>): Promise<R[]> => {
-    const rows: R[] = [];
-    for (const one of list) {
-      const row = await run(one);
-      tell(JSON.stringify(row));
-      rows.push(row);
-    }
-    return rows;
-  };
-  const pairs = ways.flatMap((waiting) => plan.waiters.map((waiters) => ({ waiting, waiters })));
-  const { handOffs, longWaiters, longRunMs: runMs, scaledBy, callers, orphans, busy } = plan;
+  const jobs = jobsOf(plan);
+  const rows = await runJobs(jobs, tell);
+  const of = <Name extends ScenarioName>(name: Name): Row<Name>[] =>
+    rows.filter((_, index) => jobs[index]?.scenario === name) as Row<Name>[];
   return {
     seed,
-    hotLock: await each(pairs, ({ waiting, waiters }) =>
-      hotLock(waiting, waiters, { handOffs, withinMs: 60_000, seed }),
-    ),
-    longWait: await each(ways, (waiting) => longWait(waiting, longWaiters, { runMs, seed })),
-    manyLocks: await manyLocks({ operationsPerSecond: 50_000, locks: 500_000, scaledBy, runMs: 20_000, seed }),
-    stampede: await each(['correctness', 'efficiency'] as const, (tier) => stampede(tier, callers, seed)),
-    deadHolder: await each(ways, (waiting) => deadHolder(waiting, orphans, seed)),
-    trouble: await each(troubles, (trouble) => meetTrouble(trouble, 'long poll', busy, seed)),
+    hotLock: of('hotLock'),
+    longWait: of('longWait'),
+    manyLocks: of('manyLocks')[0] as Row<'manyLocks'>,
+    stampede: of('stampede'),
+    deadHolder: of('deadHolder'),
+    trouble: of('trouble'),
   };
 }

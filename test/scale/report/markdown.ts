@@ -111,6 +111,7 @@ function troublePart({ stampede, deadHolder, trouble }: Results): string {
   ]);
   const troubles = trouble.map((row) => [
     row.what,
+    row.waiting,
     whole(row.waiters),
     ...row.rates.map(figure),
     figure(row.recoveredAfterMs),
@@ -129,7 +130,7 @@ ${table(['waiting', 'waiters', 'granted after ms', 'grants in the next 10 s', 't
 A busy lock before, during and after a minute of trouble. In every run each fence was granted once, and no two held
 the lock at the same time.
 
-${table(['what', 'waiters', 'hand-offs/s before', 'during', 'after', 'first grant after ms', 'p99 ms after'], troubles)}`;
+${table(['what', 'waiting', 'waiters', 'hand-offs/s before', 'during', 'after', 'first grant after ms', 'p99 ms after'], troubles)}`;
 }
 
 function factsPart(): string {

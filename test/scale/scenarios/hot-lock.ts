@@ -20,7 +20,7 @@ export interface HotLockRow {
 }
 
 /** After this, everybody who is to wait waits, and the first cold starts are over. */
-const fillingMs = 30_000;
+const fillingMs = 20_000;
 
 /**
  * One lock that so many wait for, all the time: a client that releases queues again. Counted once the queue has its full length, for

@@ -14,8 +14,11 @@ export interface TroubleRow {
   readonly throttled: number;
 }
 
-/** A minute of each. */
-const phaseMs = 60_000;
+/** The trouble lasts a minute. Before and after it, a shorter look tells the rate. */
+const troubleMs = 60_000;
+const lookMs = 15_000;
+/** Leases of holders whose release was lost run out within this time. */
+const calmMs = 60_000;
 
 interface Trouble {
   readonly what: string;
@@ -23,15 +26,20 @@ interface Trouble {
   end(world: ScaleWorld): void;
 }
 
-export const troubles: readonly Trouble[] = [
-  {
+export const troubles = {
+  deployment: {
     what: 'a deployment: every execution is replaced',
-    begin: (world) => {
-      for (const one of world.functions) one.replaceAll();
+    begin: ({ functions }) => {
+      for (const one of functions) one.replaceAll();
     },
     end: () => {},
   },
-  {
+  connections: {
+    what: 'every WebSocket connection breaks at once',
+    begin: ({ sockets }) => sockets.breakAll(),
+    end: () => {},
+  },
+  throttled: {
     what: "the lock's partition is throttled for a minute",
     begin: ({ table }) => {
       table.throttledKey = 'scale/lock/hot';
@@ -40,7 +48,7 @@ export const troubles: readonly Trouble[] = [
       table.throttledKey = undefined;
     },
   },
-  {
+  away: {
     what: 'the store is away for a minute',
     begin: ({ table }) => {
       table.isAway = true;
@@ -49,15 +57,16 @@ export const troubles: readonly Trouble[] = [
       table.isAway = false;
     },
   },
-];
+} as const satisfies Record<string, Trouble>;
 
 /** A busy lock before, during and after trouble. Nothing may be granted twice, and nobody may be forgotten. */
 export async function meetTrouble(
-  { what, begin, end }: Trouble,
+  name: keyof typeof troubles,
   waiting: Waiting,
   waiters: number,
   seed: number,
 ): Promise<TroubleRow> {
+  const { what, begin, end }: Trouble = troubles[name];
   const world = new ScaleWorld(seed, { tableOnly: waiting === 'direct' });
   const { time, bill } = world;
   const fleet = new Fleet(world, 'hot');
@@ -65,21 +74,20 @@ export async function meetTrouble(
     Array.from({ length: waiters + 1 }, () => world.client(waiting)),
     5_000,
   );
-  await time.advance(30_000);
-  const phase = async (): Promise<number> => {
+  await time.advance(lookMs);
+  const rateOver = async (ms: number): Promise<number> => {
     const startedAt = time.now();
-    await time.advance(phaseMs);
-    return (fleet.grantsSince(startedAt) * 1000) / phaseMs;
+    await time.advance(ms);
+    return (fleet.grantsSince(startedAt) * 1000) / ms;
   };
-  const before = await phase();
+  const before = await rateOver(lookMs);
   begin(world);
-  const during = await phase();
+  const during = await rateOver(troubleMs);
   end(world);
   const endedAt = time.now();
-  // Leases of holders whose release was lost run out first.
-  await time.advance(2 * phaseMs);
+  await time.advance(calmMs);
   const calmAt = time.now();
-  const after = await phase();
+  const after = await rateOver(lookMs);
   fleet.isOver = true;
   fleet.check();
   const first = fleet.grants.find(({ grantedAt }) => grantedAt >= endedAt);
