@@ -26,7 +26,7 @@ export interface Claim {
     how?: { readonly pollMs?: number | undefined; readonly place?: number | 'new' | undefined },
   ): Call;
   /** The same wait, parked on a WebSocket connection. Absent where that is not offered. */
-  park?(waitMs: number, connectionId: string): Call;
+  park?(waitMs: number, connectionId: string, place?: number): Call;
   renew(leaseMs?: number): Call;
   release(): Call;
 }
@@ -182,7 +182,7 @@ async function wait(
         });
       }
       const granted = mayPark
-        ? await waitParked(core, claim, remaining, { onWaiting, signal: joined.signal })
+        ? await waitParked(core, claim, remaining, { place, onWaiting, signal: joined.signal })
         : undefined;
       if (granted !== undefined) return granted;
       const tookMs = elapsedMs(runtime, answer.sentAt);
@@ -196,6 +196,8 @@ async function wait(
 type Remaining = () => { readonly leftMs: number; readonly askedMs: number };
 
 interface Listening {
+  /** Where the lease waits, as the last answer said. Without it the service looks through the whole queue. */
+  readonly place: number | undefined;
   readonly onWaiting: TakeOptions['onWaiting'];
   readonly signal: AbortSignal;
 }
@@ -208,9 +210,10 @@ async function waitParked(
   core: Core,
   claim: Claim,
   remaining: Remaining,
-  { onWaiting, signal }: Listening,
+  { place: placeBefore, onWaiting, signal }: Listening,
 ): Promise<Success | undefined> {
   const { caller, patience, runtime, sockets } = core;
+  let place = placeBefore;
   while (remaining().leftMs > 0) {
     const socket = await unlessAborted(sockets.open(), signal);
     if (socket === undefined || claim.park === undefined) return undefined;
@@ -218,9 +221,11 @@ async function waitParked(
     const { news, forget } = socket.expect(claim.leaseId);
     try {
       const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
-      const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId), policy);
+      const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
       if (answer.status !== 202) return answer;
-      onWaiting?.(answer.body as Waiting);
+      const waiting = answer.body as Waiting;
+      place = waiting.place;
+      onWaiting?.(waiting);
       // A message may be lost, and the end of the wait too.
       const heard = await newsWithin(runtime, news, Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
       if (heard === 'granted') {

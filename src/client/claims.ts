@@ -21,8 +21,10 @@ export const lockClaim =
         acquire({
           body: { leaseId, waitMs, ...fields, ...given({ pollMs, place: waitMs === 0 ? undefined : place }) },
         }),
-      park: (waitMs, connectionId) =>
-        acquire({ body: { leaseId, waitMs, ...fields, notify: { type: 'websocket', connectionId } } }),
+      park: (waitMs, connectionId, place) =>
+        acquire({
+          body: { leaseId, waitMs, ...fields, notify: { type: 'websocket', connectionId }, ...given({ place }) },
+        }),
       ...leaseCalls(ns, name, leaseId),
     };
   };

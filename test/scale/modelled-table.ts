@@ -127,6 +127,19 @@ const partitionOf = (key: Item): string => {
   return pk !== undefined && 'S' in pk ? pk.S : JSON.stringify(key);
 };
 
+/** The partition of a query of the table itself. An index has partitions of its own, which are not modelled. */
+function queriedIn(input: Record<string, unknown>): Item | undefined {
+  const { KeyConditionExpression, IndexName, ExpressionAttributeNames, ExpressionAttributeValues } = input as {
+    KeyConditionExpression?: string;
+    IndexName?: string;
+    ExpressionAttributeNames?: Record<string, string>;
+    ExpressionAttributeValues?: Item;
+  };
+  const [, name = '', value = ''] = /(#\w+) = (:\w+)/.exec(KeyConditionExpression ?? '') ?? [];
+  const pk = ExpressionAttributeValues?.[value];
+  return IndexName === undefined && ExpressionAttributeNames?.[name] === 'pk' && pk !== undefined ? { pk } : undefined;
+}
+
 /** The partition keys that a request names. */
 function keysIn(input: Record<string, unknown>): string[] {
   const {
@@ -143,6 +156,7 @@ function keysIn(input: Record<string, unknown>): string[] {
   const items = [
     Key,
     item,
+    queriedIn(input),
     ...Object.values(RequestItems ?? {}).flatMap((asked) =>
       Array.isArray(asked)
         ? asked.map(({ PutRequest, DeleteRequest }) => PutRequest?.Item ?? DeleteRequest?.Key)

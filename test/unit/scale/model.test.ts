@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Bill } from '../../scale/bill.ts';
 import { hotLock } from '../../scale/scenarios/hot-lock.ts';
+import { longWait } from '../../scale/scenarios/long-wait.ts';
 import { stampede } from '../../scale/scenarios/trouble.ts';
 import { TokenBucket } from '../../scale/token-bucket.ts';
 import { ScaleWorld } from '../../scale/world.ts';
@@ -40,6 +41,15 @@ describe('the modelled service', () => {
 
   it('grants one of a stampede', async () => {
     expect(await stampede('correctness', 40, 1)).toMatchObject({ granted: 1, held: 39, failed: 0 });
+  });
+
+  it('asks again by push for the same price, however many wait', async () => {
+    const unitsOfOne = async (waiters: number) => {
+      const { readUnits, writeUnits } = await longWait('push', waiters, { runMs: 30_000, seed: 1 });
+      return (readUnits + writeUnits) / waiters;
+    };
+    // A request without its place would read every page of the queue.
+    expect(await unitsOfOne(120)).toBeLessThan(1.2 * (await unitsOfOne(30)));
   });
 
   it('keeps the places of waiters on sockets while the store is away', async () => {
