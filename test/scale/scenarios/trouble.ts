@@ -162,7 +162,7 @@ export async function deadHolder(waiting: Waiting, waiters: number, seed: number
   );
   await time.advance(endsAt - time.now());
   const throttledBefore = bill.throttled;
-  await time.advance(30_000);
+  await time.advance(15_000);
   fleet.isOver = true;
   fleet.check();
   const first = fleet.grants[0];
