@@ -231,6 +231,23 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     ]);
   });
 
+  it('is never told too low a position, though its process remembers the lock before there were pages', async () => {
+    const store = open();
+    const [context, other] = [contextOn(store), contextOn(store)];
+    const key = newKey();
+    await acquire(context, key, parked(0, 'first'));
+    // The other process sees the lock with an empty queue, a moment before the others queue.
+    await apply(other, key, { kind: 'renew', leaseId: leaseOf(0) });
+    let place: number | undefined;
+    for (const index of [1, 2, 3]) {
+      const { answer } = await acquire(context, key, parked(index, 'first'));
+      place = answer.kind === 'waiting' ? answer.page : undefined;
+    }
+    expect(place).toBeGreaterThan(0);
+    const { answer } = await acquire(other, key, { ...parked(3, 'first'), place });
+    expect(answer).toMatchObject({ kind: 'waiting', position: 3 });
+  });
+
   it('queues again at the end after its wait has ended, and overtakes nobody', async () => {
     const { context, key } = await awaited();
     const { answer } = await apply(context, key, { kind: 'give-up', leaseId: leaseOf(2) });
