@@ -45,9 +45,16 @@ export interface GiveUp {
 export interface StepAway {
   readonly kind: 'step-away';
   readonly leaseId: string;
-  /** Only a waiter that is parked on this connection. One that has come back on another stays present. */
+  /** Only a waiter that is parked on this connection. One that has come back on another stays present. Absent: only one that polls. */
   readonly connectionId?: string;
   readonly place?: Place;
+}
+
+/** A grant could not be delivered to its parked waiter, and never will be. */
+export interface Undelivered {
+  readonly kind: 'undelivered';
+  readonly leaseId: string;
+  readonly fence: number;
 }
 
 export interface Revoke {
@@ -66,7 +73,7 @@ export interface Refill {
   readonly kind: 'refill';
 }
 
-export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Revoke | Sweep | Refill;
+export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Undelivered | Revoke | Sweep | Refill;
 
 export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost';
 

@@ -19,6 +19,7 @@ import type {
   Renew,
   Revoke,
   StepAway,
+  Undelivered,
 } from './commands.ts';
 import { lockLimits } from './limits.ts';
 import { hasPages, pageCount, runsLow, sizesOf } from './pages.ts';
@@ -28,8 +29,8 @@ import {
   type EndedHow,
   type Holder,
   isParkedOn,
+  isSameNotify,
   type LockState,
-  type Notify,
   type PageSpan,
   permitsHeld,
   type Waiter,
@@ -66,6 +67,8 @@ function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outco
       return giveUp(before, command, facts);
     case 'step-away':
       return stepAway(before, command, facts);
+    case 'undelivered':
+      return undelivered(before, command, facts);
     case 'revoke':
       return revoke(before, command, facts);
     case 'sweep':
@@ -108,7 +111,7 @@ export const wantsPage = (state: LockState, facts: Facts): boolean =>
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and no more time than it had.
   const own = before.holders.find(isOf(command));
-  if (own !== undefined) return [before, isLive(own, facts) ? { kind: 'granted', holder: own } : lostByTime(own)];
+  if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];
 
   // A late duplicate of an acquire must not take the lock again after its lease has ended.
   const ended = before.ended.find(isOf(command));
@@ -122,12 +125,25 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   const settled = settle(before, facts);
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));
+    // A task or a callback that waits for its delivery gets it all the same.
+    if (granted?.notify?.type === 'websocket') return confirm(settled, granted);
     if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
     if (settled.queue.some(isOf(command))) return attend(before, settled, command, facts);
     if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: waitedMs(place, facts.now) }];
     // It was absent for too long and lost its place. The next lines queue it again, at the end.
   }
   return acquireAfresh(before, settled, command, facts);
+}
+
+/** The owner learns of its grant by this answer. From now on the grant must not be taken back as one that was never delivered. */
+function confirm(before: LockState, own: Holder): Outcome {
+  if (own.notify === undefined) return [before, { kind: 'granted', holder: own }];
+  const { notify: _, ...holder } = own;
+  const holders = before.holders.with(before.holders.indexOf(own), holder);
+  return [
+    { ...before, holders },
+    { kind: 'granted', holder },
+  ];
 }
 
 function acquireAfresh(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
@@ -255,14 +271,30 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const place = before.queue[index];
   const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
   const { connectionId } = command;
-  if (connectionId !== undefined && !isParkedOn(place, connectionId)) return [before, { kind: 'done' }];
+  // A poll that broke says nothing about a waiter that is parked by now.
+  const isMeant = connectionId === undefined ? place?.notify === undefined : isParkedOn(place, connectionId);
+  if (!isMeant) return [before, { kind: 'done' }];
   if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
   const waiter = { ...place, aliveUntil };
   return [{ ...before, queue: before.queue.with(index, waiter) }, { kind: 'done' }, { kind: 'attend', index, waiter }];
 }
 
-const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
-  JSON.stringify(one) === JSON.stringify(other);
+/**
+ * Nobody was found who could be told. A grant of which its owner has learned in another way stays as it is: it has asked again, or
+ * renewed it. A client that lost its connection may be about to open another one, so its grant is kept for as long as a waiter may be
+ * absent; if a session bounds it, for as long as that lives. Others can't come back: the next waiter is served.
+ */
+function undelivered(before: LockState, { leaseId, fence }: Undelivered, facts: Facts): Outcome {
+  const index = before.holders.findIndex((holder) => holder.leaseId === leaseId && holder.fence === fence);
+  const own = before.holders[index];
+  const grantedUntil = own === undefined || own.leaseMs === null ? null : after(own.acquiredAt, own.leaseMs);
+  if (own?.notify === undefined || own.expiresAt !== grantedUntil) return [before, { kind: 'done' }];
+  if (own.notify.type !== 'websocket')
+    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'done' }];
+  const expiresAt = after(facts.now, lockLimits.waiterAbsenceMs);
+  if (own.expiresAt === null || own.expiresAt <= expiresAt) return [before, { kind: 'done' }];
+  return [{ ...before, holders: before.holders.with(index, { ...own, expiresAt }) }, { kind: 'done' }];
+}
 
 /** Leaving concerns the leaver alone if another stands at the head and nobody's turn has come by it. */
 function leaving(before: LockState, command: { leaseId: string }, isAll: boolean, isRemembered: boolean): Change {

@@ -112,11 +112,12 @@ export function attendIn(page: Page, { leaseId, aliveUntil, notify }: Attendance
   }));
 }
 
-/** The page in which this waiter is absent, from then on; undefined also if it is absent earlier, or parked on another connection by now. */
+/** The page in which this waiter is absent, from then on; undefined also if it is absent earlier, or waits in another way by now. */
 export function stepAwayIn(page: Page, { leaseId, aliveUntil, connectionId }: Absence): Page | undefined {
   return withWaiter(page, leaseId, (waiter) => {
-    const isElsewhere = connectionId !== undefined && !isParkedOn(waiter, connectionId);
-    return isElsewhere || waiter.aliveUntil <= aliveUntil ? undefined : { ...waiter, aliveUntil };
+    // A poll that broke says nothing about a waiter that is parked by now.
+    const isMeant = connectionId === undefined ? waiter.notify === undefined : isParkedOn(waiter, connectionId);
+    return !isMeant || waiter.aliveUntil <= aliveUntil ? undefined : { ...waiter, aliveUntil };
   });
 }
 

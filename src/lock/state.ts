@@ -16,6 +16,9 @@ export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): bool
 export const isParkedOn = (claim: { readonly notify?: Notify } | undefined, connectionId: string): boolean =>
   claim?.notify?.type === 'websocket' && claim.notify.connectionId === connectionId;
 
+export const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);
+
 /** What somebody asks for while waiting and has while holding. */
 export interface Claim {
   /** The right to renew and release. Secret: it goes to its owner alone. */

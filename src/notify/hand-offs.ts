@@ -22,7 +22,8 @@ export class HandOffs {
 
   constructor(ports: SocketPorts) {
     this.#ports = ports;
-    ports.locks.memory.onNews((key, state) => this.#take(key, state));
+    // Only of own writes: all who read the lock see the same grant, and they may be many.
+    ports.locks.memory.onWrite((key, state) => this.#take(key, state));
   }
 
   /** Waits until everything under way was delivered, or failed, or took too long. It never fails. */

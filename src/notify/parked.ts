@@ -1,10 +1,10 @@
 /** Deliveries to parked waiters: their grant, or the end of their wait. */
 import type { Facts } from '../lock/commands.ts';
-import { decide } from '../lock/decide.ts';
 import type { Holder, Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { endsAt, remainingMs } from '../lock/view.ts';
-import { factsAbout } from '../service/context.ts';
+import { apply } from '../service/apply.ts';
+import { factsAbout, factsAmong } from '../service/context.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { requireWithin } from '../tools/time-limit.ts';
@@ -22,13 +22,11 @@ export const taskErrors = {
 
 /** AWS answers in tens of milliseconds. A call that takes this long is tried again with its record. */
 const deliveryMsMax = 5_000;
-/** Others may write to the lock between a read and a swap. Five times in a row only happens on a busy lock; then the lease runs out by itself. */
-const releaseTriesMax = 5;
 
 /**
  * Delivers a grant to its waiter. The stream may show a change late and more than once, so the lock is read again: the grant is
  * delivered only if the waiter still has it and was not notified before. A waiter that can't be reached any more would block all
- * behind it, so its grant is given up at once.
+ * behind it, so its grant is given up.
  */
 export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { locks } = ports;
@@ -47,8 +45,12 @@ export type SocketPorts = Shared & Pick<NotifierPorts, 'connections'>;
 
 /** Delivers a grant that was written just now, so the lock is not read again. */
 export function deliverBySocket(ports: SocketPorts, key: LockKey, holder: OnSocket<Holder>): Promise<void> {
-  const { clock, graceMs } = ports.locks;
-  return deliverOnce(ports, key, holder, () => postGrant(ports, key, holder, { now: clock.now(), graceMs }));
+  return deliverOnce(ports, key, holder, async () => {
+    const facts = await factsAmong(ports.locks, key.namespace, [], holder.sessionId);
+    // Noting the try may have taken long.
+    if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');
+    return postGrant(ports, key, holder, facts);
+  });
 }
 
 /** The try is counted first and the delivery noted last: a process that ends in between leaves a delivery that is made again. */
@@ -70,34 +72,17 @@ async function deliverOnce(
 
 /**
  * Nobody is there to take the delivery. That does not mean that nobody knows of the grant: a task that took it is over too, and a
- * client that knows may have closed its connection. So the lease is left to run out if an earlier or a parallel try may have arrived,
- * or if the lease was renewed, which shows that its owner learned of it from a repeated acquire. The tries are read after the
- * delivery failed: no try that begins later can arrive.
+ * client that knows may have closed its connection. So the lease is left to run out if an earlier or a parallel try may have arrived.
+ * The tries are read after the delivery failed: no try that begins later can arrive. The rules know what else keeps a grant.
  */
-async function giveUp(ports: Shared, key: LockKey, granted: Parked<Holder>): Promise<void> {
-  const { deliveries, log } = ports;
-  const { fence, notify } = granted;
+async function giveUp({ deliveries, locks, log }: Shared, key: LockKey, granted: Parked<Holder>): Promise<void> {
+  const { fence, leaseId, notify } = granted;
   const names = { ...namesOf(key), fence, by: notify.type };
   const { tries } = await deliveries.read(key, fence);
-  if (tries === 1 && (await releaseUntouched(ports, key, granted)))
-    log.warn('A waiter can not be reached. Its grant was given up for the next waiter.', names);
-  else log.warn('A waiter can not be reached, but may know of its grant. Its lease runs out by itself.', names);
-}
-
-/** Releases a lease as it was granted. It has to be a swap: an owner that renews in between knows of the lease and must not lose it. */
-async function releaseUntouched({ locks }: Shared, key: LockKey, granted: Parked<Holder>): Promise<boolean> {
-  const { leaseId, fence, expiresAt } = granted;
-  for (let tries = 0; tries < releaseTriesMax; tries++) {
-    const state = await locks.store.read(key);
-    const holder = state.holders.find((candidate) => candidate.fence === fence);
-    if (holder === undefined || holder.expiresAt !== expiresAt) return false;
-    const { next } = decide(state, { kind: 'release', leaseId }, await factsAbout(locks, key, state));
-    const written = await locks.store.swap(key, next);
-    if (!written.applied) continue;
-    locks.memory.learn(key, written.state);
-    return true;
-  }
-  return false;
+  if (tries === 1) {
+    await apply(locks, key, { kind: 'undelivered', leaseId, fence });
+    log.warn('A waiter can not be reached. Its grant is given up, unless it was heard of since.', names);
+  } else log.warn('A waiter can not be reached, but may know of its grant. Its lease runs out by itself.', names);
 }
 
 async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder>, facts: Facts): Promise<Delivered> {

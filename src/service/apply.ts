@@ -115,11 +115,11 @@ async function takeStep(
   // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
   const isAlone = tries < writesPerRound && state === before;
   const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));
+  context.memory.learn(key, written.state, written.applied);
   // A decision that was for the sake of others, or that could only move a page up, is followed by the command's own.
   if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
     return { ...again(written, answer), isCleared: written.applied && change.kind === 'move-up' };
   }
-  context.memory.learn(key, written.state);
   // Others may have joined since the state that was decided on: what was written shows the place.
   const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
   return { answer: shown, state: written.state, facts };

@@ -18,6 +18,8 @@ export interface Seen {
   readonly at: EpochMs;
 }
 
+type Listener = (key: LockKey, state: LockState) => void;
+
 /**
  * The latest state of each lock that this process wrote, read or was shown by the stream. The one memory of locks: joining a known queue,
  * waking waiters and refusing in the efficiency tier all ask it. It is a hint and no more: others may have written since, so every
@@ -30,14 +32,23 @@ export class LockMemory {
   /** The highest page of each lock that was seen full or closed. Such a page takes nobody ever again. */
   readonly #fullPages = new BoundedMap<string, number>(locksMax);
   readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #listeners: ((key: LockKey, state: LockState) => void)[] = [];
+  readonly #listeners: Listener[] = [];
+  readonly #writeListeners: Listener[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Takes note of a state. Responses and stream records overtake each other, so an older state than the known one changes nothing. */
-  learn(key: LockKey, state: LockState): void {
+  /**
+   * Takes note of a state. Responses and stream records overtake each other, so an older state than the known one changes nothing.
+   * `isOwn`: this very process wrote it.
+   */
+  learn(key: LockKey, state: LockState, isOwn = false): void {
+    this.#remember(key, state);
+    if (isOwn) for (const listener of this.#writeListeners) listener(key, state);
+  }
+
+  #remember(key: LockKey, state: LockState): void {
     const id = lockIdOf(key);
     const known = this.#seen.get(id);
     // An item that is gone was collected, and its revisions begin again.
@@ -101,8 +112,13 @@ export class LockMemory {
   }
 
   /** Calls back with each state that is newer than what was known. */
-  onNews(listener: (key: LockKey, state: LockState) => void): void {
+  onNews(listener: Listener): void {
     this.#listeners.push(listener);
+  }
+
+  /** Calls back with each state that this process wrote. */
+  onWrite(listener: Listener): void {
+    this.#writeListeners.push(listener);
   }
 }
 

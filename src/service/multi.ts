@@ -136,7 +136,7 @@ async function swapTogether(
       ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
     }));
     if (await context.store.swapAll(swaps)) {
-      for (const { key, next, renewal } of swaps) if (renewal === undefined) context.memory.learn(key, next);
+      for (const { key, next, renewal } of swaps) if (renewal === undefined) context.memory.learn(key, next, true);
       return { plan, states, facts };
     }
     await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));

@@ -20,7 +20,7 @@ const movesMax = 50;
 /** A page takes several waiters, so that far fewer tries find a place in one of the next. */
 const joinsMax = 5;
 
-type InPage = Exclude<Extract<LockCommand, { readonly leaseId: string }>, { readonly kind: 'renew' }>;
+type InPage = Exclude<Extract<LockCommand, { readonly leaseId: string }>, { readonly kind: 'renew' | 'undelivered' }>;
 
 /** Carries out a command in the page that it names, or in which this process saw the lease join; undefined if the lock has to be asked. */
 export async function applyInPage(
@@ -57,7 +57,8 @@ export async function applyInPage(
   return undefined;
 }
 
-const isInPage = (command: LockCommand): command is InPage => 'leaseId' in command && command.kind !== 'renew';
+const isInPage = (command: LockCommand): command is InPage =>
+  'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
 
 function placeOf({ memory }: LockContext, key: LockKey, command: LockCommand): number | undefined {
   if (!isInPage(command)) return undefined;

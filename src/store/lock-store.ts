@@ -75,7 +75,7 @@ export interface LockStore {
   /** Appends to the front of a lock that still can't be had and has no pages. It commutes with every other arrival, so arrivals never conflict. */
   enqueue(key: LockKey, arrival: Arrival): Promise<Written>;
 
-  /** Says until when the waiter at this place is present. Refused if it stands elsewhere by now. */
+  /** Says until when the waiter at this place is present. Refused if it stands elsewhere by now, or waits in another way. */
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written>;
 
   /**

@@ -11,6 +11,7 @@ const validity = 'src/lock/validity.ts';
 const notifier = 'src/notify/notifier.ts';
 const parked = 'src/notify/parked.ts';
 const publisher = 'src/notify/publisher.ts';
+const sockets = 'src/service/sockets.ts';
 const streamHandler = 'src/notify/stream-handler.ts';
 
 /**
@@ -125,7 +126,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a repeated acquire gets another grant',
     file: decide,
-    text: "if (own !== undefined) return [before, isLive(own, facts) ? { kind: 'granted', holder: own } : lostByTime(own)];",
+    text: 'if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];',
     instead: 'if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];',
   },
   {
@@ -748,21 +749,99 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'who was told and can not be found afterwards loses its grant',
     file: parked,
-    text: 'if (tries === 1 && (await',
-    instead: 'if (tries > 0 && (await',
+    text: 'if (tries === 1) {',
+    instead: 'if (tries > 0) {',
   },
   {
     name: 'who learned of its grant from a repeated acquire loses it',
-    file: parked,
-    text: 'if (holder === undefined || holder.expiresAt !== expiresAt) return false;',
-    instead: 'if (holder === undefined || expiresAt === undefined) return false;',
+    file: decide,
+    text: "if (own.notify === undefined) return [before, { kind: 'granted', holder: own }];",
+    instead: "if (own !== undefined) return [before, { kind: 'granted', holder: own }];",
   },
   {
-    name: 'who renews its grant while it is given up loses it',
-    file: parked,
-    text: 'const written = await locks.store.swap(key, next);',
+    name: 'who has renewed its grant loses it because it was not delivered',
+    file: decide,
+    text: 'if (own?.notify === undefined || own.expiresAt !== grantedUntil) return',
+    instead: 'if (own?.notify === undefined || (grantedUntil ?? 0) < 0) return',
+  },
+  {
+    name: 'a client that lost its connection loses a grant that it was about to hear of',
+    file: decide,
+    text: "if (own.notify.type !== 'websocket')\n",
+    instead: 'if (own.notify !== undefined)\n',
+  },
+  {
+    name: 'a poll that broke makes a waiter absent that is parked by now',
+    file: decide,
+    text: 'connectionId === undefined ? place?.notify === undefined : isParkedOn(place, connectionId)',
+    instead: 'connectionId === undefined || isParkedOn(place, connectionId)',
+  },
+  {
+    name: 'the end of an old connection makes a waiter absent that has come back on another',
+    file: decide,
+    text: 'connectionId === undefined ? place?.notify === undefined : isParkedOn(place, connectionId)',
+    instead: 'connectionId === undefined ? place?.notify === undefined : place !== undefined',
+  },
+  {
+    name: 'a poll that arrives late shortens the presence of a waiter that has parked',
+    file: 'src/store/memory/lock-store.ts',
+    text: 'if (place?.leaseId !== waiter.leaseId || !isSameNotify(place.notify, waiter.notify))',
+    instead: 'if (place?.leaseId !== waiter.leaseId || isSameNotify(undefined, waiter))',
+  },
+  {
+    name: 'whoever knows the id of a connection may wait on it',
+    file: sockets,
+    text: 'if (connection?.namespace !== key.namespace || connection.caller !== caller) return undefined;',
+    instead: "if (connection?.namespace !== key.namespace || caller === '') return undefined;",
+  },
+  {
+    name: 'a wait that begins while its connection ends is left without one',
+    file: sockets,
+    text: "if (acquired.answer.kind === 'waiting' && (await sockets.connection(connectionId)) === undefined) {",
+    instead: "if (acquired.answer.kind === 'held' && (await sockets.connection(connectionId)) === undefined) {",
+  },
+  {
+    name: 'the end of a connection leaves its waits present',
+    file: sockets,
+    text: 'await forEachAtMost(waits, stepsAtOnceMax,',
+    instead: 'await forEachAtMost(waits.slice(0, 0), stepsAtOnceMax,',
+  },
+  {
+    name: 'a connection is forgotten only after its waits were made absent',
+    file: 'src/websocket/handler.ts',
+    text: 'await watchers.remove(connectionId);\n      await leaveConnection(locks, sockets, connectionId, connection.namespace);',
     instead:
-      'let written = await locks.store.swap(key, next);\n    if (!written.applied) written = await locks.store.swap(key, { ...next, rev: written.state.rev + 1 });',
+      'await leaveConnection(locks, sockets, connectionId, connection.namespace);\n      await watchers.remove(connectionId);',
+  },
+  {
+    name: 'everybody who sees a grant tells of it',
+    file: 'src/notify/hand-offs.ts',
+    text: 'ports.locks.memory.onWrite((key',
+    instead: 'ports.locks.memory.onNews((key',
+  },
+  {
+    name: 'who hands a lock over leaves the telling to the notifier',
+    file: 'src/notify/hand-offs.ts',
+    text: "if (notify?.type !== 'websocket' || !isHandedOver(holder, state)) continue;",
+    instead: "if (notify?.type !== 'websocket' || isHandedOver(holder, state)) continue;",
+  },
+  {
+    name: 'a grant is told at once though it is over',
+    file: parked,
+    text: "if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');",
+    instead: '',
+  },
+  {
+    name: 'a wait by push never looks for itself',
+    file: 'src/client/acquire.ts',
+    text: 'Math.min(lookEveryMs, Math.max(0, remaining().leftMs))',
+    instead: 'Math.max(0, remaining().leftMs)',
+  },
+  {
+    name: 'a wait does not hear that its connection broke',
+    file: 'src/client/sockets.ts',
+    text: "for (const { tell } of this.#expected.values()) tell('closed');",
+    instead: '',
   },
   {
     name: 'a task that was answered by the first of two tries counts as gone',

@@ -61,7 +61,7 @@ const suitesOfFolder: readonly (readonly [folder: string, suites: readonly strin
   ['src/guards/', ['unit', 'property', 'integration']],
   ['src/middleware/', ['unit']],
   ['src/http/', ['unit', 'integration']],
-  ['src/websocket/', ['unit', 'integration']],
+  ['src/websocket/', ['unit', 'simulation', 'integration']],
   // The simulation keeps its locks in memory, so it can't notice faults in the code for the table.
   ['src/store/dynamodb/', ['unit', 'property', 'contract', 'integration', 'simulation']],
 ];

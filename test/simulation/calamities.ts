@@ -7,6 +7,7 @@ import type { Host } from './host.ts';
 import type { Network } from './network.ts';
 import type { NotifierHost } from './notifier-host.ts';
 import type { Process } from './process.ts';
+import type { Sockets } from './sockets.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -14,6 +15,7 @@ export interface Stage {
   readonly time: VirtualTime;
   readonly conditions: Conditions;
   readonly network: Network;
+  readonly sockets: Sockets;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
   readonly hosts: () => readonly Host[];
@@ -54,12 +56,13 @@ export class Calamities {
   /** Everything that stood still goes on, and nothing new befalls anybody. */
   end(): void {
     this.#over = true;
-    const { network, weather, hosts, clients, notifiers } = this.#stage;
+    const { network, sockets, weather, hosts, clients, notifiers } = this.#stage;
     network.calm = true;
     network.cutOff.clear();
     weather.outage = false;
     weather.outsideAway = false;
     weather.calm = true;
+    sockets.heal();
     for (const { process } of [...hosts(), ...clients(), ...notifiers()]) process.resume();
   }
 
@@ -104,9 +107,10 @@ export class Calamities {
 
   #cutOff(victim: Client | undefined): void {
     if (victim === undefined) return;
-    const { network, time } = this.#stage;
+    const { network, sockets, time } = this.#stage;
     const { name } = victim.process;
     network.cutOff.add(name);
+    sockets.cutOff(name);
     time.after(this.#chance.longTailed(3_000, 15_000), () => network.cutOff.delete(name));
   }
 

@@ -1,4 +1,5 @@
 import { Holdfast } from '../../src/client/holdfast.ts';
+import { HttpTransport } from '../../src/client/http-transport.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
@@ -6,6 +7,7 @@ import type { Chance } from './chance.ts';
 import { beginning } from './clock.ts';
 import type { Network } from './network.ts';
 import { Process } from './process.ts';
+import type { Sockets } from './sockets.ts';
 
 /** A client process: the real SDK on a runtime of the simulation. */
 export class Client implements Runtime {
@@ -21,7 +23,7 @@ export class Client implements Runtime {
   #wallAheadMs: number;
   #ids = 0;
 
-  constructor(time: VirtualTime, name: string, chance: Chance, network: Network) {
+  constructor(time: VirtualTime, name: string, chance: Chance, network: Network, sockets?: Sockets) {
     this.#time = time;
     this.process = new Process(time, name);
     this.random = chance.branch().next;
@@ -29,7 +31,10 @@ export class Client implements Runtime {
     this.#ratePpm = chance.between(-200, 200);
     // Nobody trusts a client's clock, so it may show anything.
     this.#wallAheadMs = chance.pick([0, 0, -3_600_000, 86_400_000]);
-    this.transport = network.connect(this.process);
+    const webSocket = sockets?.classFor(this.process, chance.happens(0.5));
+    const http = new HttpTransport({ url: 'http://simulated', webSocket });
+    const { request } = network.connect(this.process);
+    this.transport = webSocket === undefined ? { request } : { request, socket: http.socket.bind(http) };
     this.locks = new Holdfast({
       namespace: 'sim',
       owner: name,

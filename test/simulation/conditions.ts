@@ -40,6 +40,10 @@ export interface Conditions {
   readonly outsideFails: number;
   /** Such calls that their own client repeats. */
   readonly outsideRepeats: number;
+  /** After how long a WebSocket connection breaks, on average, also when everything else is well. */
+  readonly socketLivesMs: number;
+  /** Ends of connections that no host is told of. */
+  readonly socketEndsUntold: number;
 }
 
 export function drawConditions(chance: Chance): Conditions {
@@ -68,5 +72,7 @@ export function drawConditions(chance: Chance): Conditions {
     timersLost: severity === 0 ? 0 : chance.pick([0, 0.05, 0.3]),
     outsideFails: 0.05 * severity,
     outsideRepeats: 0.04 * severity,
+    socketLivesMs: severity === 0 ? Number.POSITIVE_INFINITY : chance.pick([2_000, 6_000, 20_000]),
+    socketEndsUntold: 0.1 * severity,
   };
 }

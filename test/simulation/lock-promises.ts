@@ -101,7 +101,8 @@ export class LockPromises {
     if (later === undefined) {
       const revoked = cause.operation === 'revokeLock' && cause.fence === holder.fence;
       const released = releasing.has(cause.operation) && cause.leaseId === holder.leaseId;
-      const givenUp = cause.operation === 'notify' && this.#mayGiveUp(name, holder);
+      const givenUp =
+        holder.notify?.type !== 'websocket' && cause.operation === 'notify' && this.#mayGiveUp(name, holder);
       if (!revoked && !released && !givenUp && !this.#isOver(holder, after))
         this.#breach(
           'only the holder',
@@ -114,7 +115,7 @@ export class LockPromises {
     }
     if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
       this.#breach('only the holder', write, `the grant of ${holder.leaseId} was changed`);
-    if (later.expiresAt === holder.expiresAt) return;
+    if (later.expiresAt === holder.expiresAt || this.#isCutShort(write, holder, later)) return;
     // Whoever gathers several locks keeps those that it has by a timer.
     const { operation, leaseId } = cause.setBy ?? cause;
     const byItself = renewing.has(operation) && leaseId === holder.leaseId;
@@ -122,6 +123,13 @@ export class LockPromises {
       this.#breach('only the holder', write, `${holder.leaseId} was renewed by ${cause.operation} of ${cause.leaseId}`);
     if (holder.expiresAt === null || holder.expiresAt <= after.changedAt)
       this.#breach('only the holder', write, `${holder.leaseId} was renewed after its end`);
+  }
+
+  /** Whoever lost its connection and can't be told has as long to come back as any waiter. */
+  #isCutShort({ name, after }: LockWrite, holder: Holder, later: Holder): boolean {
+    const isShorter = (later.expiresAt ?? Number.POSITIVE_INFINITY) < (holder.expiresAt ?? Number.POSITIVE_INFINITY);
+    const isEnough = (later.expiresAt ?? 0) >= after.changedAt + lockLimits.waiterAbsenceMs;
+    return holder.notify?.type === 'websocket' && isShorter && isEnough && this.#mayGiveUp(name, holder);
   }
 
   /** By the time of the decision, plus grace and lock delay; or because its session is over in the table. */
@@ -185,7 +193,8 @@ export class LockPromises {
 
   #checkOrder(write: LockWrite, holder: Holder, place: number): void {
     const { before, after } = write;
-    const waiter = before.queue[place];
+    // Whoever stayed away too long, asks again and finds nobody waiting is granted as a newcomer.
+    const waiter = holder.queuedAt === undefined ? undefined : before.queue[place];
     if (waiter !== undefined && waiter.aliveUntil <= after.changedAt)
       this.#breach('first in, first out', write, `${holder.leaseId} was granted though it was gone`);
     const ahead = waiter === undefined ? before.queue : before.queue.slice(0, place);

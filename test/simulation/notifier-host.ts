@@ -6,6 +6,7 @@ import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
+import { HandOffs } from '../../src/notify/hand-offs.ts';
 import { notifierEffects } from '../../src/notify/notifier.ts';
 import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
 import { publisherEffects } from '../../src/notify/publisher.ts';
@@ -47,6 +48,7 @@ export class NotifierHost {
   readonly clock: DriftingClock;
   readonly #notifier: StreamHandler;
   readonly #reaper: Reaper;
+  readonly #handOffs: HandOffs;
   readonly #reap: ReturnType<typeof createReaperHandler>;
   readonly #time: VirtualTime;
 
@@ -84,6 +86,7 @@ export class NotifierHost {
     const tasks = new StepFunctionsTasks({ client });
     const callbacks = new LambdaCallbacks({ client });
     const { deliveries, history, watchers } = stores;
+    this.#handOffs = new HandOffs({ ...shared, locks, deliveries });
     this.#notifier = createStreamHandler(
       [
         ...notifierEffects({ ...shared, locks, tasks, callbacks, timers: lockTimers, deliveries }),
@@ -104,6 +107,7 @@ export class NotifierHost {
   async fire(body: string): Promise<boolean> {
     const event = { Records: [{ messageId: 'timer', body }] } as unknown as SQSEvent;
     const { batchItemFailures } = await runAs(this.#cause('time'), () => this.#reap(event, this.#context));
+    await this.#handOffs.settle();
     return batchItemFailures.length === 0;
   }
 

@@ -6,6 +6,7 @@
  *                          (deliveries)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
 import { lockLimits } from '../../src/lock/limits.ts';
+import type { Watcher } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import { DriftingClock } from './clock.ts';
@@ -14,6 +15,7 @@ import type { LockPromises } from './lock-promises.ts';
 import { NewsPromises } from './news-promises.ts';
 import { NotifierHost } from './notifier-host.ts';
 import { Outside } from './outside.ts';
+import type { Sockets } from './sockets.ts';
 import type { LockWrite, Table } from './store.ts';
 import type { StoreWeather } from './store-path.ts';
 import { Stream } from './stream.ts';
@@ -35,6 +37,7 @@ interface NotifyingParts {
   readonly verdicts: Verdicts;
   readonly table: Table;
   readonly locks: LockPromises;
+  readonly sockets: () => Sockets;
 }
 
 export class Notifying {
@@ -60,7 +63,13 @@ export class Notifying {
     });
     const around = { time, conditions, weather, verdicts };
     this.#queue = new TimerQueue({ ...around, chance: chance.branch(), deliver: (body) => this.#fire(body) });
-    this.outside = new Outside({ ...around, chance: chance.branch(), news: () => this.news, queue: this.#queue });
+    this.outside = new Outside({
+      ...around,
+      chance: chance.branch(),
+      news: () => this.news,
+      queue: this.#queue,
+      sockets: parts.sockets,
+    });
     this.#stream = new Stream({
       ...around,
       chance: chance.branch(),
@@ -71,7 +80,7 @@ export class Notifying {
   }
 
   begin(): void {
-    if (!this.#isThere) return;
+    if (!this.isThere) return;
     for (let index = 0; index < notifiersRunning[this.#parts.conditions.timers]; index++) this.start();
     this.watchers.connect();
     this.wake();
@@ -116,18 +125,22 @@ export class Notifying {
     });
   }
 
-  get #isThere(): boolean {
+  get isThere(): boolean {
     return this.#parts.conditions.timers !== 'none';
   }
 
   lockWritten(write: LockWrite): void {
-    if (!this.#isThere) return;
+    if (!this.isThere) return;
     const { name, after, stored } = write;
     const meaning = this.news.written(write);
     this.watchers.written(meaning.events.length);
     const key = { namespace: 'sim', name };
     if (stored.kind === 'lock') this.#stream.lockWritten(key, stored.after, meaning);
     else this.#stream.pageWritten(key, stored.after, after.changedAt, meaning);
+  }
+
+  connectionAdded(watcher: Watcher): void {
+    if (this.isThere) this.watchers.added(watcher);
   }
 
   replay(): void {
@@ -158,7 +171,7 @@ export class Notifying {
   /** When all work is over. */
   async checkAll(): Promise<void> {
     const { verdicts, table } = this.#parts;
-    if (!this.#isThere || verdicts.breaches.length > 0) return;
+    if (!this.isThere || verdicts.breaches.length > 0) return;
     if (this.#stream.pending > 0)
       verdicts.breach('bounded', `${this.#stream.pending} changes were never taken from the stream`);
     await this.news.checkStories(async (name) => {

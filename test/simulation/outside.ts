@@ -18,6 +18,7 @@ import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import { addressOfCallback, type Delivery, type NewsPromises } from './news-promises.ts';
 import type { Process } from './process.ts';
+import type { Sockets } from './sockets.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -33,6 +34,7 @@ interface OutsideParts {
   readonly verdicts: Verdicts;
   readonly news: () => NewsPromises;
   readonly queue: TimerQueue;
+  readonly sockets: () => Sockets;
 }
 
 /** Where somebody can be told: by an address that is open until it is closed. */
@@ -160,15 +162,25 @@ export class Outside {
       this.#parts.verdicts.count(`callbacks failed: ${command.input.Error?.ErrorType}`);
     } else if (command instanceof PostToConnectionCommand) {
       const { ConnectionId: id = '', Data } = command.input;
-      const connection = this.#reach(id, 'GoneException');
-      const message = JSON.parse(new TextDecoder().decode(Data as Uint8Array)) as { type: string };
-      if ('leaseId' in message) this.#tell(cause, id, message as unknown as Delivery);
-      else this.#pass(connection, message);
+      const text = new TextDecoder().decode(Data as Uint8Array);
+      if (this.#addresses.has(id)) this.#pass(this.#reach(id, 'GoneException'), JSON.parse(text));
+      else this.#post(cause, id, text);
     } else if (command instanceof SendMessageCommand) {
       const { MessageBody: body = '', DelaySeconds: delaySeconds = 0 } = command.input;
       this.#parts.queue.send(body, delaySeconds);
     } else throw new Error('The simulation does not know this command.');
     return {};
+  }
+
+  #post(cause: Cause, id: string, text: string): void {
+    const message = JSON.parse(text) as Delivery & { type: string };
+    const isSent = this.#parts.sockets().post(id, text);
+    if (!isSent) {
+      // Only who can't be told of a grant may lose it.
+      if (message.type === 'granted') this.#parts.news().foundGone(id);
+      throw failure('GoneException');
+    }
+    if (message.type === 'granted') this.#parts.news().told(cause, id, message);
   }
 
   /** Some entries of a request may be refused while the others are taken. */

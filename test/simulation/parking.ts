@@ -1,14 +1,24 @@
 import type { HeldLock } from '../../src/client/held-lock.ts';
-import type { Answer } from '../../src/client/transport.ts';
-import type { Notify } from '../../src/contract/views.ts';
+import type { Answer, OpenSocket } from '../../src/client/transport.ts';
+import type { Notify, TicketBody } from '../../src/contract/views.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
 import type { Delivery } from './news-promises.ts';
-import type { Outside } from './outside.ts';
+import type { Listener, Outside } from './outside.ts';
+import type { SocketPromises } from './socket-promises.ts';
 import type { Verdicts } from './verdicts.ts';
+
+export interface ParkingParts {
+  readonly outside: Outside;
+  readonly chance: Chance;
+  readonly verdicts: Verdicts;
+  readonly sockets: SocketPromises;
+}
 
 /** A message may be this late and still find somebody who listens. */
 const listensMs = 15_000;
+/** How long a client without the SDK waits for its connection. */
+const openMsMax = 5_000;
 
 /**
  * A client that parks: it says how it wants to be told, waits without asking, and takes up the lease when it hears of its grant.
@@ -17,11 +27,14 @@ const listensMs = 15_000;
 export async function park(
   client: Client,
   name: string,
-  { outside, chance, verdicts }: { outside: Outside; chance: Chance; verdicts: Verdicts },
+  { outside, chance, verdicts, sockets }: ParkingParts,
 ): Promise<HeldLock | undefined> {
   const told = Promise.withResolvers<Delivery | undefined>();
   const way = chance.pick(['event', 'task-token', 'durable-callback', 'websocket'] as const);
-  const listener = outside.listen(client.process, way, (message) => told.resolve(message as Delivery));
+  const hear = (message: unknown) => told.resolve(message as Delivery);
+  const listener =
+    way === 'websocket' ? await dial(client, sockets, told.resolve) : outside.listen(client.process, way, hear);
+  if (listener === undefined) return undefined;
   try {
     const waitMs = chance.pick([2_000, 10_000, 45_000]);
     const leaseMs = chance.pick([3_000, 10_000, 30_000]);
@@ -50,6 +63,53 @@ export async function park(
   } finally {
     listener.close();
   }
+}
+
+/** A client that opens a connection by itself. Whatever ends the connection ends its interest. */
+async function dial(
+  client: Client,
+  sockets: SocketPromises,
+  told: (delivery: Delivery | undefined) => void,
+): Promise<Listener | undefined> {
+  const { transport } = client;
+  const call = { operation: 'createTicket', method: 'POST', route: '/v1/{ns}/tickets', body: {} } as const;
+  const asked = transport.request({ ...call, parameters: { ns: 'sim' } }, new AbortController().signal);
+  const late = new Promise<undefined>((resolve) => client.after(openMsMax, () => resolve(undefined)));
+  const answer = await Promise.race([asked.catch(() => undefined), late]);
+  if (answer?.status !== 201 || transport.socket === undefined) return undefined;
+  const { ticket, url } = answer.body as TicketBody;
+  const connected = Promise.withResolvers<string | undefined>();
+  const socket: OpenSocket = transport.socket(
+    url,
+    { ticket },
+    {
+      open: () => socket.send('hello'),
+      message: (body) => {
+        const { type, connectionId } = body as { type: string; connectionId?: string };
+        if (type === 'connected') connected.resolve(connectionId);
+        else told(type === 'granted' ? (body as Delivery) : undefined);
+      },
+      closed: () => {
+        connected.resolve(undefined);
+        told(undefined);
+      },
+    },
+  );
+  const connectionId = await Promise.race([connected.promise, late]);
+  if (connectionId === undefined) {
+    socket.close();
+    return undefined;
+  }
+  sockets.withoutSdk(connectionId);
+  return { notify: { type: 'websocket', connectionId }, close: () => socket.close() };
+}
+
+/** Somebody names a connection that is not its own, to be told what is not its own. */
+export async function parkOnForeign(client: Client, name: string, connectionId: string): Promise<void> {
+  const leaseId = client.newId();
+  const body = { leaseId, waitMs: 5_000, leaseMs: 1_000, notify: { type: 'websocket', connectionId } };
+  const asked = send(client, name, 'acquire', body).catch(() => undefined);
+  await Promise.race([asked, client.idle(openMsMax)]);
 }
 
 /** Some ask where they stand, though they need not. Where it has been granted in the meantime, the answer says so. */

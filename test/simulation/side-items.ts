@@ -3,19 +3,33 @@ import type { HistoryStore } from '../../src/store/history-store.ts';
 import { lockIdOf } from '../../src/store/lock-store.ts';
 import { MemoryDeliveries } from '../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+import { MemorySockets } from '../../src/store/memory/socket-store.ts';
 import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
+import type { SocketStore } from '../../src/store/socket-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
-import type { WatcherStore } from '../../src/store/watcher-store.ts';
+import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 /** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
 export class SideItems {
   readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;
-  readonly watchers: WatcherStore = new MemoryWatchers();
+  readonly watchers: WatcherStore;
+  readonly sockets: SocketStore;
   readonly timerNotes: TimerNotes;
 
-  constructor(now: () => number, noted: (name: string, fence: number) => void) {
+  constructor(now: () => number, noted: (name: string, fence: number) => void, connected: (watcher: Watcher) => void) {
+    const watchers = new MemoryWatchers();
+    this.watchers = {
+      add: (watcher) => {
+        connected(watcher);
+        return watchers.add(watcher);
+      },
+      welcome: (watcher) => watchers.welcome(watcher),
+      welcomed: (namespace) => watchers.welcomed(namespace),
+      remove: (connectionId) => watchers.remove(connectionId),
+    };
+    this.sockets = new MemorySockets((connectionId) => watchers.find(connectionId));
     this.history = new MemoryHistory({ clock: { now: () => epochMs(now()) } });
     const deliveries = new MemoryDeliveries();
     this.deliveries = {

@@ -5,6 +5,7 @@ import type { HistoryStore } from '../../src/store/history-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import type { RecordStore } from '../../src/store/record-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
+import type { SocketStore } from '../../src/store/socket-store.ts';
 import { StoreError } from '../../src/store/store-error.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
@@ -42,6 +43,7 @@ export class StorePath {
   readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;
   readonly watchers: WatcherStore;
+  readonly sockets: SocketStore;
   readonly timerNotes: TimerNotes;
   readonly awaited: AwaitedLocks;
   readonly #way: Way;
@@ -92,7 +94,7 @@ export class StorePath {
           },
         ),
     };
-    const { deliveries, history, watchers, timerNotes } = way.table.side;
+    const { deliveries, history, watchers, sockets, timerNotes } = way.table.side;
     const { awaited } = way.table;
     this.deliveries = {
       begin: (key, fence) => this.#write(() => deliveries.begin(key, fence), counted),
@@ -108,6 +110,14 @@ export class StorePath {
       welcome: (watcher) => this.#write(() => watchers.welcome(watcher)),
       welcomed: (namespace) => this.#read(() => watchers.welcomed(namespace)),
       remove: (connectionId) => this.#write(() => watchers.remove(connectionId)),
+    };
+    this.sockets = {
+      issue: (secret, ticket) => this.#write(() => sockets.issue(secret, ticket)),
+      // Sent twice, it finds the ticket used: the caller has to come with another one.
+      redeem: (secret, now) => this.#write(() => sockets.redeem(secret, now), counted),
+      connection: (connectionId) => this.#read(() => sockets.connection(connectionId)),
+      noteWait: (connectionId, wait, until) => this.#write(() => sockets.noteWait(connectionId, wait, until)),
+      waitsOn: (connectionId, namespace) => this.#read(() => sockets.waitsOn(connectionId, namespace)),
     };
     this.timerNotes = {
       read: (key) => this.#read(() => timerNotes.read(key)),
@@ -206,7 +216,7 @@ export class StorePath {
 const perhaps = <T extends { readonly applied: boolean }>(second: T): T =>
   second.applied ? second : { ...second, perhapsMine: true };
 
-/** Counted twice: the answer says so. */
+/** Done twice: the answer says so. */
 const counted = <T>(second: T): T => second;
 
 const noteDead =

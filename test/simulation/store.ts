@@ -16,6 +16,7 @@ import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/record-store.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../../src/store/session-store.ts';
+import type { Watcher } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import type { Cause } from './cause.ts';
 import { SideItems } from './side-items.ts';
@@ -42,6 +43,7 @@ export interface TableWatcher {
   sessionWritten(before: SessionState | undefined, after: SessionState): void;
   recordWritten(key: string, before: RecordState, after: RecordState): void;
   deliveryMarked(name: string, fence: number): void;
+  connectionAdded(watcher: Watcher): void;
 }
 
 export interface TableOptions {
@@ -82,7 +84,11 @@ export class Table {
     this.#options = options;
     this.#watcher = watcher;
     this.#now = now;
-    this.side = new SideItems(now, (name, fence) => watcher.deliveryMarked(name, fence));
+    this.side = new SideItems(
+      now,
+      (name, fence) => watcher.deliveryMarked(name, fence),
+      (connection) => watcher.connectionAdded(connection),
+    );
     const locks = new MemoryLockStore({
       lockWritten: ({ name }, _before, after) => this.#lockWritten(name, after),
       pageWritten: ({ lock: { name } }, before, after) => this.#pageWritten(name, before, after),

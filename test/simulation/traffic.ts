@@ -8,7 +8,8 @@ import type { Beliefs, Resource } from './beliefs.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
 import type { Outside } from './outside.ts';
-import { park } from './parking.ts';
+import { park, parkOnForeign } from './parking.ts';
+import type { SocketPromises } from './socket-promises.ts';
 import type { Verdicts } from './verdicts.ts';
 
 interface Kind {
@@ -22,6 +23,8 @@ export const plainLocks = ['plain1', 'plain2'];
 const mutexes = ['mutex1', 'mutex2', 'mutex3'];
 /** Taken by those who forget to give back, and awaited by those who are parked: only a timer ends a lease here. */
 export const parkingLocks = ['yard1', 'yard2'];
+/** Awaited for long, and so by push. */
+export const pushLocks = ['line1', 'line2'];
 /** For how long a lease is renewed by a client that asks for another time than it was granted for. */
 export const renewalsMs = [1_000, 4_000];
 export const recordKeys = ['record1', 'record2'];
@@ -37,6 +40,7 @@ export interface TrafficParts {
   readonly resources: ReadonlyMap<string, Resource>;
   /** Where there is nobody who would tell, nobody parks. */
   readonly outside?: Outside;
+  readonly sockets: SocketPromises;
   /** No more new work. */
   readonly isOver: () => boolean;
 }
@@ -88,6 +92,9 @@ export class Traffic {
     ['park', () => this.#park(this.#chance.pick(parkingLocks))],
     ['park', () => this.#park(this.#chance.pick(parkingLocks))],
     ['park', () => this.#park(this.#chance.pick([...parkingLocks, ...mutexes]))],
+    ['wait long', () => this.#waitLong()],
+    ['wait long', () => this.#waitLong()],
+    ['pry', () => this.#pry()],
     ['forget', () => this.#client.locks.acquire(this.#chance.pick(parkingLocks), { leaseMs: 2_000, autoRenew: false })],
     ['several', () => this.#several(this.#client.locks)],
     ['session', () => this.#session()],
@@ -130,12 +137,32 @@ export class Traffic {
 
   /** Waits without asking, and goes to work when it is told. */
   async #park(name: string): Promise<void> {
-    const { outside, chance, verdicts } = this.#parts;
+    const { outside, chance, verdicts, sockets } = this.#parts;
     if (outside === undefined) return this.#lock(this.#client.locks, name);
-    const held = await park(this.#client, name, { outside, chance, verdicts });
+    const held = await park(this.#client, name, { outside, chance, verdicts, sockets });
     if (held === undefined) return;
     const claim = { name, ...demandOf({}), fence: held.fence };
     await this.#work(held, [claim], { mustRelease: true, mayChange: true });
+  }
+
+  /** Long enough that nobody polls any more: the SDK waits by push, several waits on one connection. */
+  async #waitLong(): Promise<void> {
+    const chance = this.#chance;
+    const wait = async (name: string) => {
+      const waitMs = chance.pick([20_000, 50_000, 90_000]);
+      const leaseMs = chance.pick([2_000, 10_000, 60_000]);
+      const held = await this.#within(waitMs, name, this.#client.locks.acquire(name, { waitMs, leaseMs }));
+      const claim = { name, ...demandOf({}), fence: held.fence };
+      await this.#work(held, [claim], { mustRelease: true, mayChange: true });
+    };
+    const names = chance.happens(0.4) ? pushLocks : [chance.pick(pushLocks)];
+    const waits = await Promise.allSettled(names.map(wait));
+    for (const outcome of waits) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+
+  async #pry(): Promise<void> {
+    const connectionId = this.#parts.sockets.anyOf(this.#chance, this.#client.process.name);
+    if (connectionId !== undefined) await parkOnForeign(this.#client, this.#chance.pick(pushLocks), connectionId);
   }
 
   async #session(): Promise<void> {

@@ -1,5 +1,6 @@
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { watcherSortPrefix } from '../../src/store/dynamodb/table.ts';
+import type { Watcher } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import type { Conditions } from './conditions.ts';
@@ -33,7 +34,7 @@ export class Watchers {
   }
 
   connect(): void {
-    const { time, outside, stream, table } = this.#parts;
+    const { time, outside, table } = this.#parts;
     const process = new Process(time, 'watcher1');
     const { notify } = outside.listen(process, 'websocket', (message) => this.#hear(message as { type: string }));
     const connectionId = notify.type === 'websocket' ? notify.connectionId : '';
@@ -45,9 +46,15 @@ export class Watchers {
       connectedAt,
       subject: { prefix: '' },
     });
-    const keys = { pk: 'sim/watchers', sk: `${watcherSortPrefix}${connectionId}` };
-    const image = marshall({ ...keys, at: connectedAt, prefix: '' });
-    stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });
+  }
+
+  /** The arrival of a connection in the stream makes the publisher send the first message. */
+  added({ namespace, connectionId, connectedAt, caller, subject }: Watcher): void {
+    const watched = subject === 'nothing' ? {} : subject;
+    const pk = `${namespace}/${subject === 'nothing' ? 'sockets' : 'watchers'}`;
+    const keys = { pk, sk: `${watcherSortPrefix}${connectionId}` };
+    const image = marshall({ ...keys, caller, at: connectedAt, ...watched });
+    this.#parts.stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });
   }
 
   /** So many events came of a write. */

@@ -9,7 +9,7 @@
 import { decide } from '../../src/lock/decide.ts';
 import { eventsBetween } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import type { LockState } from '../../src/lock/state.ts';
+import type { LockState, Notify } from '../../src/lock/state.ts';
 import { sessionFactOf } from '../../src/session/decide.ts';
 import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -25,9 +25,11 @@ import { Host } from './host.ts';
 import { LockPromises } from './lock-promises.ts';
 import { Network } from './network.ts';
 import { Notifying } from './notifying.ts';
+import { SocketPromises } from './socket-promises.ts';
+import { Sockets } from './sockets.ts';
 import { type LockWrite, Table, type TableWatcher } from './store.ts';
 import type { StoreWeather } from './store-path.ts';
-import { parkingLocks, Traffic } from './traffic.ts';
+import { parkingLocks, pushLocks, Traffic } from './traffic.ts';
 import { type Breach, Verdicts } from './verdicts.ts';
 
 export interface Report {
@@ -64,12 +66,17 @@ export class World implements TableWatcher {
   readonly #answers: AnswerPromises;
   readonly #beliefs: Beliefs;
   readonly #notifying: Notifying;
+  readonly #sockets: Sockets;
+  readonly #socketPromises: SocketPromises;
   readonly #histories = new Histories(() => this.#time.now());
   readonly #hosts: Host[] = [];
   readonly #clients: Client[] = [];
   readonly #traffic: Traffic[] = [];
   readonly #resources = new Map(
-    ['mutex1', 'mutex2', 'mutex3', 'plain1', 'plain2', ...parkingLocks].map((name) => [name, new Resource()]),
+    ['mutex1', 'mutex2', 'mutex3', 'plain1', 'plain2', ...parkingLocks, ...pushLocks].map((name) => [
+      name,
+      new Resource(),
+    ]),
   );
   readonly #freeSince = new Map<string, { readonly fence: number; readonly at: number }>();
   #calmSince = Number.POSITIVE_INFINITY;
@@ -108,6 +115,7 @@ export class World implements TableWatcher {
       verdicts,
       table: this.#table,
       locks: this.#promises,
+      sockets: () => this.#sockets,
     });
     this.#network = new Network({
       time: this.#time,
@@ -115,10 +123,39 @@ export class World implements TableWatcher {
       conditions: this.#conditions,
       hosts: () => this.#hosts,
       watcher: {
-        sent: (client, call) => this.#histories.sent(client, call),
+        sent: (client, call) => {
+          const { leaseId } = (call.body ?? {}) as { leaseId?: string };
+          const told = this.#histories.sent(client, call);
+          this.#socketPromises.heardOf(leaseId);
+          return (answer) => {
+            this.#socketPromises.heardOf(leaseId);
+            told(answer);
+          };
+        },
         arrived: (cause) => this.#answers.arrived(cause),
-        answered: (cause, call, answer) => this.#answers.answered(cause, call, answer),
+        answered: (cause, call, answer) => {
+          const { notify } = (call.body ?? {}) as { notify?: Notify };
+          if (notify?.type === 'websocket')
+            this.#socketPromises.parked(cause.client, notify.connectionId, answer.status);
+          this.#answers.answered(cause, call, answer);
+        },
       },
+    });
+    this.#socketPromises = new SocketPromises({
+      time: this.#time,
+      verdicts,
+      states: () => this.#table.states,
+      processOf: (client) => this.#clients.find(({ process }) => process.name === client)?.process,
+      skewMsMax: clocksInBound ? lockLimits.graceMs : 2 * clockBoundMs,
+    });
+    this.#sockets = new Sockets({
+      time: this.#time,
+      chance: this.#chance.branch(),
+      conditions: this.#conditions,
+      weather: this.#weather,
+      verdicts,
+      hosts: () => this.#hosts,
+      watcher: this.#socketPromises,
     });
   }
 
@@ -134,6 +171,7 @@ export class World implements TableWatcher {
     calamities.end();
     await this.#pass(healingMs);
     this.#calmSince = this.#time.now();
+    this.#socketPromises.calmSince = this.#calmSince;
     this.#watchForForgotten();
     // Even without faults a waiter may die, and those behind it must not wait for it.
     for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
@@ -156,6 +194,7 @@ export class World implements TableWatcher {
     if (write.stored.kind === 'lock') this.#showOnStream(name, write.stored.after);
     else this.#verdicts.count('page writes');
     this.#notifying.lockWritten(write);
+    this.#socketPromises.written(write);
   }
 
   lockCollected(name: string): void {
@@ -168,6 +207,10 @@ export class World implements TableWatcher {
 
   deliveryMarked(name: string, fence: number): void {
     this.#notifying.news.noted(name, fence);
+  }
+
+  connectionAdded(...change: Parameters<TableWatcher['connectionAdded']>): void {
+    this.#notifying.connectionAdded(...change);
   }
 
   recordWritten(...[key, before, after]: Parameters<TableWatcher['recordWritten']>): void {
@@ -190,6 +233,7 @@ export class World implements TableWatcher {
       time: this.#time,
       conditions: this.#conditions,
       network: this.#network,
+      sockets: this.#sockets,
       weather: this.#weather,
       verdicts: this.#verdicts,
       hosts: () => this.#hosts,
@@ -219,6 +263,7 @@ export class World implements TableWatcher {
         chance,
         waiting: waiting === 'mixed' ? chance.pick(['notified', 'polled']) : waiting,
         path: { table: this.#table, conditions: this.#conditions, weather: this.#weather },
+        ...(this.#notifying.isThere ? { outside: this.#notifying.outside } : {}),
       }),
     );
   }
@@ -226,14 +271,16 @@ export class World implements TableWatcher {
   #startClient(): void {
     if (this.#over) return;
     const chance = this.#chance.branch();
-    const client = new Client(this.#time, `client${this.#clients.length + 1}`, chance, this.#network);
+    const sockets = this.#notifying.isThere ? this.#sockets : undefined;
+    const client = new Client(this.#time, `client${this.#clients.length + 1}`, chance, this.#network, sockets);
     const traffic = new Traffic(client, {
       time: this.#time,
       chance: chance.branch(),
       verdicts: this.#verdicts,
       beliefs: this.#beliefs,
       resources: this.#resources,
-      ...(this.#conditions.timers === 'none' ? {} : { outside: this.#notifying.outside }),
+      ...(this.#notifying.isThere ? { outside: this.#notifying.outside } : {}),
+      sockets: this.#socketPromises,
       isOver: () => this.#over,
     });
     this.#clients.push(client);

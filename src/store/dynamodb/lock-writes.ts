@@ -273,12 +273,22 @@ export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefi
 
 const standsAt = (index: number): string => `front[${index}].leaseId = :leaseId AND ${isOfLayout}`;
 
-/** Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's. */
+/** A poll that comes late must not shorten the presence of a waiter that has parked since, nor the end of an old connection that of a new one. */
+const waitsAsBefore = (index: number, { notify }: Waiter): string =>
+  notify === undefined ? `attribute_not_exists(front[${index}].notify)` : `front[${index}].notify = :notify`;
+
+/**
+ * Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's, and it waits in the
+ * same way.
+ */
 export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update =>
   lockUpdate(
-    { set: [`front[${index}].presentUntil = :until`, ...changed], when: standsAt(index) },
+    {
+      set: [`front[${index}].presentUntil = :until`, ...changed],
+      when: `${standsAt(index)} AND ${waitsAsBefore(index, waiter)}`,
+    },
     {},
-    { leaseId: waiter.leaseId, until: waiter.aliveUntil, now },
+    { leaseId: waiter.leaseId, until: waiter.aliveUntil, notify: waiter.notify, now },
   );
 
 /**

@@ -14,7 +14,7 @@ import {
   strikeOut,
   withOneMore,
 } from '../../lock/pages.ts';
-import { type Ended, type LockState, type PageSpan, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import { type Ended, isSameNotify, type LockState, type PageSpan, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
 import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import {
@@ -111,7 +111,8 @@ export class MemoryLockStore implements LockStore {
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
     const state = this.#stateOf(key);
     const place = state.queue[index];
-    if (place?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
+    if (place?.leaseId !== waiter.leaseId || !isSameNotify(place.notify, waiter.notify))
+      return Promise.resolve(this.#refuse(key));
     const queue = state.queue.with(index, { ...place, aliveUntil: waiter.aliveUntil });
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
   }

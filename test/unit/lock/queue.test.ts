@@ -58,6 +58,54 @@ describe('an absent waiter', () => {
   });
 });
 
+const onSocket = (connectionId: string) =>
+  ({ ...waiting, attendMs: null, notify: { type: 'websocket', connectionId } }) as const;
+
+describe('undelivered', () => {
+  const grantedTo = (how: object) => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, how), acquireOf(carol, waiting));
+    return lock.after(release(alice)).pass(10);
+  };
+  const undelivered = ({ state }: LockStory) => ({ kind: 'undelivered', leaseId: bob, fence: state.fence }) as const;
+
+  it('hands the lock on where nobody can come back', () => {
+    const lock = grantedTo({ ...waiting, attendMs: null, notify: { type: 'task-token', token: 'gone' } });
+    lock.tell(undelivered(lock));
+    expect(lock.holders).toEqual([carol]);
+  });
+
+  it('keeps the grant of a client that lost its connection for as long as an absence may last', () => {
+    const lock = grantedTo(onSocket('gone'));
+    lock.tell(undelivered(lock));
+    expect(lock.state.holders).toMatchObject([{ leaseId: bob, expiresAt: lock.now + waiterAbsenceMs }]);
+    // Told twice, it is not shortened twice.
+    lock.pass(1).tell(undelivered(lock));
+    expect(lock.unchanged).toBe(true);
+    expect(lock.tell({ kind: 'renew', leaseId: bob })).toMatchObject({ kind: 'granted' });
+    expect(lock.state.holders[0]?.expiresAt).toBe(lock.now + (lock.state.holders[0]?.leaseMs ?? 0));
+  });
+
+  it.each([
+    ['asked again', acquireOf(bob, onSocket('new'))],
+    ['renewed it', { kind: 'renew', leaseId: bob } as const],
+  ])('leaves a grant alone whose owner has %s', (_what, command) => {
+    const lock = grantedTo(onSocket('gone')).after(command);
+    const fence = lock.state.fence;
+    lock.tell({ kind: 'undelivered', leaseId: bob, fence });
+    expect(lock.unchanged).toBe(true);
+    lock.tell({ kind: 'undelivered', leaseId: bob, fence: fence - 1 });
+    expect(lock.unchanged).toBe(true);
+  });
+
+  it('leaves a grant alone that its owner got by asking, though it had lost its connection', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, onSocket('gone')));
+    lock.pass(40_000).tell(acquireOf(bob, onSocket('new')));
+    expect(lock.holders).toEqual([bob]);
+    lock.tell(undelivered(lock));
+    expect(lock.unchanged).toBe(true);
+  });
+});
+
 describe('step-away', () => {
   const stepAway = (leaseId: string) => ({ kind: 'step-away', leaseId }) as const;
 
@@ -78,6 +126,20 @@ describe('step-away', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 1_000 }));
     expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
     expect(lock.unchanged).toBe(true);
+  });
+
+  it('changes nothing for a waiter that is parked, where a poll of it broke', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(bob, onSocket('new')));
+    expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
+    expect(lock.unchanged).toBe(true);
+  });
+
+  it('concerns only those who are parked on the connection that ended', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, onSocket('new')));
+    lock.tell({ ...stepAway(bob), connectionId: 'old' });
+    expect(lock.unchanged).toBe(true);
+    lock.tell({ ...stepAway(bob), connectionId: 'new' });
+    expect(lock.state.queue[0]?.aliveUntil).toBe(lock.now + waiterAbsenceMs);
   });
 
   it('changes nothing for a caller that does not wait', () => {

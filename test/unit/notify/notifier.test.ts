@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
 import { createNotifier } from '../../../src/notify/notifier.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
@@ -138,17 +139,26 @@ describe('delivery a parked waiter', () => {
     expect([world.toldRefs(), world.tasks]).toEqual([[], [{ token: 'late-token', error: 'Holdfast.LeaseLost' }]]);
   });
 
-  it.each([
-    ['a task token', token('gone')],
-    ['a connection', socket('gone')],
-  ])('gives the grant up at once where %s is gone, and the next one is told', async (_what, way) => {
-    const world = await heldWorld(way, event('next'));
+  it('gives the grant up at once where a task token is gone, and the next one is told', async () => {
+    const world = await heldWorld(token('gone'), event('next'));
     world.ways.task = async () => 'gone';
-    world.ways.post = async () => 'gone';
     await world.release(holder);
     expect(await world.drain()).toEqual([]);
     expect(world.toldRefs()).toEqual(['next']);
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([nextWaiter]);
+  });
+
+  it('keeps the grant of a connection that is gone for as long as its client may take to come back', async () => {
+    const world = await heldWorld(socket('gone'), event('next'));
+    world.ways.post = async () => 'gone';
+    await world.release(holder);
+    expect(await world.drain()).toEqual([]);
+    const [kept] = (await world.store.read(lockKey)).holders;
+    expect(kept).toMatchObject({ leaseId: waiter, expiresAt: world.clock.now() + lockLimits.waiterAbsenceMs });
+    await world.clock.advance(lockLimits.waiterAbsenceMs + lockLimits.graceMs);
+    await world.do({ kind: 'sweep' });
+    expect(await world.drain()).toEqual([]);
+    expect(world.toldRefs()).toEqual(['next']);
   });
 
   it.each([
