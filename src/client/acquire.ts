@@ -222,6 +222,7 @@ async function waitParked(
     try {
       const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
       const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
+      sockets.served();
       if (answer.status !== 202) return answer;
       const waiting = answer.body as Waiting;
       place = waiting.place;
@@ -238,11 +239,13 @@ async function waitParked(
       }
       if (heard === 'ended') return undefined;
     } catch (error) {
-      // The connection ended before the service parked the lease on it.
-      const isBroken = error instanceof HoldfastError && error.code === 'forbidden' && !socket.isOpen;
       // The next poll has the wait's own bounds for a service that is away.
       if (isWorthRepeating(error)) return undefined;
-      if (!isBroken) throw error;
+      // The poll was allowed, so it is the connection that is not: it has ended, perhaps before this client noticed.
+      if (!(error instanceof HoldfastError) || error.code !== 'forbidden') throw error;
+      const wasOpen = socket.isOpen;
+      sockets.discard(socket);
+      if (wasOpen) return undefined;
     } finally {
       forget();
     }

@@ -12,7 +12,7 @@ const openMsMax = 2_000;
 const pingEveryMs = 240_000;
 /** A client that waited is likely to wait again. Only where an idle socket does not keep the process alive. */
 const idleMsMax = 10_000;
-/** Where the first tries all fail, something in between does not let WebSockets pass: no more is lost on it. */
+/** Where the first tries all fail, something in between does not let WebSockets pass: no more is lost on it. Failures after a success pass. */
 const failuresMax = 3;
 
 /** What a waiter hears. */
@@ -84,6 +84,7 @@ export class Sockets {
   readonly #parts: SocketParts;
   #isPossible: boolean;
   #failures = 0;
+  #hasServed = false;
   #opening: Promise<ParkingSocket> | undefined;
   #live: { readonly parking: ParkingSocket; readonly socket: OpenSocket } | undefined;
   #stopTimers: () => void = () => {};
@@ -111,6 +112,17 @@ export class Sockets {
     return this.#opening.catch(() => undefined);
   }
 
+  /** A wait was parked: sockets work here. */
+  served(): void {
+    this.#hasServed = true;
+  }
+
+  /** The service does not know this connection, or not any more. */
+  discard(parking: ParkingSocket): void {
+    this.#fail();
+    if (this.#live?.parking === parking) this.#end();
+  }
+
   close(): void {
     this.#isPossible = false;
     this.#end();
@@ -118,14 +130,17 @@ export class Sockets {
 
   async #connect(): Promise<ParkingSocket> {
     try {
-      const parking = await this.#connectOnce();
-      this.#failures = 0;
-      return parking;
+      return await this.#connectOnce();
     } catch (error) {
-      this.#failures += 1;
-      if (this.#failures >= failuresMax || isFinal(error)) this.#isPossible = false;
+      this.#fail();
+      if (isFinal(error)) this.#isPossible = false;
       throw error;
     }
+  }
+
+  #fail(): void {
+    this.#failures += 1;
+    if (!this.#hasServed && this.#failures >= failuresMax) this.#isPossible = false;
   }
 
   async #connectOnce(): Promise<ParkingSocket> {

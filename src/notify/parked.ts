@@ -43,14 +43,19 @@ type Shared = Pick<NotifierPorts, 'locks' | 'deliveries' | 'log'>;
 /** What it takes to deliver to a waiter on a WebSocket. */
 export type SocketPorts = Shared & Pick<NotifierPorts, 'connections'>;
 
-/** Delivers a grant that was written just now, so the lock is not read again. */
-export function deliverBySocket(ports: SocketPorts, key: LockKey, holder: OnSocket<Holder>): Promise<void> {
-  return deliverOnce(ports, key, holder, async () => {
-    const facts = await factsAmong(ports.locks, key.namespace, [], holder.sessionId);
-    // Noting the try may have taken long.
-    if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');
-    return postGrant(ports, key, holder, facts);
-  });
+/**
+ * Delivers a grant that was written just now, so the lock is not read again. The try is counted while the message is on its way: the
+ * waiter does not wait for a write. If this process ends before the count is written, the client has renewed by the time it closes its
+ * connection, and so keeps its lease.
+ */
+export async function deliverBySocket(ports: SocketPorts, key: LockKey, holder: OnSocket<Holder>): Promise<void> {
+  const { deliveries, locks } = ports;
+  const facts = await factsAmong(locks, key.namespace, [], holder.sessionId);
+  // Reading the session may have taken long.
+  if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');
+  const posting = requireWithin(postGrant(ports, key, holder, facts), deliveryMsMax, locks.timers);
+  const [delivered] = await Promise.all([posting, deliveries.begin(key, holder.fence)]);
+  await conclude(ports, key, holder, delivered);
 }
 
 /** The try is counted first and the delivery noted last: a process that ends in between leaves a delivery that is made again. */
@@ -60,10 +65,14 @@ async function deliverOnce(
   granted: Parked<Holder>,
   send: () => Promise<Delivered>,
 ): Promise<void> {
+  const { locks, deliveries } = ports;
+  if ((await deliveries.begin(key, granted.fence)).delivered) return;
+  await conclude(ports, key, granted, await requireWithin(send(), deliveryMsMax, locks.timers));
+}
+
+async function conclude(ports: Shared, key: LockKey, granted: Parked<Holder>, delivered: Delivered): Promise<void> {
   const { locks, deliveries, log } = ports;
   const { fence, notify, acquiredAt } = granted;
-  if ((await deliveries.begin(key, fence)).delivered) return;
-  const delivered = await requireWithin(send(), deliveryMsMax, locks.timers);
   if (delivered === 'gone') return giveUp(ports, key, granted);
   await deliveries.markDelivered(key, fence);
   const afterMs = Math.max(0, locks.clock.now() - acquiredAt);

@@ -526,15 +526,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a telling is noted before it is made',
     file: parked,
-    text: 'if ((await deliveries.begin(key, fence)).delivered) return;',
+    text: 'if ((await deliveries.begin(key, granted.fence)).delivered) return;',
     instead:
-      'if ((await deliveries.begin(key, fence)).delivered) return;\n  await deliveries.markDelivered(key, fence);',
+      'if ((await deliveries.begin(key, granted.fence)).delivered) return;\n  await deliveries.markDelivered(key, granted.fence);',
   },
   {
     name: 'a delivered grant is delivered again with each repeat',
     file: parked,
-    text: 'if ((await deliveries.begin(key, fence)).delivered) return;',
-    instead: 'await deliveries.begin(key, fence);',
+    text: 'if ((await deliveries.begin(key, granted.fence)).delivered) return;',
+    instead: 'await deliveries.begin(key, granted.fence);',
   },
   {
     name: 'a task whose wait ends is left to wait',
@@ -836,6 +836,12 @@ export const mutants: readonly Mutant[] = [
     file: 'src/client/acquire.ts',
     text: 'Math.min(lookEveryMs, Math.max(0, remaining().leftMs))',
     instead: 'Math.max(0, remaining().leftMs)',
+  },
+  {
+    name: 'a wait fails because its connection ended before its client noticed',
+    file: 'src/client/acquire.ts',
+    text: "if (!(error instanceof HoldfastError) || error.code !== 'forbidden') throw error;",
+    instead: "if (!(error instanceof HoldfastError) || error.code !== 'forbidden' || socket.isOpen) throw error;",
   },
   {
     name: 'a wait does not hear that its connection broke',

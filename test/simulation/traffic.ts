@@ -186,6 +186,11 @@ export class Traffic {
     const [from, pausedMs] = [time.now(), process.pausedMs];
     try {
       return await acquiring;
+    } catch (error) {
+      // Everybody may wait here. A connection that ended is nothing that a caller should hear of.
+      if (error instanceof HoldfastError && error.code === 'forbidden')
+        verdicts.breach('traffic', `${process.name} was not allowed to wait for ${name}`, error.message);
+      throw error;
     } finally {
       const tookMs = time.now() - from - (process.pausedMs - pausedMs);
       if (tookMs > waitMs + acquireSlackMs)

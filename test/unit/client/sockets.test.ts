@@ -13,7 +13,7 @@ interface Fake {
   isClosed: boolean;
 }
 
-function world({ ticketStatus = 201, canRest = true, opens = true } = {}) {
+function world({ ticketStatus = 201, canRest = true, opens = true, opensOnce = false } = {}) {
   const time = new VirtualTime();
   const runtime = new VirtualProcess(time, 'client', 1);
   const fakes: Fake[] = [];
@@ -26,7 +26,9 @@ function world({ ticketStatus = 201, canRest = true, opens = true } = {}) {
     socket: (_url, _query, handlers) => {
       const fake: Fake = { handlers, said: [], isClosed: false };
       fakes.push(fake);
-      queueMicrotask(() => (opens ? handlers.open() : handlers.closed(new Error('refused'))));
+      queueMicrotask(() =>
+        (opensOnce ? fakes.length === 1 : opens) ? handlers.open() : handlers.closed(new Error('refused')),
+      );
       return {
         send: (text) => {
           fake.said.push(text);
@@ -98,6 +100,17 @@ describe('the client’s socket', () => {
     expect(fakes[0]?.said.filter((text) => text === 'ping').length).toBeGreaterThanOrEqual(2);
   });
 
+  it('is replaced where the service does not know it, and given up where it never knows one', async () => {
+    const { open, fakes, sockets } = world();
+    for (let tries = 1; tries <= 3; tries++) {
+      const socket = await open();
+      const { news } = socket.expect('a');
+      sockets.discard(socket);
+      expect([await news, fakes.length, fakes[tries - 1]?.isClosed]).toEqual(['closed', tries, true]);
+    }
+    expect(sockets.isPossible).toBe(false);
+  });
+
   it('is not tried again where the service has none, and after three tries where it never opens', async () => {
     const none = world({ ticketStatus: 404 });
     expect([await none.sockets.open(), none.sockets.isPossible, none.ticketsAsked()]).toEqual([undefined, false, 1]);
@@ -108,5 +121,12 @@ describe('the client’s socket', () => {
       await broken.sockets.open();
     }
     expect(broken.sockets.isPossible).toBe(false);
+    // Where one has served before, nothing stands in the way for good.
+    const away = world({ opensOnce: true });
+    await away.open();
+    away.sockets.served();
+    away.fakes[0]?.handlers.closed(new Error('cut'));
+    for (let tries = 1; tries <= 5; tries++) expect(await away.sockets.open()).toBeUndefined();
+    expect(away.sockets.isPossible).toBe(true);
   });
 });
