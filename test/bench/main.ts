@@ -2,7 +2,7 @@
  * `npm run bench`: everything that is installed, in one run. Writes docs/benchmarks.json, docs/benchmarks.md and docs/benchmarks/*.svg.
  *
  * `--quick` looks at every cell only briefly. `--engine dynoxide` takes another engine. `--report-only` draws the report again from the JSON file.
- * `--out folder` writes elsewhere.
+ * `--out folder` writes elsewhere. `--only push` measures waiting by push again, and leaves the other figures as they are.
  */
 
 import { fileURLToPath } from 'node:url';
@@ -11,19 +11,22 @@ import { StartError } from '../../src/local/start-error.ts';
 import { Field } from './field.ts';
 import { fullPlan, quickPlan } from './plan.ts';
 import { readResults, writeReport } from './report/files.ts';
-import { runAll } from './run.ts';
+import { runAll, runPush } from './run.ts';
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     'report-only': { type: 'boolean', default: false },
     engine: { type: 'string', default: 'auto' },
+    only: { type: 'string' },
     out: { type: 'string', default: fileURLToPath(new URL('../../docs/', import.meta.url)) },
   },
 });
 
 const engines = ['auto', 'dynamodb-local', 'dynoxide'] as const;
 const engine = engines.find((name) => name === values.engine);
+if (values.only !== undefined && values.only !== 'push')
+  throw new StartError(`--only expects push; got ${values.only}.`);
 if (engine === undefined) throw new StartError(`--engine expects one of ${engines.join(', ')}; got ${values.engine}.`);
 
 if (values['report-only']) {
@@ -35,7 +38,11 @@ if (values['report-only']) {
     process.once(signal, () => void field.stop().finally(() => process.exit(1)));
   }
   try {
-    const results = await runAll(field, values.quick ? quickPlan : fullPlan, { quick: values.quick });
+    const plan = values.quick ? quickPlan : fullPlan;
+    const results =
+      values.only === 'push'
+        ? { ...(await readResults(values.out)), push: await runPush(field, plan) }
+        : await runAll(field, plan, { quick: values.quick });
     await writeReport(values.out, results);
   } finally {
     await field.stop();

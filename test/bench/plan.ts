@@ -1,5 +1,6 @@
 import type { Bounds } from './measure.ts';
 import type { HandOffBounds } from './workloads/hand-off.ts';
+import type { PushPlan } from './workloads/push.ts';
 
 /** How much of everything is measured. */
 export interface Plan {
@@ -14,11 +15,13 @@ export interface Plan {
   readonly renewalIntervals: number;
   readonly multiLock: { readonly sizes: readonly number[]; readonly bounds: Bounds };
   readonly increment: { readonly clients: readonly number[]; readonly sliceMs: number };
+  readonly push: PushPlan;
   readonly memoryMs: number;
   readonly importRounds: number;
 }
 
 const waiters = [2, 10, 50, 200];
+const pushWaiters = [1, 10, 50, 200];
 const multiLockSizes = [2, 10, 50];
 const incrementClients = [1, 2, 4, 8, 16, 32];
 
@@ -34,6 +37,14 @@ export const fullPlan: Plan = {
   renewalIntervals: 3,
   multiLock: { sizes: multiLockSizes, bounds: { roundsMax: 50, budgetMs: 4_000 } },
   increment: { clients: incrementClients, sliceMs: 500 },
+  push: {
+    waiters: pushWaiters,
+    turns: 3,
+    paced: { roundsMax: 60, budgetMs: 1_500 },
+    // Two safety looks.
+    idle: { waiters: 1_000, watchedMs: 50_000 },
+    crowd: { locks: 200, perLock: 50 },
+  },
   memoryMs: 10_000,
   importRounds: 5,
 };
@@ -50,6 +61,13 @@ export const quickPlan: Plan = {
   renewalIntervals: 1,
   multiLock: { sizes: multiLockSizes, bounds: { roundsMax: 2, budgetMs: 1_000 } },
   increment: { clients: [1, 4, 16], sliceMs: 200 },
+  push: {
+    waiters: pushWaiters,
+    turns: 1,
+    paced: { roundsMax: 5, budgetMs: 500 },
+    idle: { waiters: 50, watchedMs: 2_000 },
+    crowd: { locks: 5, perLock: 10 },
+  },
   memoryMs: 2_000,
   importRounds: 1,
 };

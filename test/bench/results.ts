@@ -138,6 +138,45 @@ export interface ImportRow {
   readonly kilobytes: number;
 }
 
+/** From release to grant, in single writes. */
+export interface PushHandOffRow {
+  readonly way: 'push' | 'long poll';
+  readonly waiters: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly samples: number;
+}
+
+/** So many wait through the SDK, and nothing is released. Everything is counted per waiter and minute, once all are parked. */
+export interface WaitingRow {
+  readonly way: 'push' | 'long poll';
+  readonly waiters: number;
+  /** Requests that are open at the service at any time. */
+  readonly open: number;
+  /** Without the safety looks. */
+  readonly requestsPerMinute: number;
+  readonly looksPerMinute: number;
+  readonly writeUnitsPerMinute: number;
+  readonly readUnitsPerMinute: number;
+}
+
+/** Waits on one connection. */
+export interface CrowdRow {
+  readonly waits: number;
+  /** Messages of grants. */
+  readonly told: number;
+  /** Those among them that repeat another one. */
+  readonly unexpected: number;
+  /** Grants in the order of their line. */
+  readonly inOrder: number;
+}
+
+export interface PushResults {
+  readonly handOff: readonly PushHandOffRow[];
+  readonly waiting: readonly WaitingRow[];
+  readonly crowd: CrowdRow;
+}
+
 export interface Results {
   readonly date: string;
   readonly commit: string;
@@ -156,6 +195,8 @@ export interface Results {
   readonly stampede: readonly StampedeRow[];
   readonly multiLock: readonly MultiLockRow[];
   readonly increment: readonly IncrementRow[];
+  /** With the date and commit of its own run, if it was run alone. */
+  readonly push: (PushResults & { readonly date: string; readonly commit: string }) | null;
   readonly memory: MemoryRow | null;
   readonly imports: ImportRow | null;
 }

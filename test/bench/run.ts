@@ -12,6 +12,7 @@ import { benchImport } from './workloads/import.ts';
 import { benchIncrement } from './workloads/increment.ts';
 import { benchMemory } from './workloads/memory.ts';
 import { benchMultiLocks } from './workloads/multi-lock.ts';
+import { benchPush } from './workloads/push.ts';
 import { countRenewals } from './workloads/renewals.ts';
 import { benchStampede } from './workloads/stampede.ts';
 
@@ -82,6 +83,15 @@ async function contended(field: Field, plan: Plan): Promise<Pick<Results, 'handO
   return { handOff, handOffRequests: requests.toSorted((one, other) => one.waiters - other.waiters) };
 }
 
+/** Waiting by push alone, with its own date and commit: the rest of a report may be older. */
+export const runPush = async (field: Field, plan: Plan): Promise<NonNullable<Results['push']>> => ({
+  date: today(),
+  commit: await commit(),
+  ...(await benchPush(field, plan.push, onProgress)),
+});
+
+const today = () => new Date().toISOString().slice(0, 10);
+
 /** Every workload in turn. Whatever is timed has the machine to itself. */
 export async function runAll(field: Field, plan: Plan, { quick }: { quick: boolean }): Promise<Results> {
   const absent = field.absent.map((why): Absence => ({ why }));
@@ -103,8 +113,10 @@ export async function runAll(field: Field, plan: Plan, { quick }: { quick: boole
     increment: await step('increment', () => benchIncrement(field, increment.clients, increment.sliceMs), []),
   };
   const handOffs = await step('hand-offs', () => contended(field, plan), { handOff: [], handOffRequests: [] });
+  await field.refresh({ counting: false });
+  const push = await step('push', () => runPush(field, plan), null);
   return {
-    date: new Date().toISOString().slice(0, 10),
+    date: today(),
     commit: await commit(),
     quick,
     machine: {
@@ -119,5 +131,6 @@ export async function runAll(field: Field, plan: Plan, { quick }: { quick: boole
     ...uncontended,
     ...handOffs,
     ...counted,
+    push,
   };
 }

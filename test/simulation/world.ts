@@ -174,7 +174,9 @@ export class World implements TableWatcher {
     this.#socketPromises.calmSince = this.#calmSince;
     this.#watchForForgotten();
     // Even without faults a waiter may die, and those behind it must not wait for it.
-    for (const client of this.#clients.filter(({ process }) => process.isAlive).slice(0, 2)) {
+    for (let deaths = 0; deaths < 2; deaths++) {
+      const client = this.#anyWhoWaits();
+      if (client === undefined) break;
       client.process.kill();
       this.#startClient();
       await this.#pass(calmMs / 2);
@@ -325,6 +327,14 @@ export class World implements TableWatcher {
       return first?.notify !== undefined;
     });
     return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;
+  }
+
+  /** Whoever is parked on a connection, if there is somebody: its death must be seen. */
+  #anyWhoWaits(): Client | undefined {
+    const running = this.#clients.filter(({ process }) => process.isAlive);
+    const waiters = [...this.#table.states.values()].flatMap(({ queue }) => queue);
+    const parked = waiters.filter(({ notify }) => notify?.type === 'websocket').map(({ owner }) => owner);
+    return running.find(({ process }) => parked.includes(process.name)) ?? running[0];
   }
 
   /** By the slowest clock that a host may have. */

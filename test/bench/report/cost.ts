@@ -1,4 +1,4 @@
-import type { CycleRequestsRow, HandOffRequestsRow } from '../results.ts';
+import type { CycleRequestsRow, HandOffRequestsRow, WaitingRow } from '../results.ts';
 
 /** AWS's prices in us-east-1, on demand, in dollars per million. The same as in docs/cost.md, which says where they are from. */
 const prices = {
@@ -8,6 +8,8 @@ const prices = {
   lambdaCall: 0.2,
   lambdaGigabyteSecond: 13.33,
   logKilobyte: 0.5,
+  socketMessage: 1,
+  socketMinute: 0.25,
 } as const;
 
 /** As docs/cost.md assumes them: 10 ms at half a gigabyte, and 1.4 kB of log for both requests of a cycle. */
@@ -37,3 +39,23 @@ export function cycleDollars(row: CycleRequestsRow): { table: number; service: n
 /** Dollars per million hand-offs, for the table alone. */
 export const handOffDollars = ({ writeUnits, readUnits }: HandOffRequestsRow): number | null =>
   writeUnits === null || readUnits === null ? null : tableDollars({ writeUnits, readUnits });
+
+/** As the SDK has it: about 15 pings an hour, each a message there, one back and a call. Each waiter has a connection of its own, which is the worst case. */
+const pingsPerHour = 15;
+const dollarsPerRequest =
+  prices.httpRequest +
+  prices.lambdaCall +
+  gigabyteSecondsPerRequest * prices.lambdaGigabyteSecond +
+  (logKilobytesPerCycle / requestsPerCycle) * prices.logKilobyte;
+
+/** Dollars for so many who wait for an hour, once they wait. A request that is open runs a function for as long. */
+export function waitingDollars(row: WaitingRow): number {
+  const { waiters, open, requestsPerMinute, looksPerMinute, writeUnitsPerMinute, readUnitsPerMinute } = row;
+  const minutes = 60 * waiters;
+  const asked = (requestsPerMinute + looksPerMinute) * dollarsPerRequest;
+  const units = tableDollars({ writeUnits: writeUnitsPerMinute, readUnits: readUnitsPerMinute });
+  const running = (open / waiters) * 60 * 0.5 * prices.lambdaGigabyteSecond;
+  const ping = 2 * prices.socketMessage + prices.lambdaCall + gigabyteSecondsPerRequest * prices.lambdaGigabyteSecond;
+  const socket = row.way === 'push' ? prices.socketMinute + (pingsPerHour / 60) * ping : 0;
+  return (minutes * (asked + units + running + socket)) / 1_000_000;
+}

@@ -12,12 +12,14 @@ import {
   inversionsTable,
   multiLockTable,
   peersTable,
+  pushHandOffTable,
   rateTable,
   renewalsTable,
   requestsTable,
   stampedeTable,
   storesTable,
   throughputTable,
+  waitingTable,
 } from './tables.ts';
 import { targetsOf } from './targets.ts';
 
@@ -84,6 +86,22 @@ ${requestsTable(results)}
 What that costs in DynamoDB's capacity, in dollars per million hand-offs. A queue is part of the lock's item, and a write is billed by the item's size: long queues cost write units, not requests.
 
 ${handOffCostTable(results)}`;
+
+function pushes({ push }: Results): string {
+  if (push === null || push === undefined) return '## Waiting by push\n\nIt was not measured in this run.';
+  const { crowd, date, commit } = push;
+  return `## Waiting by push
+
+Measured on ${date} at commit \`${commit}\`, by \`npm run bench -- --only push\` or as part of a whole run. The time from the call of release until the next waiter knows, in single writes: p50 / p99 (hand-offs seen). By long poll it knows from the answer to its request, by push from the message on its WebSocket. The two took turns. The SDK renews the lease before it relies on the message, which is one more write.
+
+${pushHandOffTable(push)}
+
+What those cost who wait through the SDK while nothing is released, per waiter and minute, counted once all of them wait. A safety look asks after a parked wait, in case a message was lost. The dollars are for all who wait, for an hour, with the prices of [what it costs](cost.md) and one connection for each waiter.
+
+${waitingTable(push)}
+
+${crowd.waits} waits on one connection, in lines of several locks: ${crowd.told} messages of grants, ${crowd.unexpected} of them repeated, and ${crowd.inOrder} grants in the order of their line.`;
+}
 
 const cycles = (results: Results) => `## An uncontended cycle
 
@@ -162,6 +180,6 @@ The benchmark starts every server on loopback and in its own folder, and ends it
 
 /** The whole report. It uses only what a run found. */
 export const reportOf = (results: Results): string => {
-  const sections = [head, targets, comparable, handOffs, cycles, crashes, increments, rest];
+  const sections = [head, targets, comparable, handOffs, pushes, cycles, crashes, increments, rest];
   return `${wrapProse(sections.map((section) => section(results)).join('\n\n'))}\n`;
 };

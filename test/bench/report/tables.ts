@@ -1,5 +1,5 @@
-import type { Results } from '../results.ts';
-import { cycleDollars, handOffDollars } from './cost.ts';
+import type { PushResults, Results } from '../results.ts';
+import { cycleDollars, handOffDollars, waitingDollars } from './cost.ts';
 import { dollars, figure, table } from './format.ts';
 
 const byValue = (values: readonly number[]): number[] => [...new Set(values)].sort((one, other) => one - other);
@@ -223,4 +223,42 @@ export const handOffCostTable = (results: Results): string =>
         : `${dollars(cost)} (${figure(row.writeUnits)} write, ${figure(row.readUnits)} read units)`;
     },
     'waiting',
+  );
+
+const ways = ['long poll', 'push'] as const;
+
+/** How a hand-off by push compares with one by long poll, at one number of waiters. */
+export const pushRatio = ({ handOff }: PushResults, waiters: number): number => {
+  const [longPoll, push] = ways.map((way) => handOff.find((row) => row.way === way && row.waiters === waiters)?.p50);
+  return (push ?? Number.NaN) / (longPoll ?? Number.NaN);
+};
+
+export function pushHandOffTable(push: PushResults): string {
+  const columns = byValue(push.handOff.map(({ waiters }) => waiters));
+  const cellOf = (way: (typeof ways)[number], waiters: number) => {
+    const row = push.handOff.find((one) => one.way === way && one.waiters === waiters);
+    return row === undefined ? '–' : `${figure(row.p50)} / ${figure(row.p99)} (${row.samples})`;
+  };
+  return table(
+    ['', ...columns.map((waiters) => `${waiters} waiting`)],
+    [
+      ...ways.map((way) => [way, ...columns.map((waiters) => cellOf(way, waiters))]),
+      ['push against long poll', ...columns.map((waiters) => figure(pushRatio(push, waiters)))],
+    ],
+  );
+}
+
+export const waitingTable = ({ waiting }: PushResults): string =>
+  table(
+    ['', 'who wait', 'open requests', 'requests', 'safety looks', 'write units', 'read units', 'dollars for an hour'],
+    waiting.map((row) => [
+      row.way,
+      String(row.waiters),
+      String(row.open),
+      figure(row.requestsPerMinute),
+      figure(row.looksPerMinute),
+      figure(row.writeUnitsPerMinute),
+      figure(row.readUnitsPerMinute),
+      dollars(waitingDollars(row)),
+    ]),
   );

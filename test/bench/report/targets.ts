@@ -1,5 +1,7 @@
 import type { Results } from '../results.ts';
-import { figure } from './format.ts';
+import { waitingDollars } from './cost.ts';
+import { dollars, figure } from './format.ts';
+import { pushRatio } from './tables.ts';
 
 /** What was asked for, what was found, and whether that is enough. */
 export interface Target {
@@ -110,6 +112,46 @@ function handOffTargets(results: Results): (Target | undefined)[] {
   ];
 }
 
+/** By how much a hand-off by push may take longer than one by long poll. */
+const pushRatioMax = 1.2;
+
+function pushTargets({ push }: Results): Target[] {
+  if (push === null || push === undefined) return [];
+  const waiting = push.waiting.find(({ way }) => way === 'push');
+  const counts = push.handOff.filter(({ way }) => way === 'push').map(({ waiters }) => waiters);
+  return [
+    ...counts.map((waiters) => ({
+      target: `Hand-off by push at most 1.2 times that by long poll (p50), ${waiters} waiting`,
+      found: figure(pushRatio(push, waiters)),
+      met: pushRatio(push, waiters) <= pushRatioMax,
+    })),
+    ...(waiting === undefined
+      ? []
+      : [
+          {
+            target: `No open request while ${waiting.waiters} wait by push`,
+            found: String(waiting.open),
+            met: waiting.open === 0,
+          },
+          {
+            target: 'No request while waiting by push, beside the safety look',
+            found: `${figure(waiting.requestsPerMinute)} a minute`,
+            met: waiting.requestsPerMinute === 0,
+          },
+          {
+            target: `Under a dollar for ${waiting.waiters} who wait by push for an hour`,
+            found: dollars(waitingDollars(waiting)),
+            met: waitingDollars(waiting) < 1,
+          },
+        ]),
+    {
+      target: `${push.crowd.waits} waits on one connection are all told, in order`,
+      found: `${push.crowd.inOrder} of ${push.crowd.waits}`,
+      met: push.crowd.inOrder === push.crowd.waits,
+    },
+  ];
+}
+
 export function targetsOf(results: Results): Target[] {
   const { memory } = results;
   const all = [
@@ -117,6 +159,7 @@ export function targetsOf(results: Results): Target[] {
     cycleTarget(results, direct, 'Uncontended cycle in direct mode', 1.1),
     ...handOffTargets(results),
     ...requestTargets(results),
+    ...pushTargets(results),
     memory === null
       ? undefined
       : {

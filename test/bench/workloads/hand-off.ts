@@ -12,7 +12,7 @@ export interface HandOffBounds {
 }
 
 /** Takes single writes: next to each hand-off where waiters are quiet, else while nobody waits, since pollers would slow them down and so flatter themselves. */
-class QuietWrites {
+export class QuietWrites {
   readonly #store: Yardstick;
   readonly #times: number[] = [];
 

@@ -68,12 +68,28 @@ export const exampleResults: Results = {
     increment(32, 'cas', 0.1, 30),
     increment(32, 'lock', 0.3, 5),
   ],
+  push: {
+    date: '2026-11-17',
+    commit: 'def5678',
+    handOff: [pushed('long poll', 10, 1.6), pushed('push', 10, 1.8)],
+    waiting: [waiting('long poll', 1_000, 3, 0), waiting('push', 0, 0, 2.4)],
+    crowd: { waits: 100, told: 101, unexpected: 1, inOrder: 100 },
+  },
   memory: { cycles: 5_000, growth: 1.02 },
   imports: { ratio: 2.1, kilobytes: 900 },
 };
 
 function handOff(contestant: string, waiters: number, p50: number, inversions: number) {
   return { contestant, waiters, p50, p99: p50 * 2, samples: 50, inversions, rate: 0.4, rateSamples: 90, failed: 0 };
+}
+
+function pushed(way: 'push' | 'long poll', waiters: number, p50: number) {
+  return { way, waiters, p50, p99: 2 * p50, samples: 50 };
+}
+
+function waiting(way: 'push' | 'long poll', open: number, requestsPerMinute: number, looksPerMinute: number) {
+  const units = { writeUnitsPerMinute: 2 * looksPerMinute, readUnitsPerMinute: 2 * looksPerMinute };
+  return { way, waiters: 1_000, open, requestsPerMinute, looksPerMinute, ...units };
 }
 
 function counted(contestant: string, waiters: number, perHandOff: number, writeUnits: number) {

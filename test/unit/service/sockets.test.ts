@@ -7,6 +7,7 @@ import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { MemorySockets } from '../../../src/store/memory/socket-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { createWebsocketHandler } from '../../../src/websocket/handler.ts';
 import { key } from './world.ts';
 
 const leaseId = 'lease-of-a-waiter-1';
@@ -33,6 +34,28 @@ async function heldLock() {
   };
   return { context, sockets, open, park, presentMs };
 }
+
+describe('the end of a connection', () => {
+  it('is noted before its waits are looked for, so that a wait that comes later sees it', async () => {
+    const { context, sockets, open, park, presentMs } = await heldLock();
+    const { waitsOn } = sockets;
+    sockets.waitsOn = async (...asked) => {
+      expect(open.has('here')).toBe(false);
+      return waitsOn.call(sockets, ...asked);
+    };
+    const watchers = {
+      add: async () => {},
+      welcome: async () => true,
+      welcomed: async () => [],
+      remove: async (id: string) => void open.delete(id),
+    };
+    const log = { info: () => {}, error: () => {} };
+    const handler = createWebsocketHandler({ watchers, sockets, locks: context, needsTicket: true, log });
+    await park('here');
+    await handler.disconnect('here');
+    expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
+  });
+});
 
 describe('a wait on a connection', () => {
   it('is refused to everybody but the caller whose connection it is', async () => {
