@@ -3,11 +3,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { type LockState, unusedLock } from '../../src/lock/state.ts';
+import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { listingKeyOf } from '../../src/store/dynamodb/keys.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
+import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
 
@@ -48,6 +49,22 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
 
   it('shows a lock that was never used as unused', async () => {
     expect(await store.read(newKey())).toEqual(unusedLock);
+  });
+
+  it('lets neither a late poll nor the end of an old connection shorten the presence of a parked waiter', async () => {
+    const key = newKey();
+    const waits = (more: object) => acquireOf('lease-b-0000000000', { waitMs: 60_000, ...more });
+    const on = (connectionId: string) => waits({ attendMs: null, notify: { type: 'websocket', connectionId } });
+    await command(key, acquireOf('lease-a-0000000000'));
+    const [polling] = (await command(key, waits({ attendMs: 4_000 }))).queue;
+    const [onFirst] = (await command(key, on('one'))).queue;
+    expect((await store.attend(key, 0, polling as Waiter, startOfTime)).applied).toBe(false);
+    const absent = { ...(onFirst as Waiter), aliveUntil: epochMs(startOfTime + 5_000) };
+    const { queue } = await command(key, on('two'));
+    expect((await store.attend(key, 0, absent, startOfTime)).applied).toBe(false);
+    expect((await store.read(key)).queue).toEqual(queue);
+    const gone = { ...(queue[0] as Waiter), aliveUntil: absent.aliveUntil };
+    expect((await store.attend(key, 0, gone, startOfTime)).applied).toBe(true);
   });
 
   it('gives back exactly the state that was written', async () => {

@@ -472,8 +472,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the end of an old connection makes a waiter in a page absent',
     file: 'src/store/dynamodb/page-item.ts',
-    text: "connectionId === undefined ? '' : ' AND notify.connectionId = :connectionId'",
-    instead: "connectionId === undefined ? '' : ' AND notify.connectionId <> :zero'",
+    text: ": 'notify.connectionId = :connectionId'",
+    instead: ": 'attribute_exists(notify.connectionId)'",
   },
   {
     name: 'the position in a page is counted from a lock that knew no pages',
