@@ -23,7 +23,7 @@ export class HandOffs {
   constructor(ports: SocketPorts) {
     this.#ports = ports;
     // Only of own writes: all who read the lock see the same grant, and they may be many.
-    ports.locks.memory.onWrite((key, state) => this.#take(key, state));
+    ports.locks.memory.onHandOff((key, state) => this.#take(key, state));
   }
 
   /** Waits until everything under way was delivered, or failed, or took too long. It never fails. */

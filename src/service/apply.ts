@@ -115,7 +115,7 @@ async function takeStep(
   // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
   const isAlone = tries < writesPerRound && state === before;
   const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));
-  context.memory.learn(key, written.state, written.applied);
+  context.memory.learn(key, written.state, written.applied && written.state.fence > before.fence);
   // A decision that was for the sake of others, or that could only move a page up, is followed by the command's own.
   if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
     return { ...again(written, answer), isCleared: written.applied && change.kind === 'move-up' };
@@ -179,7 +179,8 @@ async function tryDirectly(
   known: LockState | undefined,
 ): Promise<Written> {
   const written = await context.store.attempt(key, command, facts, known);
-  context.memory.learn(key, written.state);
+  // Of what is written without a look before, only a release hands over.
+  context.memory.learn(key, written.state, written.applied && command.kind === 'release');
   return written;
 }
 

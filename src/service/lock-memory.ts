@@ -33,7 +33,7 @@ export class LockMemory {
   readonly #fullPages = new BoundedMap<string, number>(locksMax);
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #listeners: Listener[] = [];
-  readonly #writeListeners: Listener[] = [];
+  readonly #handOffListeners: Listener[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -41,11 +41,11 @@ export class LockMemory {
 
   /**
    * Takes note of a state. Responses and stream records overtake each other, so an older state than the known one changes nothing.
-   * `isOwn`: this very process wrote it.
+   * `isHandOff`: this very process wrote it, and may have granted to others by that.
    */
-  learn(key: LockKey, state: LockState, isOwn = false): void {
+  learn(key: LockKey, state: LockState, isHandOff = false): void {
     this.#remember(key, state);
-    if (isOwn) for (const listener of this.#writeListeners) listener(key, state);
+    if (isHandOff) for (const listener of this.#handOffListeners) listener(key, state);
   }
 
   #remember(key: LockKey, state: LockState): void {
@@ -116,9 +116,9 @@ export class LockMemory {
     this.#listeners.push(listener);
   }
 
-  /** Calls back with each state that this process wrote. */
-  onWrite(listener: Listener): void {
-    this.#writeListeners.push(listener);
+  /** Calls back with each state by which this process may have granted to others. */
+  onHandOff(listener: Listener): void {
+    this.#handOffListeners.push(listener);
   }
 }
 

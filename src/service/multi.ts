@@ -136,7 +136,9 @@ async function swapTogether(
       ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
     }));
     if (await context.store.swapAll(swaps)) {
-      for (const { key, next, renewal } of swaps) if (renewal === undefined) context.memory.learn(key, next, true);
+      const fences = new Map(names.map((name, index) => [name, states[index]?.fence ?? 0]));
+      for (const { key, next, renewal } of swaps)
+        if (renewal === undefined) context.memory.learn(key, next, next.fence > (fences.get(key.name) ?? 0));
       return { plan, states, facts };
     }
     await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));

@@ -816,7 +816,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'everybody who sees a grant tells of it',
     file: 'src/notify/hand-offs.ts',
-    text: 'ports.locks.memory.onWrite((key',
+    text: 'ports.locks.memory.onHandOff((key',
     instead: 'ports.locks.memory.onNews((key',
   },
   {
