@@ -13,6 +13,12 @@ const placesMax = 10_000;
 /** How long work waits for its turn: a tenth of a poll, or some hundred writes. If the store is slow, each request is answered for itself. */
 const turnMsMax = 2_000;
 
+/**
+ * An idle lock is collected in the end, and its pages too. Whoever joined a page that it remembers would then wait in a page that no lock
+ * knows. An hour is far less than anything is kept for.
+ */
+const seenMsMax = 3_600_000;
+
 export interface Seen {
   readonly state: LockState;
   readonly at: EpochMs;
@@ -64,7 +70,8 @@ export class LockMemory {
   }
 
   seen(key: LockKey): Seen | undefined {
-    return this.#seen.get(lockIdOf(key));
+    const seen = this.#seen.get(lockIdOf(key));
+    return seen === undefined || this.#clock.now() - seen.at > seenMsMax ? undefined : seen;
   }
 
   /** Whether a revision is newer than the known one, of a lock that is known: it costs less than to read what changed. */
