@@ -105,8 +105,7 @@ export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
 
 /** Says that a waiter is absent from then on. Safe because it never lengthens its presence, and says how the waiter waited: by a poll, or on which connection. */
 export const stepAwayIn = ({ leaseId, aliveUntil, connectionId }: Absence): Update => {
-  const asBefore =
-    connectionId === undefined ? 'attribute_not_exists(notify)' : 'notify.connectionId = :connectionId';
+  const asBefore = connectionId === undefined ? 'attribute_not_exists(notify)' : 'notify.connectionId = :connectionId';
   return update(
     { set: ['presence = :until'], when: `${isOpen} AND presence > :until AND ${asBefore}` },
     wordsFor(leaseId),

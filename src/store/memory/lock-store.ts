@@ -14,7 +14,15 @@ import {
   strikeOut,
   withOneMore,
 } from '../../lock/pages.ts';
-import { type Ended, isSameNotify, type LockState, type PageSpan, permitsHeld, unusedLock, type Waiter } from '../../lock/state.ts';
+import {
+  type Ended,
+  isSameNotify,
+  type LockState,
+  type PageSpan,
+  permitsHeld,
+  unusedLock,
+  type Waiter,
+} from '../../lock/state.ts';
 import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import {
