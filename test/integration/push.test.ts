@@ -250,6 +250,28 @@ describe('the SDK', () => {
     await waiting;
   }, 30_000);
 
+  it('is told through a proxy that delays everything', async () => {
+    const held = await clientAt(service.url).locks.acquire('push:slow');
+    const proxy = await startProxy(Number(new URL(service.url).port), 150);
+    try {
+      const waiter = clientAt(`http://127.0.0.1:${proxy.port}`);
+      const places: number[] = [];
+      const onWaiting = ({ position }: { position: number }) => places.push(position);
+      const waiting = waiter.locks.acquire('push:slow', { waitMs: 60_000, onWaiting });
+      // The end of the poll, and then parked.
+      await eventually(() => expect(places.length).toBeGreaterThanOrEqual(2));
+      expect(waiter.open).toBe(0);
+      const before = waiter.sent.length;
+      await held.release();
+      await waiting;
+      // Told, and not found by a look: nothing but the renewal was asked for.
+      expect(waiter.sent.slice(before)).toEqual(['renew']);
+      expect(new Set(places)).toEqual(new Set([1]));
+    } finally {
+      proxy.close();
+    }
+  }, 60_000);
+
   it('goes on in its place through a proxy that cuts every connection', async () => {
     const holder = clientAt(service.url);
     const held = await holder.locks.acquire('push:cut');
@@ -279,7 +301,7 @@ describe('the SDK', () => {
   }, 60_000);
 });
 
-async function startProxy(target: number): Promise<{ port: number; cut: () => void; close: () => void }> {
+async function startProxy(target: number, delayMs = 0): Promise<{ port: number; cut: () => void; close: () => void }> {
   const open = new Set<Socket>();
   const server: Server = createServer((near) => {
     const far = connect(target, '127.0.0.1');
@@ -292,7 +314,10 @@ async function startProxy(target: number): Promise<{ port: number; cut: () => vo
         far.destroy();
       });
     }
-    near.pipe(far).pipe(near);
+    const pass = (from: Socket, to: Socket) =>
+      from.on('data', (chunk) => setTimeout(() => to.writable && to.write(chunk), delayMs));
+    pass(near, far);
+    pass(far, near);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
