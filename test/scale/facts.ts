@@ -16,7 +16,6 @@ export const facts = {
   writeUnitsPerKey: fact(1_000, 'units/s', 'documented: DynamoDB, partition throughput'),
   readUnitsPerKey: fact(3_000, 'units/s', 'documented: DynamoDB, partition throughput'),
   tableWriteUnits: fact(40_000, 'units/s', 'documented: DynamoDB default quota per table'),
-  tableReadUnits: fact(40_000, 'units/s', 'documented: DynamoDB default quota per table'),
   writeMsP50: fact(4, 'ms', 'assumed: a write from Lambda in the same Region, "single-digit milliseconds"'),
   writeMsP99: fact(12, 'ms', 'assumed'),
   readMsP50: fact(2, 'ms', 'assumed: a consistent read from Lambda in the same Region'),

@@ -2,7 +2,7 @@
  * `npm run scale`: runs every scenario and writes docs/scale.json, docs/scale.md and its pictures. `--report-only` writes them from
  * the figures of the last run. `--quick` looks at each scenario briefly and writes nothing.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { chartsOf } from './report/charts.ts';
 import { reportOf } from './report/markdown.ts';
@@ -26,6 +26,7 @@ if (values.quick) {
   const results = JSON.parse(readFileSync(new URL('scale.json', docs), 'utf8')) as Results;
   const page = readFileSync(new URL('scale.md', docs), 'utf8');
   writeFileSync(new URL('scale.md', docs), reportOf(page, results));
+  mkdirSync(new URL('scale/', docs), { recursive: true });
   for (const [name, picture] of Object.entries(chartsOf(results))) {
     writeFileSync(new URL(`scale/${name}`, docs), picture);
   }

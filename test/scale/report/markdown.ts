@@ -127,8 +127,8 @@ A holder dies before so many waiters. The next is granted at the end of its leas
 
 ${table(['waiting', 'waiters', 'granted after ms', 'grants in the next 10 s', 'throttled'], deaths)}
 
-A busy lock before, during and after a minute of trouble. In every run each fence was granted once, and no two held
-the lock at the same time.
+A busy lock before, during and after a minute of trouble. In every run each fence was
+granted once, and no two held the lock at the same time.
 
 ${table(['what', 'waiting', 'waiters', 'hand-offs/s before', 'during', 'after', 'first grant after ms', 'p99 ms after'], troubles)}`;
 }
@@ -136,7 +136,7 @@ ${table(['what', 'waiting', 'waiters', 'hand-offs/s before', 'during', 'after', 
 function factsPart(): string {
   const rows = Object.values(facts).map(({ value, unit, source }, index) => [
     Object.keys(facts)[index] ?? '',
-    String(value),
+    String(Number(value.toPrecision(6))),
     unit,
     source,
   ]);
