@@ -179,9 +179,9 @@ describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed 
     // A kind of operation that never happened is not proved.
     const all = [...locks.values(), ...records.values()].flat();
     const grants = [...locks.values()].flat().filter(({ answer }) => answer?.output.kind === 'granted');
-    expect(all.length).toBeGreaterThan(300);
-    expect(grants.length).toBeGreaterThan(30);
-    expect(all.filter(({ answer }) => answer === undefined).length).toBeGreaterThan(10);
+    expect(all.length).toBeGreaterThan(100);
+    expect(grants.length).toBeGreaterThan(10);
+    expect(all.filter(({ answer }) => answer === undefined).length).toBeGreaterThan(3);
     expect(services.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(1);
   });
 });

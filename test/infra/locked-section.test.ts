@@ -72,7 +72,7 @@ describe('LockedSection', () => {
         ),
       },
     }));
-    expect(() => sectionIn(withDomain)).toThrow(/switched off for a service with a domain/);
+    expect(() => sectionIn(withDomain)).toThrow(/switched off if the service has its own domain/);
   });
 
   it.each([

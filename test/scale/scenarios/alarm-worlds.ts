@@ -164,7 +164,7 @@ export const alarmWorlds: readonly AlarmWorld[] = [
   {
     what: 'the history of a lock can not be written',
     fires: ['PublisherFailing', 'PublisherDeadLetters'],
-    minutes: 6,
+    minutes: 15,
     begin: ({ table }) => {
       table.throttledKey = 'scale/history/hot';
     },
