@@ -16,7 +16,7 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     // Most suites wait for an engine, a lease or a process, and compute little. So more of them run at once than there
     // are cores.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
     projects: [
       project('unit', { testTimeout: 30_000 }),

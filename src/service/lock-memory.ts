@@ -10,7 +10,7 @@ const locksMax = 1_000;
 /** Waiters in pages whose page is remembered: as many as one process waits for. One that is forgotten costs a search of the pages. */
 const placesMax = 10_000;
 
-/** How long work waits for its turn: a tenth of a poll, or some hundred writes. If the store is slow, each request is answered for itself. */
+/** How long work waits for its turn: a tenth of a poll, or some hundred writes. What was decided before that is decided again. */
 const turnMsMax = 2_000;
 
 /**
@@ -103,18 +103,19 @@ export class LockMemory {
 
   /**
    * Does work on one lock after other such work of this process: of a crowd that joins at once, each learns from the one before which page is
-   * the last, instead of being refused by a page that has just filled up. Whoever has waited long enough goes ahead all the same.
+   * the last, instead of being refused by a page that has just filled up. Whoever has waited too long for its turn is told so.
    */
-  async inTurn<T>(key: LockKey, timers: Timers, work: () => Promise<T>): Promise<T> {
+  async inTurn<T>(key: LockKey, timers: Timers, work: (isInTurn: boolean) => Promise<T>): Promise<T> {
     const id = lockIdOf(key);
     const before = this.#turns.get(id);
-    const own = (before === undefined ? Promise.resolve() : orAfter(timers, turnMsMax, before)).then(work);
-    const ended = own.catch(() => {});
+    const own = (before === undefined ? Promise.resolve(true) : orAfter(timers, turnMsMax, before)).then(work);
+    // The turn of the next one also waits for those whom this one has stopped waiting for.
+    const ended = Promise.allSettled([before, own]);
     this.#turns.set(id, ended);
     try {
       return await own;
     } finally {
-      if (this.#turns.get(id) === ended) this.#turns.delete(id);
+      void ended.then(() => this.#turns.get(id) === ended && this.#turns.delete(id));
     }
   }
 
@@ -129,13 +130,13 @@ export class LockMemory {
   }
 }
 
-/** Comes back when the work is done, or after so long. */
-function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<void> {
+/** Comes back when the work is done, with true; or after so long, with false. */
+function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
-    const cancel = timers.after(ms, resolve);
+    const cancel = timers.after(ms, () => resolve(false));
     void work.then(() => {
       cancel();
-      resolve();
+      resolve(true);
     });
   });
 }

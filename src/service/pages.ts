@@ -190,7 +190,10 @@ export async function joinPage(
       return applied ?? decideAgain(await context.store.read(key));
     }
   }
-  return context.memory.inTurn(key, context.timers, () => joinInTurn(context, key, joining));
+  return context.memory.inTurn(key, context.timers, async (isInTurn) =>
+    // A decision that is seconds old is made again, and queues for its turn again: a crowd that went ahead all at once would only be refused.
+    isInTurn ? joinInTurn(context, key, joining) : decideAgain(newer(before, context.memory.seen(key)?.state)),
+  );
 }
 
 const decideAgain = (state: LockState, perhapsMine = false): { readonly written: Refused } => ({

@@ -46,17 +46,18 @@ async function awaitedByReaders(idLength: number, more: object): Promise<LockKey
     readers.slice(fitting + page * queueSizes.page, fitting + (page + 1) * queueSizes.page),
   );
   await store.swap(key, { ...held, rev: 1, queue: front, pages: { first: 1, last: pages.length } });
-  for (const [index, waiters] of pages.entries()) {
-    const page = { lock: key, number: index + 1 };
-    for (const waiter of waiters) await store.appendToPage(page, { waiter, fence: held.fence }, queueSizes);
-  }
+  await Promise.all(
+    pages.map(async (waiters, index) => {
+      const page = { lock: key, number: index + 1 };
+      for (const waiter of waiters) await store.appendToPage(page, { waiter, fence: held.fence }, queueSizes);
+    }),
+  );
   return key;
 }
 
 describe('a writer with many readers behind it', () => {
   it.each([
     ['ids of 64 characters', 64, {}],
-    ['ids of 128 characters', 128, {}],
     ['ids of 128 characters and large claims', 128, { metadata: { note: 'x'.repeat(900) } }],
   ])('can release and be revoked, with %s', async (_what, idLength, more) => {
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });

@@ -292,7 +292,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
 
   it('is served by one release, though hundreds of pages ahead of it are full of the dead', async () => {
     const store = open();
-    const key = await crowdedLock(store, 0, { first: 1, last: 1_200 });
+    const key = await crowdedLock(store, 0, { first: 1, last: 600 });
     const context = contextOn(store);
     const now = context.clock.now();
     // Of most pages nobody ever joined: they are as empty as if all had died.
@@ -300,8 +300,8 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     const alive = { deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) };
     for (const [number, waiter] of [
       [1, waiterOf(1, dead)],
-      [900, waiterOf(2, dead)],
-      [1_200, waiterOf(3, alive)],
+      [450, waiterOf(2, dead)],
+      [600, waiterOf(3, alive)],
     ] as const)
       await store.appendToPage({ lock: key, number }, { waiter, fence: 1 }, queueSizes);
     expect((await release(context, key, { leaseId: leaseOf(99) })).answer).toEqual({ kind: 'released', reason: 'ok' });
@@ -309,7 +309,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(state).toMatchObject({
       holders: [{ leaseId: leaseOf(3) }],
       queue: [],
-      pages: { first: 1_201, last: 1_200 },
+      pages: { first: 601, last: 600 },
     });
   });
 

@@ -5,6 +5,7 @@ import { serviceOn } from '../../src/process/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { inspect, release, renew } from '../../src/service/lease.ts';
+import { acquireAll, renewAll } from '../../src/service/multi.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
@@ -129,5 +130,34 @@ describe('requests to the store', exactOnly, () => {
     const winner = callers[answers.findIndex(({ answer }) => answer.kind === 'granted')] as { leaseId: string };
     await release(context, key, winner);
     expect((await acquire(context, key, ask({ tier }))).answer.kind).toBe('granted');
+  });
+
+  it('renew several crowded locks by their own leases alone, however many wait there', async () => {
+    const { client, access } = await freshTable();
+    const written: string[] = [];
+    client.middlewareStack.add(
+      (next) => (args) => {
+        for (const item of (args.input as { TransactItems?: object[] }).TransactItems ?? []) {
+          written.push(...Object.keys(item));
+        }
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    const { locks } = serviceOn({ ...access, alone: true, engine: 'test' });
+    const names = [randomUUID(), randomUUID()];
+    const asked = { leaseId: randomUUID(), owner: 'me', waitMs: 0, entries: names.map((name) => ({ name })) };
+    expect((await acquireAll(locks, 'count', asked)).kind).toBe('granted');
+    const leaseOf = (name: string, index: number) => `waiter-${index}-of-${name}`;
+    const parked = { waitMs: 60_000, notify: { type: 'event' as const, ref: 'r' } };
+    for (const name of names) {
+      for (let index = 0; index < 5; index++)
+        await acquire(locks, { namespace: 'count', name }, ask({ ...parked, leaseId: leaseOf(name, index) }));
+    }
+    written.length = 0;
+    const renewed = await renewAll(locks, 'count', { leaseId: asked.leaseId, names, leaseMs: 60_000 });
+    expect(renewed.kind).toBe('granted');
+    expect(written).toEqual(['Update', 'Update']);
+    for (const name of names) expect((await locks.store.read({ namespace: 'count', name })).queue).toHaveLength(5);
   });
 });

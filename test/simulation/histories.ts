@@ -69,10 +69,14 @@ function lockInput({ operation, body }: Call): LockInput | undefined {
   return operation === 'releaseLock' ? { kind: 'release', leaseId } : undefined;
 }
 
-/** Undefined if the answer leaves it open: a 202 may still be granted, a 503 may have been done. */
+/**
+ * Undefined if the answer leaves it open: a 202 may still be granted, a 503 may have been done, and a wait that ends with a lost lease may have
+ * been granted and released before it was answered.
+ */
 function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput | undefined {
   if (status === 202 || status >= 500 || status === 429) return undefined;
-  const { fence, reason } = body as { fence: number; reason?: string };
+  const { fence, reason, code } = body as { fence: number; reason?: string; code?: string };
+  if (kind === 'acquire' && code === 'lease-lost') return undefined;
   if (kind !== 'release') return status === 200 ? { kind: 'granted', fence } : { kind: 'refused' };
   return status === 200 ? { kind: 'released', first: reason === 'ok' } : { kind: 'lost' };
 }

@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { nameRules } from '../../../src/contract/limits.ts';
+import { connectionKey } from '../../../src/store/dynamodb/connection-items.ts';
+import { lockItemKey, pageItemKey, pageKeyOf } from '../../../src/store/dynamodb/keys.ts';
+
+describe('the keys of items', () => {
+  it('of connections overlap with those of no namespace, whatever its name', () => {
+    const { pk } = connectionKey('abc=');
+    const [first = ''] = pk.split('/');
+    expect(nameRules.namespace.pattern.test(first)).toBe(false);
+    expect(lockItemKey({ namespace: 'connection', name: 'abc=' }).pk.startsWith(pk)).toBe(false);
+  });
+
+  it('of pages are found again, and never taken for those of another lock', () => {
+    const page = { lock: { namespace: 'a', name: 'b' }, number: 12 };
+    expect(pageKeyOf(pageItemKey(page))).toEqual(page);
+    expect(pageKeyOf({ ...lockItemKey(page.lock) })).toBeUndefined();
+    expect(nameRules.resource.pattern.test('b#12')).toBe(false);
+  });
+});
