@@ -4,6 +4,7 @@
  */
 import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
+import type { SessionState } from '../../src/session/state.ts';
 import type { HistoryEvent } from '../../src/store/history-store.ts';
 import type { Cause } from './cause.ts';
 import type { LockPromises } from './lock-promises.ts';
@@ -58,6 +59,7 @@ export interface Delivery {
 interface NewsParts {
   readonly verdicts: Verdicts;
   readonly locks: LockPromises;
+  readonly session: (sessionId: string) => SessionState | undefined;
   readonly now: () => number;
   /** How far a clock may be ahead. For that clock a lease may already be over. */
   readonly aheadMsMax: number;
@@ -279,8 +281,12 @@ export class NewsPromises {
 
   /** By every clock, and untouched by anybody. */
   #stood({ name, holder, endsAt }: Due): boolean {
-    const { locks, now, aheadMsMax } = this.#parts;
-    return now() + aheadMsMax < endsAt && locks.tenancyOf(name, holder.leaseId)?.until === undefined;
+    const { locks, session, now, aheadMsMax } = this.#parts;
+    // A lease under a session ends with it, and nobody is told of a lease that has ended.
+    const bound = holder.sessionId === undefined ? undefined : session(holder.sessionId);
+    const lastsUntil =
+      holder.sessionId === undefined ? endsAt : bound?.ended === undefined ? (bound?.expiresAt ?? 0) : 0;
+    return now() + aheadMsMax < lastsUntil && locks.tenancyOf(name, holder.leaseId)?.until === undefined;
   }
 
   #breach(promise: string, what: string, evidence: unknown): void {

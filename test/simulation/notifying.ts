@@ -57,6 +57,7 @@ export class Notifying {
     this.news = new NewsPromises({
       verdicts,
       locks,
+      session: (sessionId) => parts.table.sessionStates.get(sessionId),
       now: () => time.now(),
       aheadMsMax: clocksInBound ? lockLimits.graceMs : 2 * clockBoundMs,
       isTaskOpen: (token) => this.outside.isTaskOpen(token),
