@@ -77,6 +77,8 @@ function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput |
   if (status === 202 || status >= 500 || status === 429) return undefined;
   const { fence, reason, code } = body as { fence: number; reason?: string; code?: string };
   if (kind === 'acquire' && code === 'lease-lost') return undefined;
+  // A page remembers who gave up a place in it, the lock does not (decision 003): a late copy may be granted after that.
+  if (kind === 'release' && reason === 'cancelled') return undefined;
   if (kind !== 'release') return status === 200 ? { kind: 'granted', fence } : { kind: 'refused' };
   return status === 200 ? { kind: 'released', first: reason === 'ok' } : { kind: 'lost' };
 }

@@ -32,8 +32,11 @@ export interface MutexState {
 
 export type LockOperation = Operation<LockInput, LockOutput>;
 
-/** The service remembers this many ended leases. The specification must not be stricter. */
-const endedRemembered = 8;
+/**
+ * The service remembers eight endings. Waiters that leave the front are among them, and a history does not show each of these. The
+ * specification must not be stricter.
+ */
+const endedRemembered = 4;
 
 /**
  * A mutex with leases. Time matters only in one way: a lease that could have expired before another operation returned
