@@ -63,6 +63,7 @@ export async function holdCommand({ lock, leaseId, leaseMs }: Lease, options: Ho
       }
     };
     look();
+    child.go();
     const looking = setInterval(look, Math.max(lookMsMin, Math.min(lookMsMax, graceMs / 2)));
     const stopListening = lock.onLost((error) => ending.onLost(error));
     const stopPassing = signals.passTo((signal) => pass(child, signal, foreground, terminal));

@@ -178,8 +178,7 @@ describe('run, when the lock is lost', () => {
   });
 
   it('ends the command when it is itself killed with -9', async () => {
-    // The command waits before it prints its pid: right after the start, the guardian does not know the command yet.
-    const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM; sleep 0.5;"));
+    const running = cli.start('run', 'orphan', '--grace', '300ms', '--', ...lasting("trap '' TERM;"));
     const pid = await pidOf(running);
     running.process.kill('SIGKILL');
     await waitUntilGone(pid);
