@@ -7,11 +7,14 @@ export interface Acquire extends Claim {
   readonly limit: number;
   /** 0: answer at once. */
   readonly waitMs: number;
-  /** How long the waiter counts as present after this request: the poll and the absence allowed after it. Null: parked, present until its deadline. */
+  /**
+   * How long the waiter counts as present after this request: the time of its poll, plus the absence that is allowed
+   * after it. Null if it is parked: then it is present until its deadline.
+   */
   readonly attendMs: number | null;
   /**
-   * Where the lease is known to wait: the number of its page, or `new` if it was never sent before. Absent: nobody knows, so that it has
-   * to be looked for before it joins a page.
+   * The page in which the lease waits, or `new` if this lease was never sent before. If missing, the place is not known:
+   * all pages are searched for the lease before it joins one.
    */
   readonly place?: Place;
 }
@@ -21,7 +24,7 @@ export type Place = number | 'new';
 export interface Renew {
   readonly kind: 'renew';
   readonly leaseId: string;
-  /** Absent: as long again as the lease was granted for. */
+  /** If missing, the lease lasts as long again as it did before. */
   readonly leaseMs?: number;
 }
 
@@ -32,20 +35,26 @@ export interface Release {
   readonly place?: Place;
 }
 
-/** A waiter leaves the queue, unless it was granted in the meantime: its deadline has come, or it gives way in a deadlock. */
+/**
+ * A waiter leaves the queue because its deadline has come, or because a deadlock ends its wait. If it was granted in the
+ * meantime, it keeps the grant.
+ */
 export interface GiveUp {
   readonly kind: 'give-up';
   readonly leaseId: string;
   readonly place?: Place;
-  /** The cycle whose victim it is, as text for the waiter's next request. */
+  /** The cycle of the deadlock, as text. The waiter's next request is answered with it. */
   readonly deadlock?: string;
 }
 
-/** The waiter's connection broke: its place is kept for as long as an absence may last. */
+/** The waiter's connection broke. Its place is kept for as long as a waiter may be absent. */
 export interface StepAway {
   readonly kind: 'step-away';
   readonly leaseId: string;
-  /** Only a waiter that is parked on this connection. One that has come back on another stays present. Absent: only one that polls. */
+  /**
+   * The command applies only to a waiter that is parked on this connection. A waiter that came back on another
+   * connection stays present. If missing, the command applies only to a waiter that polls.
+   */
   readonly connectionId?: string;
   readonly place?: Place;
 }
@@ -63,12 +72,12 @@ export interface Revoke {
   readonly reason: string;
 }
 
-/** Drops what is over and grants what can be granted: only what the passing of time has made due. */
+/** Drops leases and waits that are over, and grants to the next waiters. Time alone must have made this due. */
 export interface Sweep {
   readonly kind: 'sweep';
 }
 
-/** Moves a page up ahead of need, if the front runs low. */
+/** Moves a page up if the front has few waiters left, before the front is empty. */
 export interface Refill {
   readonly kind: 'refill';
 }
@@ -79,7 +88,7 @@ export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'ses
 
 export type Answer =
   | { readonly kind: 'granted'; readonly holder: Holder }
-  /** `page`: where it waits, if that is not the front. */
+  /** `page` is set if the waiter is in a page and not in the front. */
   | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number; readonly page?: number }
   | { readonly kind: 'held' }
   | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
@@ -91,12 +100,12 @@ export type Answer =
   | { readonly kind: 'revoked' }
   | { readonly kind: 'done' };
 
-/** What is known of a session at the time of a decision. A session that isn't known counts as alive. */
+/** What is known about a session at the time of a decision. A session that isn't known counts as alive. */
 export type SessionFact =
   | { readonly alive: true; readonly expiresAt: EpochMs }
   | { readonly alive: false; readonly endedAt: EpochMs; readonly how: 'ended' | 'expired' };
 
-/** What a decision may know besides the lock itself. A session is named only if a holder or a waiter depends on it. */
+/** What a decision may know besides the lock itself. It has a session only if a holder or a waiter depends on it. */
 export interface Facts {
   readonly now: EpochMs;
   readonly graceMs: number;
@@ -106,29 +115,30 @@ export interface Facts {
 }
 
 /**
- * What a decision does to the state, so that a store can write that alone. Arriving, attending and leaving commute with each other: a crowd
- * that does them at once doesn't fight over the revision. All else replaces the state that was decided on.
+ * What a decision does to the state. A store can then write only that. The results of `arrive`, `attend` and `leave` do
+ * not depend on their order, so many callers can do them at the same time without a conflict over the revision. Every
+ * other change replaces the state that was decided on.
  */
 export type Change =
   | { readonly kind: 'none' }
   /** The waiter joins at the end of the queue. */
   | { readonly kind: 'arrive'; readonly waiter: Waiter }
-  /** The waiter at this index is present for longer, or shorter. */
+  /** The waiter at this index is now present until a later or an earlier time. */
   | { readonly kind: 'attend'; readonly index: number; readonly waiter: Waiter }
-  /** The waiter at this index, which is not the first, leaves. Its ending is remembered only if it gave its place back. */
+  /** The waiter at this index leaves. It is not the first one. Its end is remembered only if it gave its place back. */
   | { readonly kind: 'leave'; readonly index: number; readonly waiter: Waiter; readonly isRemembered: boolean }
   /** The waiter joins the last page. */
   | { readonly kind: 'join-page'; readonly page: number; readonly waiter: Waiter }
-  /** There is no place left: a new last page is named, and then the command is decided again. */
+  /** The front or the last page is full. A new last page is named, and then the command is decided again. */
   | { readonly kind: 'open-page'; readonly waiter: Waiter }
-  /** A grant that time has made due is written first, and then the command is decided again. */
+  /** A grant to another waiter is already due. It is written first, and then the command is decided again. */
   | { readonly kind: 'settle' }
-  /** The first page has to move up, and then the command is decided again. */
+  /** The first page must move up. Then the command is decided again. */
   | { readonly kind: 'move-up'; readonly page: number }
   | { readonly kind: 'replace' };
 
 export interface Decision {
-  /** The very object that came in where nothing changes: then there is nothing to write. */
+  /** The same object as before if nothing changes. Then there is nothing to write. */
   readonly next: LockState;
   readonly answer: Answer;
   readonly change: Change;

@@ -1,5 +1,5 @@
 /**
- * The rules of a lock. Pure: no I/O, no clock, no randomness. Whatever a store does for speed must come out the same.
+ * The rules of a lock. Pure: no I/O, no clock, no randomness. A store may be faster, but must give the same results.
  *
  *     holders ◄── grant ── queue ◄── acquire
  *        │                   │
@@ -39,19 +39,19 @@ import { isLive, isPresent, mayBeTaken } from './validity.ts';
 import { positionOf, waitedMs } from './waiting.ts';
 import { hasPlace, holdersWeight, holderWeight } from './weight.ts';
 
-/** Without a change of its own, a next state that differs replaces the one before. */
+/** If no change is given and the next state differs, it replaces the one before. */
 type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
 
 export function decide(before: LockState, command: LockCommand, facts: Facts): Decision {
   const [next, answer, change = { kind: 'replace' }] = outcomeOf(before, command, facts);
-  // The lock is never freed while there are pages: the first one moves up before anything else is decided.
+  // The lock never becomes free while there are pages. The first page moves up before anything else is decided.
   const page = command.kind === 'renew' ? undefined : pageNeeded(next, facts);
   if (page !== undefined) return { next: before, answer, change: { kind: 'move-up', page } };
   if (next === before && change.kind !== 'join-page' && change.kind !== 'open-page' && change.kind !== 'move-up') {
     return { next, answer, change: { kind: 'none' } };
   }
   if (next === before) return { next, answer, change };
-  // Every write raises the revision, so that a compare-and-swap notices every other write.
+  // Every write raises the revision, so a compare-and-swap notices every other write.
   return { next: { ...next, rev: before.rev + 1, changedAt: facts.now }, answer, change };
 }
 
@@ -78,7 +78,7 @@ function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outco
   }
 }
 
-/** The page that has to move up because nobody holds the lock, or nobody that time has left it to, and nobody is left in its front. */
+/** The page that must move up: the front is empty, and every lease of the lock is over or may be taken over. */
 const pageNeeded = (next: LockState, facts: Facts): number | undefined =>
   hasPages(next) && next.queue.length === 0 && next.holders.every((holder) => mayBeTaken(holder, facts))
     ? next.pages?.first
@@ -87,7 +87,7 @@ const pageNeeded = (next: LockState, facts: Facts): number | undefined =>
 function sweep(before: LockState, facts: Facts): Outcome {
   const settled = settle(before, facts);
   const first = settled.pages?.first;
-  // What the front can be served is written first: a bulk of readers is served page by page.
+  // Grants to the front are written first, so a large number of readers is served page by page.
   const isServed = settled.fence !== before.fence;
   if (first !== undefined && !isServed && wantsPage(settled, facts)) {
     return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
@@ -102,14 +102,14 @@ function refill(before: LockState, facts: Facts): Outcome {
   return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
 }
 
-/** Permits are free, and those who want them lie in pages: a semaphore or readers, after a bulk of them was served. */
+/** Permits are free, but all waiters are in pages. This happens on a semaphore or with readers, after many of them were served. */
 export const wantsPage = (state: LockState, facts: Facts): boolean =>
   hasPages(state) &&
   state.queue.length === 0 &&
   permitsHeld({ ...state, holders: state.holders.filter((holder) => !mayBeTaken(holder, facts)) }) < state.limit;
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
-  // Safe to repeat: the same lease gets the same grant, and no more time than it had.
+  // Safe to repeat: the same lease gets the same grant, and its end does not move.
   const own = before.holders.find(isOf(command));
   if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];
 
@@ -117,7 +117,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   const ended = before.ended.find(isOf(command));
   if (ended !== undefined) return [before, answerTo(ended)];
 
-  // Nothing is granted under a session that has ended, and nobody waits for one.
+  // Nothing is granted under a session that has ended, and no such claim may wait.
   if (command.sessionId !== undefined && facts.sessions?.get(command.sessionId)?.alive === false) {
     return [before, { kind: 'lost', reason: 'session_lost' }];
   }
@@ -125,17 +125,17 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   const settled = settle(before, facts);
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));
-    // A task or a callback that waits for its delivery gets it all the same.
+    // A task or a callback needs its delivery even if the caller learns of the grant here, so `notify` stays.
     if (granted?.notify?.type === 'websocket') return confirm(settled, granted);
     if (granted !== undefined) return [settled, { kind: 'granted', holder: granted }];
     if (settled.queue.some(isOf(command))) return attend(before, settled, command, facts);
     if (place.deadlineAt <= facts.now) return [settled, { kind: 'wait-timeout', waitedMs: waitedMs(place, facts.now) }];
-    // It was absent for too long and lost its place. The next lines queue it again, at the end.
+    // It was absent for too long and lost its place. It joins again, at the end of the queue.
   }
-  return acquireAfresh(before, settled, command, facts);
+  return acquireNew(before, settled, command, facts);
 }
 
-/** The owner learns of its grant by this answer. From now on the grant must not be taken back as one that was never delivered. */
+/** The owner learns of its grant by this answer. From now on, `undelivered` must not take the grant back. */
 function confirm(before: LockState, own: Holder): Outcome {
   if (own.notify === undefined) return [before, { kind: 'granted', holder: own }];
   const { notify: _, ...holder } = own;
@@ -146,7 +146,7 @@ function confirm(before: LockState, own: Holder): Outcome {
   ];
 }
 
-function acquireAfresh(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
+function acquireNew(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   // A refused caller changes nothing, unless another waiter's grant was already due.
   const unchanged = settled.fence === before.fence ? before : settled;
   const isAwaited = settled.queue.length > 0 || hasPages(settled);
@@ -156,9 +156,9 @@ function acquireAfresh(before: LockState, settled: LockState, command: Acquire, 
   // A new caller does not overtake the queue, even if its permits would still fit.
   if (!isAwaited) {
     const open = settled.limit === command.limit ? settled : { ...takeExpired(settled, facts), limit: command.limit };
-    const roomy = makeRoom(open, command, facts);
-    if (roomy !== undefined) {
-      const next = grant(roomy, command, facts);
+    const room = makeRoom(open, command, facts);
+    if (room !== undefined) {
+      const next = grant(room, command, facts);
       return [next, { kind: 'granted', holder: next.holders.at(-1) as Holder }];
     }
   }
@@ -173,17 +173,17 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const position = settled.queue.length + 1;
   const sizes = sizesOf(facts);
   const waiting: Answer = { kind: 'waiting', waiter, position };
-  // Nobody joins the front while there are pages: it would overtake those in them.
+  // Nobody joins the front while there are pages: a new waiter would overtake the waiters in the pages.
   if (hasPages(settled)) {
-    // How many are in the last page is not known here, so it counts as empty.
+    // The number of waiters in the last page is not known here, so it counts as empty.
     if (settled.queue.length + (pageCount(settled) - 1) * sizes.page >= lockLimits.queueLengthMax) {
       return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
     }
-    // A grant that time has made due comes first; then the command is decided again.
+    // A grant that is already due is written first. Then the command is decided again.
     if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
     return [before, waiting, { kind: 'join-page', page: (settled.pages as PageSpan).last, waiter }];
   }
-  // The front is only appended to, which commutes with every other arrival. Absent waiters are dropped when it gets full.
+  // The waiter is only appended. So arrivals at the same time cause no conflict. Absent waiters are dropped when the front is full.
   const isNew = !before.queue.some(isOf(command));
   if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter, sizes.front)) {
     return [{ ...before, queue: [...before.queue, waiter] }, waiting, { kind: 'arrive', waiter }];
@@ -195,7 +195,7 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   return [before, waiting, { kind: 'open-page', waiter }];
 }
 
-/** A waiter that asks again keeps its place and its deadline, and counts as present from now. It may wait in another way than before. */
+/** A waiter that asks again keeps its place and its deadline, and counts as present again. It may change how it waits. */
 function attend(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   const state = settled.fence === before.fence ? before : settled;
   const index = state.queue.findIndex(isOf(command));
@@ -208,7 +208,7 @@ function attend(before: LockState, settled: LockState, command: Acquire, facts: 
   return [
     { ...state, queue: state.queue.with(index, waiter) },
     { kind: 'waiting', waiter, position },
-    // Attending says only until when a waiter is present. A waiter that now waits in another way is written anew.
+    // `attend` writes only until when a waiter is present. If the waiter now waits in another way, the state is replaced.
     state === before && isSameNotify(earlier, notify) ? { kind: 'attend', index, waiter } : { kind: 'replace' },
   ];
 }
@@ -216,10 +216,10 @@ function attend(before: LockState, settled: LockState, command: Acquire, facts: 
 function renew(before: LockState, command: Renew, facts: Facts): Outcome {
   const index = before.holders.findIndex(isOf(command));
   const own = before.holders[index];
-  // Only a live holder renews: an ended lease is never revived, an expired one can't be extended, even while nobody has taken it.
+  // Only a live holder may renew. A lease that has ended or expired stays so, even if nobody has taken the lock since.
   if (own === undefined) return [before, lost(before, command)];
   if (!isLive(own, facts)) return [before, lostByTime(own)];
-  // A session bounds this lease, so there is nothing of its own to extend.
+  // This lease ends with its session. It has no end of its own to extend.
   if (own.leaseMs === null) return [before, { kind: 'granted', holder: own }];
   const leaseMs = command.leaseMs ?? own.leaseMs;
   const holder: Holder = { ...own, leaseMs, expiresAt: after(facts.now, leaseMs) };
@@ -233,7 +233,7 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
   const own = before.holders.find(isOf(command));
   if (own !== undefined) {
     if (own.leaseMs === null && !isLive(own, facts)) return [before, lostByTime(own)];
-    // An expired lease that nobody has taken yet is still this holder's to give back.
+    // If the lease expired but nobody has taken the lock yet, its holder may still release it.
     return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
   }
   if (before.queue.some(isOf(command))) {
@@ -261,7 +261,7 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
     const answer: Answer = { kind: 'wait-timeout', waitedMs: waitedMs(waiter, facts.now) };
     return [served, answer, leaving(before, command, served === left, false)];
   }
-  // Remembered with its reason, so that the victim learns of it, whichever process found the deadlock.
+  // The lock remembers the reason. So the waiter learns of it, even if another process found the deadlock.
   const ending: Ended = { leaseId: command.leaseId, how: 'deadlock', reason: command.deadlock };
   return [serve(remember(left, ending), facts), answerTo(ending)];
 }
@@ -271,7 +271,7 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const place = before.queue[index];
   const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
   const { connectionId } = command;
-  // A poll that broke says nothing about a waiter that is parked by now.
+  // If a poll broke, but its waiter is parked by now, the waiter stays present.
   const isMeant = connectionId === undefined ? place?.notify === undefined : isParkedOn(place, connectionId);
   if (!isMeant) return [before, { kind: 'done' }];
   if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
@@ -280,9 +280,9 @@ function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
 }
 
 /**
- * Nobody was found who could be told. A grant of which its owner has learned in another way stays as it is: it has asked again, or
- * renewed it. A client that lost its connection may be about to open another one, so its grant is kept for as long as a waiter may be
- * absent; if a session bounds it, for as long as that lives. Others can't come back: the next waiter is served.
+ * The delivery of a grant failed for good. If the owner asked again or renewed, it knows of the grant, and nothing
+ * changes. A client that lost its WebSocket connection may open another one, so its grant is kept for as long as a
+ * waiter may be absent, or as long as its session lives. Other owners can't come back, so the next waiter is served.
  */
 function undelivered(before: LockState, { leaseId, fence }: Undelivered, facts: Facts): Outcome {
   const index = before.holders.findIndex((holder) => holder.leaseId === leaseId && holder.fence === fence);
@@ -296,7 +296,7 @@ function undelivered(before: LockState, { leaseId, fence }: Undelivered, facts: 
   return [{ ...before, holders: before.holders.with(index, { ...own, expiresAt }) }, { kind: 'done' }];
 }
 
-/** Leaving concerns the leaver alone if another stands at the head and nobody's turn has come by it. */
+/** If the waiter was not the first, and nobody is granted because it left, then only its own entry is removed. */
 function leaving(before: LockState, command: { leaseId: string }, isAll: boolean, isRemembered: boolean): Change {
   const index = before.queue.findIndex(isOf(command));
   const waiter = before.queue[index];
@@ -315,15 +315,15 @@ function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {
   return [before, revoked ? { kind: 'revoked' } : { kind: 'lost', reason: 'not_owner' }];
 }
 
-/** Drops every absent waiter, then serves the queue: however many die together, none of them is granted here. */
+/** Drops every absent waiter, then serves the queue. Even if many waiters die together, none of them is granted. */
 function settle(state: LockState, facts: Facts): LockState {
   const queue = state.queue.filter((waiter) => isPresent(waiter, facts));
   return serve(queue.length === state.queue.length ? state : { ...state, queue }, facts);
 }
 
 /**
- * Grants to the head of the queue for as long as it fits: strictly in order, so that a writer isn't starved by readers
- * behind it. A head that is absent is dropped, not granted.
+ * Grants to the first waiter, again and again, as long as its permits fit. The order is strict: readers that came later
+ * can't keep a writer waiting for ever. If the first waiter is absent, it is dropped and not granted.
  */
 function serve(state: LockState, facts: Facts): LockState {
   let served = state;
@@ -340,10 +340,11 @@ function serve(state: LockState, facts: Facts): LockState {
   return served;
 }
 
-/** The one place where a lock is granted. The permits must fit, and the fence is strictly above every earlier one. */
+/** The only function that grants. The permits must fit, and the fence is higher than every earlier one. */
 function grant(state: LockState, claim: Claim, facts: Facts, queuedAt?: EpochMs): LockState {
-  // A lock that was never used, or whose idle item was collected, starts from the clock: DynamoDB takes at most 1,000
-  // writes a second to an item, so a counter that rises by one per grant never overtakes the milliseconds.
+  // The first fence of a lock comes from the clock, because the item of an idle lock may have been deleted. DynamoDB
+  // takes at most 1,000 writes a second to an item. So a fence that rises by one per grant stays below the clock's
+  // milliseconds, and the next fence from the clock is higher than all before.
   const fence = (state.fence === 0 ? facts.now : state.fence) + 1;
   const holder: Holder = {
     ...claimOf(claim),
@@ -355,7 +356,7 @@ function grant(state: LockState, claim: Claim, facts: Facts, queuedAt?: EpochMs)
   return { ...state, fence, holders: [...state.holders, holder] };
 }
 
-/** The state in which the permits fit, taking over expired leases only if they are needed; undefined if they don't fit. */
+/** The state in which the permits fit. Expired leases are taken over only if needed. Undefined if the permits don't fit. */
 function makeRoom(state: LockState, claim: Claim, facts: Facts): LockState | undefined {
   const fits = (candidate: LockState) =>
     permitsHeld(candidate) + claim.permits <= candidate.limit && bytesFit(candidate, claim);
@@ -364,7 +365,7 @@ function makeRoom(state: LockState, claim: Claim, facts: Facts): LockState | und
   return fits(taken) ? taken : undefined;
 }
 
-/** Serving must always fit into the item: of many large claims, fewer hold at the same time. One alone always fits. */
+/** Holders must always fit into the item, so fewer of them hold at the same time if their claims are large. One alone always fits. */
 const bytesFit = (state: LockState, claim: Claim): boolean =>
   claim.permits === state.limit ||
   state.holders.length === 0 ||

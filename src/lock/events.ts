@@ -15,12 +15,12 @@ export const lockEventTypes = [
 ] as const;
 export type LockEventType = (typeof lockEventTypes)[number];
 
-/** One thing that happened to a lock. It never carries a leaseId: events are read by many. */
+/** One thing that happened to a lock. It never has a leaseId, because many people and programs read events. */
 export interface LockEvent {
   readonly at: number;
   readonly type: LockEventType;
   readonly owner: string;
-  /** The fence of the grant that it is about; for a waiter, the lock's fence at that time. */
+  /** The fence of the grant. For a waiter, the lock's fence at that time. */
   readonly fence: number;
   readonly waitedMs?: number;
   readonly heldMs?: number;
@@ -31,8 +31,8 @@ const byLease = <T extends { readonly leaseId: string }>(entries: readonly T[]):
   new Map(entries.map((entry) => [entry.leaseId, entry]));
 
 /**
- * What happened between two states of a lock: the one definition of its events, used where a decision is made and
- * where the stream shows an old and a new image. Endings come first, then grants, then arrivals.
+ * What happened between two states of a lock. This is the only definition of its events. The notifier uses it for the
+ * old and the new image in the stream. Endings come first, then grants, then arrivals.
  */
 export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   const at = next.changedAt;
@@ -46,7 +46,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   for (const holder of before.holders) {
     if (holdersNext.has(holder.leaseId)) continue;
     const ended = endings.get(holder.leaseId);
-    // A lock remembers only its latest endings. A lease that ended and is not among them ran out of time together with many others.
+    // A lock remembers only its latest endings. If a lease is gone but not among them, it expired together with many others.
     const how = ended?.how ?? 'expired';
     events.push({
       at,
@@ -76,7 +76,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
       events.push({ at, type: 'renewed', owner: holder.owner, fence: holder.fence });
     }
   }
-  // A waiter that comes up from a page queued when it joined that page. Nobody else joins in the same write.
+  // A waiter that moved up from a page had its `queued` event when it joined that page. Nobody else joins in the same write.
   const isMovedUp = (next.pages?.first ?? 0) > (before.pages?.first ?? 0) && before.pages !== undefined;
   for (const waiter of isMovedUp ? [] : next.queue) {
     if (!queueBefore.has(waiter.leaseId)) events.push(queued(waiter, next.fence));
@@ -84,7 +84,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   return events;
 }
 
-/** What happened between two states of a page. Of a page that was closed, those that were absent by then have left; the others move up. */
+/** What happened between two states of a page. When a page is closed, its absent waiters have left and the others move up. */
 export function eventsInPage(before: Page, next: Page, at: number): LockEvent[] {
   const stayed = byLease(next.waiters);
   const known = byLease(before.waiters);

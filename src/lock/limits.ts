@@ -1,38 +1,44 @@
-/** Every bound of the lock rules, with its reason. Nothing waits for ever and nothing grows for ever. */
+/** Every limit of the lock rules, with its reason. Nothing waits for ever and nothing grows for ever. */
 export const lockLimits = {
-  /** Under a second, the skew between two hosts and one slow round trip would eat the lease. */
+  /** A shorter lease would be used up by the clock difference of two hosts and one slow round trip. */
   leaseMsMin: 1_000,
   /** A day. A holder that needs longer renews, or uses a session. */
   leaseMsMax: 86_400_000,
-  /** Long enough for a cold start, a retry and the work of a typical handler; short enough that a crash is healed soon. */
+  /** Long enough for a cold start, a retry and the work of a typical handler. Short enough to free the lock soon after a crash. */
   leaseMsDefault: 30_000,
 
   /** Fifteen minutes is the longest that a Lambda function can poll. */
   waitMsMax: 900_000,
-  /** A parked waiter need not run, so it may wait for as long as a lease may last. */
+  /** A parked waiter does not run while it waits, so it may wait for as long as the longest lease. */
   parkedWaitMsMax: 86_400_000,
 
-  /** Largest semaphore that a caller may ask for. */
+  /** The most permits that a semaphore may have. */
   limitMax: 1_000,
-  /** Consul's bound for the same idea: long enough for a paused holder's writes in flight to land or die. */
+  /** The same limit as in Consul. In this time, the last writes of a holder that was paused either arrive or fail. */
   lockDelayMsMax: 60_000,
 
-  /** How long a polling waiter may stay away, between two polls or after a cut connection, and keep its place. */
+  /** How long a polling waiter may be absent, between two polls or after its connection broke, and keep its place. */
   waiterAbsenceMs: 5_000,
-  /** Clock skew tolerated between two hosts. AWS keeps its hosts within a few milliseconds; 250 leaves room for a bad day. */
+  /** How much the clocks of two hosts may differ. On AWS they differ by a few milliseconds. 250 allows for a bad day. */
   graceMs: 250,
 
   /** With more waiters than this, the last ones would wait too long. The caller should reduce its load. */
   queueLengthMax: 10_000,
-  /** Waiters that join the lock's own item. A page may move up while a few are left: with ordinary claims it stays under 2 KiB, two write units. */
+  /**
+   * Waiters in the lock's own item. A page may move up while a few are left. Even then, with ordinary claims, the item
+   * stays under 2 KiB, which is two write units.
+   */
   frontLengthMax: 10,
-  /** A front of large claims takes fewer. What has to be in the item always fits far below DynamoDB's 400 KiB. */
+  /** If claims are large, the front takes fewer waiters. So the item always stays far below DynamoDB's 400 KiB. */
   frontBytesMax: 16 * 1024,
-  /** Waiters in a page: with ordinary claims it stays under 1 KiB, one write unit. */
+  /** Waiters in a page. With ordinary claims, the page stays under 1 KiB, which is one write unit. */
   pageLengthMax: 8,
-  /** Holders of parts: 1,000 ordinary ones. If claims are large, fewer hold at the same time, and a release always fits. */
+  /** All holders of a semaphore together. 1,000 ordinary ones fit. If claims are large, fewer hold at the same time, and a release always fits. */
   holdersBytesMax: 200 * 1024,
-  /** Endings that a lock remembers, to answer repeats: one retry's worth on a busy lock, and the item stays under 1 KiB. */
+  /**
+   * Endings that a lock remembers, to answer repeated requests. On a busy lock, this many leases may end before a caller
+   * repeats its request. The item stays under 1 KiB.
+   */
   endedRemembered: 8,
 
   ownerLengthMax: 128,

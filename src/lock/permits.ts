@@ -1,11 +1,11 @@
 /**
- * One arithmetic for every kind of lock.
+ * One way to count permits for every kind of lock.
  *
  * A semaphore has N permits. A read-write lock is a semaphore whose writers take every permit, and a mutex is
  * a read-write lock that has only writers, so a plain acquire and a reader of the same name exclude each other.
  */
 
-/** More than the largest semaphore (1,000), so that a read-write lock can't be mistaken for one; also the most readers at once. */
+/** More than the largest semaphore (1,000), so a read-write lock and a semaphore never have the same limit. It is also the most readers at once. */
 export const everyPermit = 1_024;
 
 export type LockMode = 'exclusive' | 'shared';
@@ -27,10 +27,10 @@ export function demandOf(asked: {
   return { limit, permits: asked.permits ?? 1 };
 }
 
-/** What a caller is shown of a holder's or waiter's permits: an exclusive one counts as one. */
+/** The permits of a holder or waiter as callers see them. An exclusive claim counts as one permit. */
 export const shownPermits = (permits: number): number => (permits === everyPermit ? 1 : permits);
 
-/** What a caller is shown as the limit: 1 for a mutex, the most readers while readers have a read-write lock. */
+/** The limit as callers see it: 1 for a mutex, and the most readers while a read-write lock has readers. */
 export function shownLimit(limit: number, holders: readonly { readonly permits: number }[]): number {
   if (limit !== everyPermit) return limit;
   return holders.some((holder) => holder.permits < everyPermit) ? everyPermit : 1;

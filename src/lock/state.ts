@@ -8,24 +8,23 @@ export type Notify =
   | { readonly type: 'durable-callback'; readonly id: string; readonly always?: boolean | undefined }
   | { readonly type: 'websocket'; readonly connectionId: string };
 
-/** Whether a grant at once is delivered too: a task or a callback waits for nothing but its delivery. */
+/** True if a grant without waiting is delivered too. A task or a callback continues only after its delivery. */
 export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): boolean =>
   notify !== undefined && 'always' in notify && notify.always === true;
 
-/** Whether a waiter is parked on this WebSocket connection. */
 export const isParkedOn = (claim: { readonly notify?: Notify } | undefined, connectionId: string): boolean =>
   claim?.notify?.type === 'websocket' && claim.notify.connectionId === connectionId;
 
 export const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
   JSON.stringify(one) === JSON.stringify(other);
 
-/** What somebody asks for while waiting and has while holding. */
+/** What a waiter asks for, and what a holder has. */
 export interface Claim {
-  /** The right to renew and release. Secret: it goes to its owner alone. */
+  /** It gives the right to renew and release. Secret: only its owner gets it. */
   readonly leaseId: string;
   readonly owner: string;
   readonly permits: number;
-  /** Null if a session bounds the claim instead. */
+  /** Null if the lease ends with a session instead. */
   readonly leaseMs: number | null;
   readonly sessionId?: string;
   readonly lockDelayMs?: number;
@@ -37,9 +36,9 @@ export interface Claim {
 export interface Holder extends Claim {
   readonly fence: number;
   readonly acquiredAt: EpochMs;
-  /** Null if a session bounds the lease: then the lease is as valid as the session. */
+  /** Null if the lease ends with a session. Then it is valid as long as the session is. */
   readonly expiresAt: EpochMs | null;
-  /** Set when the holder came from the queue. */
+  /** Set if the holder waited in the queue. */
   readonly queuedAt?: EpochMs;
 }
 
@@ -47,42 +46,42 @@ export interface Waiter extends Claim {
   readonly queuedAt: EpochMs;
   /** The end of its wait. */
   readonly deadlineAt: EpochMs;
-  /** Until when it counts as present without another word from it; never after its deadline. */
+  /** Until when it counts as present if it sends nothing more. Never after its deadline. */
   readonly aliveUntil: EpochMs;
 }
 
-/** `released`: gave back its lease, or its place in the queue. `deadlock`: a waiter that had to give way. */
+/** `released`: the owner gave back its lease, or its place in the queue. `deadlock`: the wait was ended to resolve a deadlock. */
 export const endedHows = ['released', 'expired', 'revoked', 'session-lost', 'deadlock'] as const;
 export type EndedHow = (typeof endedHows)[number];
 
 export interface Ended {
   readonly leaseId: string;
   readonly how: EndedHow;
-  /** Known if somebody else ended the lease by its fence. */
+  /** Set if an operator revoked the lease by its fence. */
   readonly fence?: number;
   readonly reason?: string;
 }
 
-/** The pages of a queue, by their numbers. There are some if `first <= last`. */
+/** The numbers of the first and the last page. There are pages if `first <= last`. */
 export interface PageSpan {
   readonly first: number;
   readonly last: number;
 }
 
-/** What decides about one lock: one item of bounded size, so that every step is one atomic write. */
+/** Everything that decides about one lock. It is one item of limited size, so every step is one atomic write. */
 export interface LockState {
-  /** Raised by every write; what a compare-and-swap compares. Zero: never written. */
+  /** Every write raises it, and a compare-and-swap compares it. Zero if the lock was never written. */
   readonly rev: number;
-  /** The highest fence granted. It only rises. Zero: never granted. */
+  /** The highest fence granted. It only rises. Zero if the lock was never granted. */
   readonly fence: number;
   readonly limit: number;
   /** In the order of their fences. */
   readonly holders: readonly Holder[];
-  /** The front of the queue, in the order in which they queued. Later waiters lie in pages (see pages.ts). */
+  /** The front of the queue, in the order of arrival. Later waiters are in pages (see pages.ts). */
   readonly queue: readonly Waiter[];
-  /** Absent: there never were any. */
+  /** Missing if there never were any. */
   readonly pages?: PageSpan;
-  /** How the latest leases ended, newest first, so that repeats and late duplicates are recognised. */
+  /** How the latest leases ended, newest first. They show that a request is a repetition or a late duplicate. */
   readonly ended: readonly Ended[];
   /** When this state was written, by the writer's clock. */
   readonly changedAt: EpochMs;

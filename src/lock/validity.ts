@@ -7,18 +7,18 @@ const sessionEnd = (claim: Claim, facts: Facts) => {
   return session?.alive === false ? session : undefined;
 };
 
-/** A holder may renew and is shown as holding until the instant of its end. */
+/** Until the instant of its end, a holder may renew and is shown as holding. */
 export function isLive(holder: Holder, facts: Facts): boolean {
   if (holder.expiresAt === null) return sessionEnd(holder, facts) === undefined;
   return facts.now < holder.expiresAt;
 }
 
 /**
- * When a holder's permits may go to another; null while its session lives.
+ * When the permits of a holder may be granted to another. Null while its session lives.
  *
- * A slow clock may delay a takeover, never hasten one: a lease is given away only after its end plus the skew
- * bound. A session is marked dead only after its own end plus that bound, so nothing is added for it here. Who lost its
- * lease by running out of time may still be writing: the lock delay gives those writes time to land.
+ * A slow clock may delay a takeover, but never cause one too early: others are granted only after the lease's end plus
+ * the grace. A session is marked dead only after its own end plus the grace, so nothing is added for it here. A holder
+ * whose lease expired may still be writing. The lock delay gives those writes time to arrive.
  */
 export function takeoverAt(holder: Holder, facts: Facts): EpochMs | null {
   const lockDelayMs = holder.lockDelayMs ?? 0;
@@ -33,6 +33,6 @@ export function mayBeTaken(holder: Holder, facts: Facts): boolean {
   return at !== null && at <= facts.now;
 }
 
-/** A waiter is served only while somebody is there to be served, within its deadline and its session's life. */
+/** Only a present waiter is granted: it asked recently or is parked, its deadline has not come, and its session lives. */
 export const isPresent = (waiter: Waiter, facts: Facts): boolean =>
   facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined;

@@ -1,11 +1,11 @@
-/** What others may see of a lock. No leaseId, no session id and no way to be told ever appears here. */
+/** What others may see of a lock. It never has a leaseId, a session id or an address for a delivery. */
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { shownLimit, shownPermits } from './permits.ts';
 import type { Holder, LockState, Waiter } from './state.ts';
 import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
 
-/** Who holds a lock, as others see it. `remainingMs` is null if a session whose end isn't known bounds the lease. */
+/** A holder as others see it. `remainingMs` is null if the lease ends with a session whose end isn't known. */
 export interface HolderView {
   readonly owner: string;
   readonly fence: number;
@@ -16,22 +16,22 @@ export interface HolderView {
 export interface HolderDetail extends HolderView {
   readonly permits: number;
   readonly acquiredAt: string;
-  /** A public short form; the id itself is secret. */
+  /** A public short form. The id itself is secret. */
   readonly sessionId?: string;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Somebody in the queue. Position 1 is next. */
+/** A waiter as others see it. Position 1 is next. */
 export interface WaiterView {
   readonly owner: string;
   readonly position: number;
   readonly waitingMs: number;
   readonly permits: number;
-  /** A public short form, where it waits under a session. */
+  /** A public short form. Set if the waiter waits under a session. */
   readonly sessionId?: string;
 }
 
-/** When a holder's lease ends as far as is known: its own end, or that of its session; null if that is not known. */
+/** When a holder's lease ends: its own end, or the end of its session. Null if that is not known. */
 export function endsAt(holder: Holder, facts: Facts) {
   if (holder.expiresAt !== null) return holder.expiresAt;
   const session = holder.sessionId === undefined ? undefined : facts.sessions?.get(holder.sessionId);
@@ -43,7 +43,7 @@ export function remainingMs(holder: Holder, facts: Facts): number | null {
   return end === null ? null : Math.max(0, end - facts.now);
 }
 
-/** The holders that are in the way of others. An expired holder counts too as long as it can't be taken over yet. */
+/** The holders that keep others from a grant. An expired holder is one of them until it may be taken over. */
 export const standingHolders = (state: LockState, facts: Facts): readonly Holder[] =>
   state.holders.filter((holder) => !mayBeTaken(holder, facts));
 
@@ -96,7 +96,7 @@ export function longestWaitMs(state: LockState, facts: Facts): number {
 export const limitInForce = (state: LockState, facts: Facts): number =>
   shownLimit(state.limit, standingHolders(state, facts));
 
-/** When a try is worth repeating: at the earliest takeover, but soon, since a release may come at any time. */
+/** When a caller should try again: at the earliest takeover, but soon, because a release may come at any time. */
 export function retryAfterMs(state: LockState, facts: Facts): number {
   const takeovers = standingHolders(state, facts).map(
     (holder) => takeoverAt(holder, facts) ?? epochMs(Number.POSITIVE_INFINITY),
@@ -104,7 +104,7 @@ export function retryAfterMs(state: LockState, facts: Facts): number {
   const earliestMs = Math.min(...takeovers) - facts.now;
   return Math.round(Math.max(retryAfterMsMin, Math.min(earliestMs, retryAfterMsMax)));
 }
-/** Sooner would only hammer the lock. */
+/** A shorter time would only add load. */
 const retryAfterMsMin = 50;
-/** Later would leave a lock idle that was released right after the refusal. */
+/** With a longer time, a lock that was released right after the refusal would stay free too long. */
 const retryAfterMsMax = 2_000;
