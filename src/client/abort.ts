@@ -1,6 +1,6 @@
 /**
- * One signal that fires when any of several do, with the first one's reason. Unlike `AbortSignal.any` it can be let go, so that
- * nothing of a request that has ended stays attached to a signal that lives as long as the process.
+ * One signal that fires with the first of several signals, with its reason. Unlike `AbortSignal.any`, it can be detached:
+ * a request that has ended must leave no listener on a signal that lives as long as the process.
  */
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): {
   readonly signal: AbortSignal;
@@ -22,7 +22,7 @@ export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): {
   return { signal: joined.signal, abort: (reason) => joined.abort(reason), letGo };
 }
 
-/** What the work gives, unless the signal fires first; then the work is left behind, and what becomes of it is nobody's error. */
+/** The result of the work, unless the signal fires first. Then nobody waits for the work, and its errors are ignored. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
@@ -32,7 +32,6 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
-/** Resolves when the signal fires. */
 export const fired = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();

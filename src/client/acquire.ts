@@ -8,41 +8,42 @@ import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts
 import type { SocketNews } from './sockets.ts';
 import type { Call } from './transport.ts';
 
-/** The requests of one lease: the same for one lock and for several. */
+/** The requests of one lease. One lock and several locks have the same ones. */
 export interface Claim {
-  /** How it is called in errors and events. */
+  /** Its name in errors and events. */
   readonly label: string;
   readonly leaseId: string;
-  /** Whether a session bounds it, so that it has no lease of its own. */
+  /** True if the lease ends with a session and has no end of its own. */
   readonly sessionBound: boolean;
   /**
-   * What a repeated request says about the wait. One lock: what is left of it, since the deadline stands with the place in the queue.
-   * Several: the same as at first, since the service counts from the first request for as long as it holds some of them.
+   * Which `waitMs` a repeated request sends. For one lock, the rest of the wait: the deadline is stored with the place in
+   * the queue. For several locks, the same as at first: the service counts from the first request while it holds some of
+   * them.
    */
   readonly repeats: 'what is left' | 'the whole wait';
-  /** `place`: where the lease waits, as the last answer said; `new` if it was never sent before. */
+  /** `place` comes from the last answer. It is `new` if this lease was never sent before. */
   acquire(
     waitMs: number,
     how?: { readonly pollMs?: number | undefined; readonly place?: number | 'new' | undefined },
   ): Call;
-  /** The same wait, parked on a WebSocket connection. Absent where that is not offered. */
+  /** The same wait, parked on a WebSocket connection. Missing if that is not possible. */
   park?(waitMs: number, connectionId: string, place?: number): Call;
   renew(leaseMs?: number): Call;
   release(): Call;
 }
 
 export interface TakeOptions {
-  /** 0 tries once. */
+  /** With 0, it tries once. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
-  /** All of it ends within this time: the wait, the retries and the answer. */
+  /** The wait, the retries and the answer together end within this time. */
   readonly deadlineMs?: number | undefined;
-  /** How long an unavailable service is retried, if not for the whole wait: a caller may rather go on without the lock. */
+  /** How long an unavailable service is retried. If missing, for the whole wait. A caller that fails open gives less. */
   readonly unavailableBudgetMs?: number | undefined;
 }
 
-/** When a wait and everything around it ends, counted from its beginning. */
+/** When a wait, its retries and its answer end, counted from the beginning of the wait. */
 interface Bounds {
   readonly waitMs: number;
   /** No retry begins later. */
@@ -50,7 +51,7 @@ interface Bounds {
   readonly deadlineMs: number;
 }
 
-/** Left of a deadline for the answer that the wait is over: a round trip, and no more than a quarter of a short deadline. */
+/** The wait ends this long before the deadline, so that the answer still arrives: one round trip. At most a quarter of a short deadline. */
 const answerMs = 500;
 
 function boundsOf({ patience }: Core, { waitMs, deadlineMs, unavailableBudgetMs }: TakeOptions): Bounds {
@@ -66,33 +67,33 @@ function boundsOf({ patience }: Core, { waitMs, deadlineMs, unavailableBudgetMs 
   return { waitMs, retryMs, deadlineMs: waitMs + 2 * patience.tryMs };
 }
 
-/** A grant that is still known to stand. */
+/** A grant that is surely still valid. */
 export interface Taken<Body> {
   readonly claim: Claim;
   readonly body: Body;
-  /** Before the request was sent that granted or confirmed it. */
+  /** A time before the request that granted or confirmed it was sent. */
   readonly from: Mark;
   readonly remainingMs: number;
 }
 
-/** What a grant says of its time; a session bounds one that has no lease of its own. */
+/** How long a grant is valid. A grant under a session has no times of its own. */
 export interface Leased {
   readonly leaseMs?: number;
   readonly remainingMs?: number | null;
 }
 
-/** If a lease ended before its grant arrived, the lock is asked for again. If that happens more often than this, something else is wrong. */
+/** If a lease ended before its grant arrived, the client asks for the lock again. If that happens more often than this, something else is wrong. */
 const leasesMax = 3;
-/** A service that answers "waiting" at once, instead of keeping the request open, is not asked in a busy loop. */
+/** If the service answers "waiting" at once and does not keep the request open, this pause prevents a busy loop. */
 const pollMsMin = 100;
-/** About where parking costs less than keeping a request open for as long: docs/cost.md has the arithmetic. */
+/** From about this time on, a parked wait costs less than an open request. docs/cost.md has the numbers. */
 const parkAfterMs = 2_000;
-/** A message may be lost. Less than a usual lease of 30 s, so that a lost grant is found while its lease lasts. */
+/** A parked wait also asks this often, because a message may be lost. It is less than the usual lease of 30 s, so a lost grant is found in time. */
 const lookEveryMs = 25_000;
 
 /**
- * Takes a lock, waiting for as long as was asked. One lease id serves for all repeats of a request, so that a lost answer is found
- * again; a new one is made only if the service says that the old lease is over.
+ * Takes a lock, and waits as long as asked. All repeats of a request have the same leaseId, so a grant whose answer was
+ * lost is found again. A new leaseId is made only if the service says that the old lease is over.
  */
 export async function take<Body extends Leased>(
   core: Core,
@@ -116,8 +117,8 @@ export async function take<Body extends Leased>(
 }
 
 /**
- * Waits for the turn of a claim, and gives it back as soon as it has come. Whether the lease still stands by then does not matter: that
- * the lock was granted says that those before it are done.
+ * Waits until a claim is granted, and releases it at once. It does not matter if the lease has already ended: the grant
+ * shows that all earlier holders are done.
  */
 export async function awaitTurn(
   core: Core,
@@ -134,7 +135,7 @@ export async function awaitTurn(
   return { givenBack: abandon(core, claim) };
 }
 
-/** Asks until it is granted or refused. A 202 means: still in the queue, ask again, or wait parked. */
+/** Asks until the lock is granted or refused. After a 202, the caller is still in the queue: it asks again or waits parked. */
 async function wait(
   core: Core,
   claim: Claim,
@@ -160,13 +161,13 @@ async function wait(
       const mayPark = claim.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
       const pollMs = mayPark ? parkAfterMs : undefined;
       const answer = await caller.call(claim.acquire(askedMs, { pollMs, place }), {
-        // Sent once, the lease is not new any more, whatever became of it.
+        // After the first request the service may know the lease, even if no answer came.
         again: claim.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
         attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
         signal: joined.signal,
-        // A waiter that ended here would leave its place behind, and a waiter on a socket would be granted for nobody.
+        // If the wait ended here, its place would stay in the queue, and a grant could go to a waiter that is gone.
         goesOn: isQueued,
       });
       if (answer.status !== 202) return answer;
@@ -174,7 +175,7 @@ async function wait(
       isQueued = true;
       place = waiting.place;
       onWaiting?.(waiting);
-      // The service ends the wait by its own clock; ours only bounds what it should have done.
+      // The service ends the wait by its own clock. This check is for the case that it does not.
       if (elapsedMs(runtime, began) >= deadlineMs) {
         throw new WaitTimeoutError(`${claim.label} was not granted within ${waitMs} ms.`, {
           ...waiting,
@@ -196,15 +197,16 @@ async function wait(
 type Remaining = () => { readonly leftMs: number; readonly askedMs: number };
 
 interface Listening {
-  /** Where the lease waits, as the last answer said. Without it the service looks through the whole queue. */
+  /** Where the lease waits, by the last answer. Without it, the service must search the whole queue. */
   readonly place: number | undefined;
   readonly onWaiting: TakeOptions['onWaiting'];
   readonly signal: AbortSignal;
 }
 
 /**
- * Waits in the same place without a request being open: the service tells the socket of the grant. Undefined where that is not possible
- * now, or where the wait is over: then the next poll says more. A connection that breaks is replaced, and the same lease parked again.
+ * Waits in the same place without an open request: the service sends the grant to the WebSocket. If the connection breaks,
+ * it opens another one and parks the same lease again. Undefined if parking is not possible now, or if the wait is over.
+ * Then the next poll tells which.
  */
 async function waitParked(
   core: Core,
@@ -217,7 +219,7 @@ async function waitParked(
   while (remaining().leftMs > 0) {
     const socket = await unlessAborted(sockets.open(), signal);
     if (socket === undefined || claim.park === undefined) return undefined;
-    // Before the request: the grant may be told before its answer arrives.
+    // It listens before it sends the request, because the grant may arrive before the answer.
     const { news, forget } = socket.expect(claim.leaseId);
     try {
       const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
@@ -227,10 +229,10 @@ async function waitParked(
       const waiting = answer.body as Waiting;
       place = waiting.place;
       onWaiting?.(waiting);
-      // A message may be lost, and the end of the wait too.
+      // Any message may be lost, so it does not wait for ever.
       const heard = await newsWithin(runtime, news, Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
       if (heard === 'granted') {
-        // How long the message took is not known. The renewal's own time is, and lasts for a whole lease.
+        // Nobody knows how long the message took. A renewal gives a whole lease from a known time.
         return await caller.call(claim.renew(), {
           deadlineMs: patience.requestMs,
           attemptMs: patience.requestMs,
@@ -239,9 +241,9 @@ async function waitParked(
       }
       if (heard === 'ended') return undefined;
     } catch (error) {
-      // The next poll has the wait's own bounds for a service that is away.
+      // If the service is unavailable, the next poll retries for as long as the wait allows.
       if (isWorthRepeating(error)) return undefined;
-      // The poll was allowed, so it is the connection that is not: it has ended, perhaps before this client noticed.
+      // The poll before was allowed, so the connection is the reason. It has ended, and this client may not know yet.
       if (!(error instanceof HoldfastError) || error.code !== 'forbidden') throw error;
       const wasOpen = socket.isOpen;
       sockets.discard(socket);
@@ -253,7 +255,7 @@ async function waitParked(
   return undefined;
 }
 
-/** What is heard within the time; `silence` where nothing is. */
+/** The message that comes within the time, or `silence`. */
 async function newsWithin(
   runtime: Runtime,
   news: Promise<SocketNews>,
@@ -272,8 +274,8 @@ async function newsWithin(
 }
 
 /**
- * A grant that was waited for may have been made at any time since the request was sent, and counting from there, much of the lease
- * may be gone. So it is renewed before anybody relies on it.
+ * After a wait, the grant may have been made at any time since the request was sent. Counted from there, much of the
+ * lease may be over. So the lease is renewed before anybody relies on it.
  */
 async function confirm<Body extends Leased>(
   core: Core,
@@ -287,7 +289,7 @@ async function confirm<Body extends Leased>(
   const goneMs = elapsedMs(runtime, answer.sentAt);
   if (claim.sessionBound || goneMs < remainingMs / 3) return { claim, body, from: answer.sentAt, remainingMs };
   try {
-    // A grant that came with the last of the time gets a moment more: without it, it would be of no use.
+    // If the grant came at the very end of the wait, there is still time for one renewal. Without it, the grant could not be used.
     const deadlineMs = Math.min(remainingMs, Math.max(leftMs, patience.tryMs));
     const renewed = await caller.call(claim.renew(), { deadlineMs, attemptMs: patience.requestMs, urgent: true });
     const again = renewed.body as Leased | undefined;
@@ -298,11 +300,11 @@ async function confirm<Body extends Leased>(
   }
 }
 
-/** Whether the service itself said no, so that nothing can be held. */
+/** True if the service itself refused. Then nothing can be held. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof HoldfastError && error.status !== undefined && !(error instanceof UnavailableError);
 
-/** Gives back what may have been granted, or the place in the queue. Best effort: what is lost here ends by itself. */
+/** Releases the lease, if it was granted, or the place in the queue. If the request is lost, both end by themselves. */
 function abandon(core: Core, claim: Claim): Promise<unknown> {
   return inBackground(core, core.caller.call(claim.release(), releasePolicyOf(core)));
 }

@@ -1,15 +1,16 @@
 import { elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
 
 export interface BreakerOptions {
-  /** Failures in a row after which it opens. Five are more than bad luck: each has already waited for an answer. */
+  /** Failures in a row after which it opens. Five are not by chance: each of them waited long for an answer. */
   readonly failuresMax?: number;
-  /** How long nothing is sent, until one probe may pass. Long enough to let a service restart, short enough to notice. */
+  /** How long nothing is sent before one probe may pass. Long enough for a service to restart, short enough to notice it soon. */
   readonly openMs?: number;
 }
 
 /**
- * Keeps a client from hammering a service that is away. Closed, everything passes; after some failures in a row it opens and
- * callers fail at once; after a while it is half open and lets one request through, whose fate decides.
+ * A client must not load a service that is unavailable. While the breaker is closed, all requests pass. After some
+ * failures in a row it opens, and callers fail at once. After a while it lets one request pass: the probe. If the probe
+ * is answered, the breaker closes.
  */
 export class Breaker {
   readonly #runtime: Runtime;
@@ -27,19 +28,19 @@ export class Breaker {
     this.#changed = changed;
   }
 
-  /** How long to wait before sending; 0 lets the caller pass, as the probe where the breaker was open. */
+  /** How long to wait before sending. With 0 the caller may send. If the breaker was open, its request is the probe. */
   admit(): number {
     if (this.#openedAt === undefined) return 0;
     const leftMs = this.#openMs - elapsedMs(this.#runtime, this.#openedAt);
     if (leftMs > 0) return leftMs;
-    // One probe at a time. One that takes long, as a wait does, makes way for another.
+    // There is one probe at a time. A probe may be a wait that takes long, so after a while another one may pass.
     const probedMs = this.#probedAt === undefined ? this.#openMs : elapsedMs(this.#runtime, this.#probedAt);
     if (probedMs < this.#openMs) return this.#openMs - probedMs;
     this.#probedAt = markNow(this.#runtime);
     return 0;
   }
 
-  /** The service answered, whatever it said. */
+  /** The service answered, even if it refused. */
   succeeded(): void {
     this.#failures = 0;
     this.#probedAt = undefined;
@@ -57,7 +58,7 @@ export class Breaker {
     if (opens) this.#changed('open');
   }
 
-  /** A request was given up by its caller, which says nothing about the service. */
+  /** The caller gave its request up. That says nothing about the service. */
   left(): void {
     this.#probedAt = undefined;
   }

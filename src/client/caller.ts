@@ -8,32 +8,32 @@ import { errorOf } from './problem.ts';
 import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
 import type { Answer, Call, Transport } from './transport.ts';
 
-/** The first retry comes soon, since most failures are one lost packet or one restarted process. */
+/** The first retry comes soon, because most failures are one lost packet or one restarted process. */
 const backoffBaseMs = 50;
-/** Later ones don't wait longer than a waiter may stay away from its queue, with room to spare. */
+/** Later retries come well within the 5 s that a waiter may be absent from its queue. */
 const backoffMsMax = 2_000;
 
 export interface CallPolicy {
-  /** The call ends within this time, with all its tries. */
+  /** The call and all its tries end within this time. */
   readonly deadlineMs: number;
-  /** No further try begins after this time; 0 sends once. As long as the deadline by default. */
+  /** No further try begins after this time. With 0, the request is sent once. The default is the deadline. */
   readonly retryMs?: number | undefined;
   /** Time for one try. */
   readonly attemptMs: number;
-  /** What is sent instead from the second attempt on. */
+  /** The request that is sent from the second try on. */
   readonly again?: Call | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Passes an open breaker. For renewals and releases: they are paced by themselves, and make good probes. */
+  /** It passes an open breaker. For renewals and releases: they are rare, and are good probes. */
   readonly urgent?: boolean;
-  /** Goes on with a wait that has its place in a queue: an open breaker delays it, and does not end it. */
+  /** The request continues a wait that has its place in a queue. An open breaker delays it, but does not end it. */
   readonly goesOn?: boolean;
 }
 
-/** A success, with what is needed to judge it. */
+/** An answer of success, with the time and the number of its tries. */
 export interface Success extends Answer {
-  /** Before the try was sent that brought this answer. */
+  /** A time before the try with this answer was sent. */
   readonly sentAt: Mark;
-  /** More than one: an earlier try may have had the effect that this answer tells of. */
+  /** If it is more than one, an earlier try may already have had the effect. */
   readonly tries: number;
 }
 
@@ -42,17 +42,17 @@ export interface CallerParts {
   readonly runtime: Runtime;
   readonly breaker: Breaker;
   readonly observe: Observe;
-  /** Fires when the client is closed for good: what is still under way is given up. */
+  /** Fires when the client is closed for good. Requests that are still open are given up. */
   readonly closed: AbortSignal;
 }
 
 /**
- * Sends requests and sends them again. Every request may be repeated: an acquire, renew or release carries the lease that makes its
- * repeats one, a record's write names its version, and the rest only look.
+ * Sends requests, and sends them again if necessary. Every request is safe to repeat. An acquire, renew or release has a
+ * leaseId, a write to a record has a version and an id, and all others only read.
  *
- * Three things that could be mistaken for one another are kept apart. A refusal (409 and the like) is the service's word and final.
- * An unavailable service (no answer, 5xx) may or may not have done it: the same request again finds out. A throttled request (429)
- * was not done: it waits as long as it was told.
+ * There are three kinds of failure. A refusal (409 and the like) is final. If the service is unavailable (no answer,
+ * 5xx), the request may have taken effect or not, and the same request again finds out. A throttled request (429) took no
+ * effect and is sent again after the time that the service asked for.
  */
 export class Caller {
   readonly #parts: CallerParts;
@@ -76,9 +76,9 @@ export class Caller {
         return { ...answer, sentAt, tries: attempt + 1 };
       } catch (error) {
         if (!isWorthRepeating(error)) throw error;
-        // That the breaker opened says less than what opened it.
+        // The failure that opened the breaker says more than the open breaker.
         if (!error.circuitOpen) failure = error;
-        // A breaker that was open from the start means that nobody should wait for this service now.
+        // If the breaker is open before the first try, the caller fails at once.
         if (error.circuitOpen && attempt === 0 && policy.goesOn !== true) throw error;
         const delayMs = error.retryAfterMs + backoffMs(attempt, backoffBaseMs, backoffMsMax, runtime.random);
         if (elapsedMs(runtime, began) + delayMs >= Math.min(retryMs, deadlineMs)) throw failure ?? error;
@@ -92,7 +92,7 @@ export class Caller {
     const { breaker } = this.#parts;
     const waitMs = policy.urgent ? 0 : breaker.admit();
     if (waitMs > 0) {
-      const message = 'The service was out of reach several times in a row; nothing is sent for a moment.';
+      const message = 'The service could not be reached several times in a row. The client sends nothing for a moment.';
       throw new UnavailableError(message, { retryAfterMs: waitMs, circuitOpen: true });
     }
     try {
@@ -110,13 +110,13 @@ export class Caller {
     }
   }
 
-  /** Names the address, since a wrong one is the commonest reason why nobody answers. */
+  /** With the address: a wrong address is the most common reason for no answer. */
   #service(): string {
     const { target } = this.#parts.transport;
     return target === undefined ? 'The service' : `The service at ${target}`;
   }
 
-  /** One try, which ends in bounded time whatever the transport does. */
+  /** One try. It ends within `attemptMs`, even if the transport hangs. */
   async #send(call: Call, { attemptMs, signal }: CallPolicy): Promise<Answer> {
     const { transport, runtime, closed } = this.#parts;
     if (closed.aborted) throw new ClosedError('The client is closed.');
@@ -137,13 +137,13 @@ export class Caller {
   }
 }
 
-/** What lies at the bottom: fetch wraps the reason that a person would look for. */
+/** The innermost cause. `fetch` hides the real reason in it. */
 function rootReasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : { cause: undefined };
   return cause instanceof Error ? rootReasonOf(cause) : reasonOf(error).replace(/\.$/, '');
 }
 
-/** Whether the same request may have another outcome in a moment. */
+/** True if the same request may succeed a little later. */
 export const isWorthRepeating = (
   error: unknown,
 ): error is (UnavailableError | ThrottledError) & { circuitOpen?: boolean } =>

@@ -3,7 +3,7 @@ import type { Call } from './transport.ts';
 
 type Route<Name extends Operation> = `${Contract[Name]['method']} ${Contract[Name]['path']}`;
 
-/** What goes with a call; the contract says what each operation takes. */
+/** Query, headers and body of a call, as the contract allows them for this operation. */
 interface Parts<Name extends Operation> {
   readonly query?: { readonly [Key in keyof Sent<Name, 'query'>]?: string };
   readonly headers?: Readonly<Record<string, string>>;
@@ -11,8 +11,8 @@ interface Parts<Name extends Operation> {
 }
 
 /**
- * One request. Operation and route are written out, because the contract itself is too heavy for a client: only its types come this
- * far. The compiler holds them, the parameters and the body against it.
+ * One request. The operation and the route are written out, because the contract is too large for a client: only its
+ * types are used here. The compiler checks operation, route, parameters and body against them.
  */
 export function callOf<Name extends Operation>(
   operation: Name,

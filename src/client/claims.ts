@@ -29,7 +29,7 @@ export const lockClaim =
     };
   };
 
-/** The requests about a lease that is there. */
+/** The requests for a lease that exists. */
 export const leaseCalls = (ns: string, name: string, leaseId: string): Pick<Claim, 'renew' | 'release'> => ({
   renew: (leaseMs) =>
     callOf('renewLock', 'POST /v1/{ns}/locks/{name}/renew', { ns, name }, { body: { leaseId, ...given({ leaseMs }) } }),

@@ -7,25 +7,25 @@ import type { Sockets } from './sockets.ts';
 import type { Tracing } from './tracing.ts';
 import type { Transport } from './transport.ts';
 
-/** Times that bound the SDK's own patience. */
+/** How long the SDK tries and waits for answers. */
 export interface Patience {
-  /** For one answer. The service gives up on its store after about nine seconds, so that its 503 still arrives. */
+  /** For one answer. If its store does not answer, the service sends a 503 after about nine seconds, which still arrives. */
   readonly requestMs: number;
-  /** For one call with all its retries, if it does not wait. */
+  /** For one call with all its retries, if it is not a wait for a lock. */
   readonly retryMs: number;
-  /** What an acquire may take beyond its wait: no retry begins later, and an answer under way may take as long again. */
+  /** For an acquire, after its wait: no retry begins later, and an answer that is on its way may take as long again. */
   readonly tryMs: number;
   /** For a release with its retries. After that, the lease expires by itself. */
   readonly releaseMs: number;
 }
 
 /**
- * A caller that does not want to wait does not want to try for much more than a second. A cold start of the service takes less.
- * Five seconds outlast a service that restarts, and a person still waits for them.
+ * A caller with `waitMs: 0` does not want to try for much more than a second. A cold start of the service takes less.
+ * Five seconds are enough for a service that restarts, and short enough for a person who waits.
  */
 export const patienceDefault: Patience = { requestMs: 10_000, retryMs: 5_000, tryMs: 1_000, releaseMs: 5_000 };
 
-/** What every call takes. */
+/** The options of every call. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** The call ends within this time, retries included. By default the client's, else 5,000. */
@@ -42,7 +42,7 @@ export const policyOf = (
   signal,
 });
 
-/** The policy of giving something back: a renewal or another acquire waits behind it. */
+/** The policy of a release. Its time is limited, because other calls may wait for its end. */
 export function releasePolicyOf({ patience }: Pick<Core, 'patience'>, deadlineMs = patience.releaseMs): CallPolicy {
   return { deadlineMs, attemptMs: deadlineMs / 2, urgent: true };
 }
@@ -57,7 +57,7 @@ export interface Defaults {
   readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
 }
 
-/** Something that `close` gives back. */
+/** Something that `close` releases. */
 export interface Closable {
   giveBack(): Promise<unknown>;
 }
@@ -73,15 +73,15 @@ export interface Core {
   readonly tracing: Tracing;
   readonly patience: Patience;
   readonly defaults: Defaults;
-  /** What is held or open now. */
+  /** Everything that is held or open now. */
   readonly open: Set<Closable>;
-  /** Requests that nobody waits for, but that `close` does. */
+  /** Requests that no caller waits for. Only `close` waits for them. */
   readonly background: Set<Promise<unknown>>;
-  /** Fires when the client begins to close: waits end. */
+  /** Fires when the client begins to close. Then waits end. */
   readonly closing: AbortSignal;
 }
 
-/** Does it without having to be waited for. It is bounded by its own policy, and failing is nobody's error. */
+/** Nobody has to wait for this work. It ends by its own policy, and its failure is ignored. */
 export function inBackground({ background }: Core, work: Promise<unknown>): Promise<unknown> {
   const done: Promise<unknown> = work
     .catch(() => undefined)
@@ -92,7 +92,7 @@ export function inBackground({ background }: Core, work: Promise<unknown>): Prom
   return done;
 }
 
-/** Names stand in paths: one that isn't a name must not become another path. */
+/** Names are parts of paths, so a wrong name could change the path. */
 export function checkName(kind: string, name: string): string {
   const { pattern, allowed } = nameRules.resource;
   if (typeof name === 'string' && pattern.test(name)) return name;
@@ -107,7 +107,7 @@ export const checkNamespace = (namespace: string): string => {
   throw new InvalidRequestError(`namespace ${message}.`, [{ field: 'namespace', message }]);
 };
 
-/** Leaves out what was not given: the service refuses unknown fields, and JSON has no undefined. */
+/** The fields without those that are undefined, because JSON has no undefined. */
 export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;

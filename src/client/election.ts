@@ -6,9 +6,9 @@ import type { HeldLock } from './held-lock.ts';
 import type { AcquireOptions } from './lock-options.ts';
 import { asyncDispose, pause } from './runtime.ts';
 
-/** A term of office. */
+/** The time for which one candidate leads. */
 export interface Term {
-  /** The fence of the lock: it rises with every term. Send it along with every write that only the leader may make. */
+  /** The fence of the lock. It rises with every term. Send it with every write that only the leader may make. */
   readonly epoch: number;
   /** Fires before another can be elected. Everything that only the leader may do must stop then. */
   readonly signal: AbortSignal;
@@ -16,27 +16,30 @@ export interface Term {
 }
 
 export interface ElectionOptions extends Pick<AcquireOptions, 'leaseMs' | 'owner' | 'metadata' | 'signal'> {
-  /** Runs when this candidate is elected. Where it returns a promise that rejects, the candidate steps down and stands again. */
+  /** Runs when this candidate is elected. If its promise rejects, the candidate gives leadership up and becomes a candidate again. */
   readonly onElected: (term: Term) => unknown;
   /** Runs when leadership was lost, never after `close`. */
   readonly onLost?: ((error: LeaseLostError, term: Term) => void) | undefined;
-  /** How long `close` waits for the work to stop before it hands over, 5 s by default: half of what container platforms give on SIGTERM. */
+  /**
+   * How long `close` waits for the work to stop before the next candidate leads. 5 s by default: half of the time that
+   * container platforms give after SIGTERM.
+   */
   readonly handOverMs?: number | undefined;
-  /** Told of what keeps the candidate from standing. It goes on trying. */
+  /** Called with an error that stops the candidate from waiting for leadership. It tries again. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** Fifteen minutes, the longest that one wait may last; then the candidate queues again. */
+/** Fifteen minutes, the longest wait for a lock. Then the candidate joins the queue again. */
 const candidacyMs = 900_000;
 const handOverMsDefault = 5_000;
-/** A candidate that failed does not stand again at once: another may do better. */
+/** A candidate whose work failed pauses, because another candidate may succeed. */
 const pauseBaseMs = 500;
-/** A candidate that can't reach the service looks again this often at the latest. */
+/** The longest pause of a candidate that can't reach the service. */
 const pauseMsMax = 15_000;
 
 /**
- * Stands for leadership until it is closed. The lock is the office: its holder leads, its fence is the epoch, its queue is the line of
- * succession.
+ * A candidate for leadership, until it is closed. The holder of the lock leads, its fence is the epoch, and the other
+ * candidates wait in the lock's queue.
  *
  * @example
  * ```ts
@@ -71,19 +74,19 @@ export class Election implements Closable {
     this.#done = this.#stand();
   }
 
-  /** Whether this candidate surely leads now. */
+  /** True if this candidate surely leads now. */
   get isLeader(): boolean {
     return this.#lock?.isHeld() ?? false;
   }
 
-  /** The epoch of the present term; undefined while another leads. */
+  /** The epoch of the current term. Undefined while another candidate leads. */
   get epoch(): number | undefined {
     return this.isLeader ? this.#lock?.fence : undefined;
   }
 
   /**
-   * Lays leadership down and stops standing. The term's signal fires first, then the work is waited for, then the next in line is
-   * elected, so that two never lead at once. Work that does not stop is waited for up to `handOverMs`.
+   * Gives leadership up, and is no candidate any more. First the term's signal fires. Then it waits until the work has
+   * stopped, at most `handOverMs`. Only then is the next candidate elected, so two never lead at once.
    *
    * @example
    * ```ts
@@ -118,7 +121,7 @@ export class Election implements Closable {
         } catch (error) {
           if (joined.signal.aborted) break;
           if ((error as Partial<HoldfastError>).code !== 'wait-timeout') this.#report(error);
-          // A mistake in the options does not heal with time.
+          // If the options are wrong, another try does not help.
           if (error instanceof InvalidRequestError) break;
           const delayMs = pauseBaseMs + backoffMs(failures++, pauseBaseMs, pauseMsMax, runtime.random);
           await pause(runtime, delayMs, joined.signal).catch(() => undefined);
@@ -130,10 +133,10 @@ export class Election implements Closable {
     }
   }
 
-  /** One term, up to its end. Rejects with what the work failed by. */
+  /** One term, until its end. Rejects with the error of the work. */
   async #serve(lock: HeldLock, closing: AbortSignal): Promise<void> {
     this.#lock = lock;
-    // Closing the client closes this election, which gives the lock back only when its work has wound down.
+    // When the client closes, it closes this election, and the election releases the lock after its work has stopped.
     this.#core.open.delete(lock);
     const joined = joinSignals(lock.signal, closing);
     const term: Term = {
@@ -150,7 +153,7 @@ export class Election implements Closable {
         joined.abort(error);
       });
     await fired(joined.signal);
-    // Neither does the next in line begin while this one still works, nor this one a second term beside its first.
+    // While this work runs, the next candidate must not begin, and this one must not begin a second term.
     if (!lock.signal.aborted) await this.#windDown(work, lock.signal);
     else await Promise.race([work, fired(closing)]);
     joined.letGo();
@@ -160,7 +163,7 @@ export class Election implements Closable {
     if (failure !== undefined) throw failure.error;
   }
 
-  /** Waits for the work to end, but not for ever: then the next in line takes over, and the fence tells the two apart. */
+  /** Waits for the work to end, but not for ever. After that the next candidate leads, and the fence tells the two apart. */
   async #windDown(work: Promise<unknown>, lost: AbortSignal): Promise<void> {
     const { runtime } = this.#core;
     const over = new AbortController();
@@ -173,12 +176,12 @@ export class Election implements Closable {
     this.#tell(() => this.#options.onError?.(error));
   }
 
-  /** A listener that fails must not end the candidacy. */
+  /** If a listener fails, the candidate stays one. */
   #tell(listener: () => void): void {
     try {
       listener();
     } catch {
-      // Its own affair.
+      // The listener must handle its own errors.
     }
   }
 }

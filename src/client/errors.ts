@@ -1,8 +1,8 @@
-/** Every error of the SDK: one class with a typed code, and a subclass for each that callers tell apart. */
+/** Every error of the SDK: one class with a typed code, and subclasses for the codes that have fields of their own. */
 import type { LostReason as ContractLostReason, DeadlockStep, FieldError, HolderView } from '../contract/views.ts';
 
 /**
- * What went wrong, for code to switch on. The first part are the service's own codes, the second part arises in the SDK.
+ * What went wrong, for code to switch on. The first part are codes of the service, the second part are codes of the SDK.
  *
  * @example
  * ```ts
@@ -47,7 +47,8 @@ export interface ErrorDetails {
 }
 
 /**
- * The one error class of the SDK. `code` says what happened, `cause` keeps what was underneath. No message ever shows a lease id.
+ * The base class of all errors of the SDK. `code` says what happened, `cause` is the error behind it. No message ever
+ * shows a leaseId.
  *
  * @example
  * ```ts
@@ -73,7 +74,7 @@ export class HoldfastError extends Error {
 }
 
 /**
- * Tells an error of the SDK by its shape, so that it also recognises one from another copy of this package.
+ * True if this is an error of the SDK. It looks at the fields, so an error from another copy of this package counts too.
  *
  * @example
  * ```ts
@@ -85,7 +86,7 @@ export const isHoldfastError = (error: unknown): error is HoldfastError =>
   (error instanceof Error && 'code' in error && 'requestId' in error && 'status' in error);
 
 /**
- * Another caller holds the lock, and this one did not want to wait.
+ * Another caller holds the lock, and this call did not wait.
  *
  * @example
  * ```ts
@@ -97,7 +98,7 @@ export class LockHeldError extends HoldfastError {
   readonly holders: readonly HolderView[];
   readonly queueDepth: number;
   readonly retryAfterMs: number;
-  /** With several locks at once: which of them were in the way. */
+  /** If several locks were asked for: the ones that others hold. */
   readonly blockedBy: readonly string[];
 
   constructor(
@@ -155,7 +156,7 @@ export class WaitTimeoutError extends HoldfastError {
 export type LostReason = ContractLostReason | 'unconfirmed';
 
 /**
- * The lease is over, or may be. Stop the work that it protected; what it still writes must carry the fence, and is refused.
+ * The lease is over, or may be. Stop the work that it protected. Late writes that carry the fence are refused.
  *
  * @example
  * ```ts
@@ -173,7 +174,7 @@ export class LeaseLostError extends HoldfastError {
 }
 
 /**
- * Waiting would never end: sessions wait for each other in a circle, and this one must give way.
+ * Sessions wait for each other in a circle. This wait was ended, so that the others can go on.
  *
  * @example
  * ```ts
@@ -211,7 +212,7 @@ export class StaleFenceError extends HoldfastError {
 }
 
 /**
- * The record has another version than the write named.
+ * The record has another version than the write expected.
  *
  * @example
  * ```ts
@@ -220,7 +221,7 @@ export class StaleFenceError extends HoldfastError {
  */
 export class VersionMismatchError extends HoldfastError {
   override readonly name = 'VersionMismatchError';
-  /** Null: there is no such record. */
+  /** Null if there is no such record. */
   readonly version: number | null;
 
   constructor(message: string, version: number | null, details: ErrorDetails = {}) {
@@ -264,8 +265,8 @@ export class SessionLostError extends HoldfastError {
 }
 
 /**
- * The service, or its store, could not be reached, for as long as the time budget allowed. Whether the request took effect is unknown;
- * for an acquire the SDK has asked to release it, should it have.
+ * The service or its store could not be reached within the time for this call. Nobody knows whether the request took
+ * effect. After an acquire, the SDK has sent a release, in case the lock was granted.
  *
  * @example
  * ```ts
@@ -275,7 +276,7 @@ export class SessionLostError extends HoldfastError {
 export class UnavailableError extends HoldfastError {
   override readonly name = 'UnavailableError';
   readonly retryAfterMs: number;
-  /** The breaker is open: nothing was sent. */
+  /** True if the breaker was open, so nothing was sent. */
   readonly circuitOpen: boolean;
 
   constructor(
@@ -290,7 +291,7 @@ export class UnavailableError extends HoldfastError {
 }
 
 /**
- * The service asked for less traffic, for longer than the time budget allowed.
+ * The service is throttled, for longer than the time for this call.
  *
  * @example
  * ```ts
@@ -344,7 +345,7 @@ export class InvalidRequestError extends HoldfastError {
 }
 
 /**
- * Other writers came first at every try of `update`. The record has too many writers for compare-and-swap: protect it by a lock.
+ * At every try of `update`, another writer came first. The record has too many writers: protect it with a lock.
  *
  * @example
  * ```ts
@@ -362,7 +363,7 @@ export class TooManyRetriesError extends HoldfastError {
 }
 
 /**
- * The job has failed, and `onFailure: 'close'` said that it is not done again.
+ * The job has failed. Because of `onFailure: 'close'`, it is not done again.
  *
  * @example
  * ```ts
@@ -371,7 +372,7 @@ export class TooManyRetriesError extends HoldfastError {
  */
 export class OnceFailedError extends HoldfastError {
   override readonly name = 'OnceFailedError';
-  /** What the work failed with, and when that run began. */
+  /** The error of the work, and when that run began. */
   readonly failure: { readonly name: string; readonly message: string; readonly startedAt: string };
 
   constructor(message: string, failure: OnceFailedError['failure'], details: ErrorDetails = {}) {
@@ -381,7 +382,7 @@ export class OnceFailedError extends HoldfastError {
 }
 
 /**
- * The client, session or election was closed while this was under way.
+ * The client, session or election was closed during this call.
  *
  * @example
  * ```ts

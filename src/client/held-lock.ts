@@ -13,7 +13,7 @@ interface Grant {
   readonly waitedMs: number;
 }
 
-/** What is needed to go on with a lease elsewhere. It is the right to the lock: pass it on like a password. */
+/** What another process needs to go on with a lease. It gives the right to the lock: treat it like a password. */
 export interface DetachedLease {
   readonly lock: string;
   readonly leaseId: string;
@@ -21,7 +21,7 @@ export interface DetachedLease {
 }
 
 /**
- * A lock that is held, renewed in the background until it is released.
+ * A lock that is held. It is renewed in the background until it is released.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ export class HeldLock extends Held {
   readonly limit: number;
   readonly permits: number;
   readonly mode: 'exclusive' | 'shared' | undefined;
-  /** How long it was waited for, by the service's clock. */
+  /** How long the caller waited for it, by the service's clock. */
   readonly waitedMs: number;
   readonly #fence: number;
   readonly #leaseId: string;
@@ -60,9 +60,9 @@ export class HeldLock extends Held {
   }
 
   /**
-   * Rises with every grant of this lock. Send it with every write: the resource refuses a fence that is lower than the highest it has
-   * seen. It stays readable after the lock is lost, because a stale fence does no harm if it is checked. If the lock
-   * {@link Held.failedOpen | failed open}, it is 0, below every fence ever granted.
+   * Rises with every grant of this lock. Send it with every write: the resource refuses a fence that is lower than the
+   * highest it has seen. You can still read it after the lock is lost: where it is checked, a stale fence does no harm.
+   * If the lock {@link Held.failedOpen | failed open}, it is 0, which is lower than every real fence.
    *
    * @example
    * ```ts
@@ -75,7 +75,7 @@ export class HeldLock extends Held {
   }
 
   /**
-   * Stops renewing and lets the lease go on without this client, to be taken up elsewhere by {@link Holdfast.adopt}.
+   * Stops renewing, but does not release. Another process can go on with the lease by {@link Holdfast.adopt}.
    *
    * @example
    * ```ts
@@ -99,7 +99,7 @@ export class HeldLock extends Held {
  * ```
  */
 export class HeldLocks extends Held {
-  /** In the order asked for. */
+  /** In the order of the call. */
   readonly names: readonly string[];
   readonly waitedMs: number;
   readonly #fences: ReadonlyMap<string, number>;
@@ -119,7 +119,7 @@ export class HeldLocks extends Held {
     this.#fences = new Map(grants.map(({ lock, fence }) => [lock, fence]));
   }
 
-  /** Each lock has a fence of its own. */
+  /** The fence of each lock. */
   get fences(): ReadonlyMap<string, number> {
     this.isHeld();
     return this.#fences;
@@ -128,7 +128,7 @@ export class HeldLocks extends Held {
   /** The fence of one of the locks. */
   fence(name: string): number {
     const fence = this.fences.get(name);
-    if (fence === undefined) throw new RangeError(`${name} is not among the locks that are held here.`);
+    if (fence === undefined) throw new RangeError(`${name} is not one of the locks that are held here.`);
     return fence;
   }
 }

@@ -6,7 +6,7 @@ import { asyncDispose } from './runtime.ts';
 import type { Tenure } from './tenure.ts';
 import type { TracedHold } from './tracing.ts';
 
-/** What holding one lock and holding several have in common. */
+/** What {@link HeldLock} and {@link HeldLocks} have in common. */
 export abstract class Held implements Closable {
   readonly #core: Core;
   readonly #claim: Claim | undefined;
@@ -26,8 +26,8 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Fires *before* the lease could have ended on the service. Its reason is the {@link LeaseLostError}. Hand it to everything that
-   * the lock protects.
+   * Fires *before* the lease can end on the service. Its reason is the {@link LeaseLostError}. Pass it to all work that the
+   * lock protects.
    *
    * @example
    * ```ts
@@ -38,13 +38,14 @@ export abstract class Held implements Closable {
     return this.#tenure.signal;
   }
 
-  /** The service was out of reach and `onUnavailable: 'fail-open'` let the caller go on: nothing is held. */
+  /** True if nothing is held: the service could not be reached, and `onUnavailable: 'fail-open'` let the caller go on. */
   get failedOpen(): boolean {
     return this.#claim === undefined;
   }
 
   /**
-   * Whether the lease is surely still held now, by both clocks. A process that was frozen learns here at once that it slept too long.
+   * True if the lease is surely still held now, by both clocks. After a freeze, a process learns here at once that its lease
+   * may be over.
    *
    * @example
    * ```ts
@@ -55,7 +56,7 @@ export abstract class Held implements Closable {
     return this.#tenure.isAlive();
   }
 
-  /** How much time is surely left without another renewal; 0 if it is not held. */
+  /** How much time is surely left without another renewal. 0 if it is not held. */
   remainingMs(): number {
     return this.#tenure.remainingMs();
   }
@@ -89,8 +90,8 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Renews now, for `leaseMs` if it is given. Rarely needed: renewal runs in the background. Throws `LeaseLostError` if
-   * it is over; under a session it only asks the service whether the lock is still held.
+   * Renews now, for `leaseMs` if it is given. Rarely needed: renewal runs in the background. Throws `LeaseLostError` if the
+   * lease is over. Under a session, it only asks the service whether the lock is still held.
    *
    * @example
    * ```ts
@@ -103,8 +104,8 @@ export abstract class Held implements Closable {
   }
 
   /**
-   * Releases it. The next waiter gets it in the same step. Safe to repeat. If the lease had ended, that is a value and not an error. It
-   * throws only if the service is unavailable; then the lease expires by itself.
+   * Releases it. The next waiter gets it in the same step. Safe to repeat. If the lease had already ended, it does not
+   * throw: the result says so. It throws only if the service is unavailable. Then the lease expires by itself.
    *
    * @example
    * ```ts
@@ -126,12 +127,12 @@ export abstract class Held implements Closable {
     return this.release();
   }
 
-  /** Releases; never throws, so that an error of the work itself stays the error. */
+  /** Releases, and never throws, so an error of the work is not replaced. */
   async [asyncDispose](): Promise<void> {
     await this.release().catch(() => undefined);
   }
 
-  /** Lets it go without giving it back. */
+  /** Stops renewing and does not release. */
   protected letGo(): void {
     this.#tenure.end();
     this.#core.open.delete(this);
@@ -172,12 +173,12 @@ function readRelease(body: unknown, tries: number): Release {
   if (first !== undefined && !(tries > 1 && first.reason === 'already_released')) {
     return { released: false, reason: first.reason };
   }
-  // Sent more than once, it was our own earlier try that released it; its answer was lost on the way.
+  // If the release was sent more than once, an earlier try released the lease and its answer was lost.
   if (reason === 'already_released' && tries > 1) return { released: true, reason: 'ok' };
   return { released: released !== false, reason: reason ?? 'ok' };
 }
 
-/** Runs the work and releases, whatever happens. An error of the work wins over everything that releasing may meet. */
+/** Runs the work and releases in every case. If both the work and the release fail, the caller gets the error of the work. */
 export async function runUnder<H extends Held, T>(
   held: H,
   work: (held: H) => T | Promise<T>,
@@ -191,12 +192,12 @@ export async function runUnder<H extends Held, T>(
     throw error;
   }
   const { signal, failedOpen } = held;
-  // A release that can't be sent is no failure of the work: the lease expires by itself.
+  // If the release can't be sent, the work has still succeeded. The lease expires by itself.
   const { released, reason } = await held
     .release(releaseOptions())
     .catch(() => ({ released: true, reason: 'ok' }) as Release);
   if (failedOpen) return result;
-  // Work that ended after its lease may have run at the same time as another holder's. The caller must know, even if the work succeeded.
+  // If the lease ended before the work did, another holder may have worked at the same time. The caller must know, even if the work succeeded.
   signal.throwIfAborted();
   if (released || reason === 'already_released') return result;
   throw new LeaseLostError('The lease ended before the work did.', reason as LostReason);

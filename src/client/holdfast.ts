@@ -43,20 +43,20 @@ import { safeTracing, type Tracing } from './tracing.ts';
 import type { Call, Transport } from './transport.ts';
 import { type WatchEvent, type WatchTarget, watchEvents } from './watch.ts';
 
-/** What every client takes, however it reaches the service. */
+/** The options of every client, with or without HTTP. */
 export interface ClientOptions extends Defaults {
-  /** Names are unique within a namespace, and IAM policies can scope a caller to one. */
+  /** Names are unique within a namespace. An IAM policy can limit a caller to one namespace. */
   readonly namespace: string;
-  /** Told of retries, renewals, losses and the breaker: for logs and metrics. */
+  /** Called at retries, renewals and losses, and when the breaker opens or closes. For logs and metrics. */
   readonly onEvent?: Observe | undefined;
-  /** How long a call may take, if it does not say so itself; a wait comes on top. By default 5,000, and 2,000 for an acquire. */
+  /** How long a call may take, if the call does not say so. A wait is added to it. By default 5,000, and 2,000 for an acquire. */
   readonly deadlineMs?: number | undefined;
-  /** Finer bounds of the client's own patience. */
+  /** Separate limits for requests, retries and releases. */
   readonly patience?: Partial<Patience> | undefined;
   readonly breaker?: BreakerOptions | undefined;
   /** Makes traces of waiting and holding: `openTelemetry()` of `holdfast/opentelemetry`. */
   readonly tracing?: Tracing | undefined;
-  /** Clocks, timers and chance. For tests only. */
+  /** Clocks, timers and random numbers. For tests only. */
   readonly runtime?: Runtime | undefined;
 }
 
@@ -64,16 +64,16 @@ export interface ClientOptions extends Defaults {
 export interface HoldfastOptions extends ClientOptions {
   /** Where the service is, such as `https://abc.execute-api.eu-west-1.amazonaws.com`. */
   readonly url: string | URL;
-  /** Who asks: {@link sigv4}, {@link bearer}, or a function that gives headers. None on a laptop. */
+  /** Says who the caller is: {@link sigv4}, {@link bearer}, or a function that gives headers. The local service needs none. */
   readonly auth?: Auth | undefined;
-  /** Where to watch; deployed, the WebSocket API has a URL of its own. */
+  /** The URL for watches. If deployed, the WebSocket API has its own URL. */
   readonly watchUrl?: string | URL | undefined;
   readonly fetch?: typeof fetch | undefined;
-  /** For a runtime that has no WebSocket of its own. */
+  /** For a runtime without a built-in WebSocket. */
   readonly webSocket?: WebSocketClass | undefined;
 }
 
-/** A client that reaches the service by another way, such as direct mode or the twin. */
+/** The options of a client without HTTP, such as direct mode or the twin. */
 export interface TransportOptions extends ClientOptions {
   readonly transport: Transport;
 }
@@ -81,13 +81,13 @@ export interface TransportOptions extends ClientOptions {
 /** How to wait without running. */
 export interface ParkOptions extends Omit<TryOptions, 'signal' | 'autoRenew' | 'holdMsMax' | 'onUnavailable'> {
   readonly notify: Notify;
-  /** Up to 86,400,000: a parked waiter need not run. */
+  /** Up to 86,400,000. */
   readonly waitMs: number;
-  /** 16 to 128 of A-Z, a-z, 0-9, _ and -, so that a process which repeats the call has one effect. By default a new one. */
+  /** 16 to 128 of A-Z, a-z, 0-9, _ and -. If a process repeats the call with the same one, it has one effect. By default a new one. */
   readonly leaseId?: string | undefined;
 }
 
-/** What became of parking: granted at once, or in the queue. The lease id is the right to the lock: keep it like a password. */
+/** The result of `park`: granted at once, or waiting in the queue. The leaseId gives the right to the lock: treat it like a password. */
 export type Parked =
   | { readonly status: 'granted'; readonly lock: string; readonly leaseId: string; readonly fence: number }
   | ({ readonly status: 'waiting'; readonly lock: string; readonly leaseId: string } & Waiting);
@@ -155,7 +155,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Stands for leadership under this name, until the election is closed.
+   * Becomes a candidate for leadership under this name, until the election is closed.
    *
    * @example
    * ```ts
@@ -170,11 +170,12 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Does a job once: with `everyMs` once in each window of time across the fleet, without it once for its key, as an idempotency key.
-   * Later callers get the same result; callers at the same time wait for it, up to `waitMs`. The result is JSON of at most 255 KiB.
+   * Does a job once across all processes. With `everyMs`, it is once in each window of time. Without it, it is once for its
+   * key, like an idempotency key. Later callers get the same result. Callers at the same time wait for it, up to `waitMs`.
+   * The result is JSON of at most 255 KiB.
    *
-   * A run that died is done again by another. What it had done outside by then is done twice, unless it carries the fence: a runner that
-   * lost the lock completes nothing, and gets `StaleFenceError`.
+   * If a run dies, another caller does the job again. Side effects of the first run then happen twice, unless they carry the
+   * fence. A runner that lost the lock can't complete the job and gets `StaleFenceError`.
    *
    * @example
    * ```ts
@@ -211,7 +212,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * What happens to a lock, or to all whose names begin alike, as it happens. Reconnects by itself.
+   * The events of one lock, or of all locks with the same prefix, as they happen. Reconnects by itself.
    *
    * @example
    * ```ts
@@ -223,7 +224,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * What happened to a lock, newest first, over all pages. Kept for seven days.
+   * The past events of a lock, newest first, over all pages. They are kept for seven days.
    *
    * @example
    * ```ts
@@ -242,7 +243,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * The locks of the namespace by name, complete over all pages.
+   * All locks of the namespace by name, over all pages.
    *
    * @example
    * ```ts
@@ -270,7 +271,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Who holds a lock and who waits for it.
+   * The holders and the queue of a lock.
    *
    * @example
    * ```ts
@@ -282,8 +283,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Whether a fence holds now. The answer may be stale when it arrives, so it is for people and dashboards: what the lock protects must
-   * check the fence itself.
+   * Says whether a fence holds now. The answer may be stale when it arrives, so it is for people and dashboards. The
+   * resource that the lock protects must check the fence itself.
    *
    * @example
    * ```ts
@@ -296,8 +297,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Ends the lease of that fence against its holder's will; the next waiter gets the lock. Throws `LeaseLostError` if that fence
-   * does not hold. The holder's writes in flight are refused only if the fence is checked.
+   * Ends the lease of that fence against its holder's will. The next waiter gets the lock. Throws `LeaseLostError` if that
+   * fence does not hold. Late writes of the holder are refused only where the fence is checked.
    *
    * @example
    * ```ts
@@ -314,7 +315,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Queues without having to run: the service tells of the grant by event, task token, callback of a durable function or WebSocket.
+   * Joins the queue as a parked waiter, which does not run while it waits. The service delivers the grant by event, task token,
+   * callback of a durable function or WebSocket.
    *
    * @example
    * ```ts
@@ -330,7 +332,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Takes up a lease that was granted elsewhere: to a parked waiter, or to a lock that was {@link HeldLock.detach | detached}.
+   * Goes on with a lease that was granted to a parked waiter, or that another process {@link HeldLock.detach | detached}.
    *
    * @example
    * ```ts
@@ -366,8 +368,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Gives back a lease that was granted elsewhere, or the place in the queue of a parked waiter. A lease that had ended is a value, not
-   * an error.
+   * Releases a lease that was granted elsewhere, or the place of a parked waiter in the queue. If the lease had already
+   * ended, it does not throw: the result says so.
    *
    * @example
    * ```ts
@@ -385,7 +387,7 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Whether the service is well. Throws `UnavailableError` if it isn't.
+   * Says that the service works. Throws `UnavailableError` if it doesn't.
    *
    * @example
    * ```ts
@@ -397,8 +399,8 @@ export class Holdfast extends LockScope {
   }
 
   /**
-   * Ends all waits, stops renewing, gives back what is held, and leaves nothing behind that would keep the process alive. Bounded:
-   * what could not be given back within the time for a release ends by itself. Safe to repeat.
+   * Ends all waits, stops renewing and releases everything that is held. After that, nothing keeps the process alive. It takes
+   * no longer than one release may take. A lease that could not be released in that time ends by itself. Safe to repeat.
    *
    * @example
    * ```ts
@@ -451,7 +453,7 @@ export class Holdfast extends LockScope {
   }
 }
 
-/** One deadline for all, where it is given: half of it for the retries of an acquire, since an answer may take the other half. */
+/** If `deadlineMs` is given, it sets all limits. An acquire may retry for half of it, because an answer may take the other half. */
 function patienceOf({ deadlineMs, patience }: Pick<ClientOptions, 'deadlineMs' | 'patience'>): Patience {
   const bounded = deadlineMs === undefined ? {} : { retryMs: deadlineMs, tryMs: deadlineMs / 2 };
   return { ...patienceDefault, ...bounded, ...patience };

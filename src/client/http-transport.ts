@@ -10,7 +10,7 @@ import {
   type WatchHandlers,
 } from './transport.ts';
 
-/** What the SDK needs of a WebSocket: the standard one, or that of the package `ws`. */
+/** What the SDK needs of a WebSocket. The standard one has it, and that of the package `ws` too. */
 export interface WebSocketLike {
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void;
   addEventListener(type: 'close' | 'error' | 'open', listener: (event: unknown) => void): void;
@@ -23,7 +23,7 @@ export type WebSocketClass = new (url: string, options?: { headers?: Record<stri
 export interface HttpTransportOptions {
   readonly url: string | URL;
   readonly auth?: Auth | undefined;
-  /** Deployed, the WebSocket API has a URL of its own. */
+  /** If deployed, the WebSocket API has its own URL. */
   readonly watchUrl?: string | URL | undefined;
   readonly fetch?: typeof fetch | undefined;
   readonly webSocket?: WebSocketClass | undefined;
@@ -33,7 +33,7 @@ export interface HttpTransportOptions {
 export class HttpTransport implements Transport {
   readonly #base: string;
   readonly #watchUrl: string;
-  /** Where the user named one: it may be a proxy of theirs. */
+  /** Set if the user gave one. It may be a proxy. */
   readonly #givenWatchUrl: string | undefined;
   readonly #auth: Auth | undefined;
   readonly #fetch: typeof fetch;
@@ -56,7 +56,7 @@ export class HttpTransport implements Transport {
     this.#givenWatchUrl = watchUrl === undefined ? undefined : String(watchUrl);
     this.#watchUrl = String(watchUrl ?? `${this.#base.replace(/^http/, 'ws')}/v1/watch`);
     this.#auth = auth;
-    // Called through the global, so that a fetch that is replaced later (by a tracer, by a test) is the one that is used.
+    // A tracer or a test may replace the global `fetch` later, so it is looked up at each call.
     this.#fetch = injected ?? ((input, init) => globalThis.fetch(input, init));
     this.#webSocket = webSocket;
   }
@@ -79,16 +79,16 @@ export class HttpTransport implements Transport {
       method: call.method,
       headers: { ...headers, ...authorized },
       ...(body === undefined ? {} : { body }),
-      // A lease id must not follow a redirect to somewhere else.
+      // A redirect must not send a leaseId to another host.
       redirect: 'manual',
       signal,
     });
-    // Read to its end in every case: a body left unread keeps its connection, and with it the process.
+    // The body is always read to its end. An unread body keeps its connection open, and the process alive.
     const text = await response.text();
     return { status: response.status, headers: Object.fromEntries(response.headers), body: parse(text) };
   }
 
-  /** If the headers can't be made, the service has not refused, but the request can't be sent. Repeating does not help. */
+  /** If the headers can't be made, the request can't be sent, and a retry does not help. */
   async #authorize(request: Unsigned): Promise<Readonly<Record<string, string>> | undefined> {
     try {
       return await this.#auth?.(request);
@@ -121,7 +121,7 @@ export class HttpTransport implements Transport {
       const WebSocket = this.#webSocket ?? (await findWebSocket());
       const signed = await this.#authorize({ method: 'GET', url: asHttp(url), headers: {}, body: undefined });
       if (closed) return;
-      // A browser's WebSocket takes no headers, so there none are passed; Node's and that of `ws` take them here.
+      // A browser's WebSocket takes no headers. That of Node and that of `ws` take them here.
       socket = signed === undefined ? new WebSocket(url.href) : new WebSocket(url.href, { headers: { ...signed } });
       socket.addEventListener('open', () => {
         if (!closed) handlers.open();
@@ -143,7 +143,7 @@ export class HttpTransport implements Transport {
         socket?.close(1000);
       },
       keepsAlive: (wanted) => {
-        // Only the package `ws` lets its TCP connection be told.
+        // Only the package `ws` gives access to its TCP connection.
         const connection = (socket as { _socket?: { ref(): void; unref(): void } } | undefined)?._socket;
         if (wanted) connection?.ref();
         else connection?.unref();
@@ -162,20 +162,20 @@ const boundOf = (handlers: WatchHandlers): WatchHandlers => ({
 async function findWebSocket(): Promise<WebSocketClass> {
   const own = (globalThis as { WebSocket?: WebSocketClass }).WebSocket;
   if (own !== undefined) return own;
-  // Named by a variable, so that a bundler does not ask for a package that is not needed.
+  // The name is in a variable, so a bundler does not look for the package, which is optional.
   const name = 'ws';
   const found = (await import(name).catch(() => undefined)) as { WebSocket?: WebSocketClass } | undefined;
   if (found?.WebSocket !== undefined) return found.WebSocket;
   throw new HoldfastError(
     'unsupported',
-    'This runtime has no WebSocket; install the package ws, or give a class by the option webSocket.',
+    'This runtime has no WebSocket. Install the package ws, or pass a class in the option webSocket.',
   );
 }
 
-/** A signature covers the URL as HTTP knows it. */
+/** The signature is over the URL with http, not ws. */
 const asHttp = (url: URL): URL => new URL(url.href.replace(/^ws/, 'http'));
 
-/** An answer that is not JSON is somebody else's, such as a proxy's page: it has no body that the SDK could read. */
+/** An answer that is not JSON does not come from the service, but from a proxy for example. The SDK ignores its body. */
 function parse(text: string): unknown {
   if (text === '') return undefined;
   try {

@@ -2,13 +2,13 @@ import { backoffMs } from '../tools/backoff.ts';
 import { HoldfastError, LeaseLostError } from './errors.ts';
 import { elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
 
-/** A third: two renewals may fail before the lease is in danger. */
+/** A renewal after each third of the lease: two may fail before the lease is in danger. */
 const renewalsPerLease = 3;
-/** Spread, so that leases that began together are not renewed together. */
+/** A random part, so that leases that began together are not renewed together. */
 const jitterPart = 0.1;
-/** A frozen process can't run a timer. So the clocks are read this often: after a freeze, the process knows within a second. */
+/** A frozen process runs no timers. The clocks are read this often, so after a freeze the process knows within a second. */
 const lookMsMax = 1_000;
-/** The signal fires a tenth before the end, so that there is time to stop. More than a second would waste a long lease. */
+/** The signal fires when a tenth of the lease is left, so that there is time to stop. More than a second would waste a long lease. */
 const marginPart = 0.1;
 const marginMsMax = 1_000;
 
@@ -17,17 +17,17 @@ const leaseMsMin = 1_000;
 
 export interface KeeperOptions {
   readonly runtime: Runtime;
-  /** Before the request was sent that granted this: the service can't have begun to count earlier. */
+  /** A time before the request for this was sent. The service can't have begun to count earlier. */
   readonly from: Mark;
-  /** What the service said was left. */
+  /** The time that was left, by the service's answer. */
   readonly remainingMs: number;
-  /** For how long each renewal counts. */
+  /** How long each renewal lasts. */
   readonly leaseMs: number;
-  /** Asks the service for more time; resolves with what is left. Absent: nothing is renewed. */
+  /** Asks the service for more time, and resolves with the time that is left. If missing, nothing is renewed. */
   readonly renew?: ((attemptMs: number, leaseMs?: number) => Promise<number>) | undefined;
-  /** From then on nothing is renewed any more. */
+  /** After this time nothing is renewed any more. */
   readonly holdMsMax?: number | undefined;
-  /** The error to be lost with when time ran out without a word from the service. */
+  /** Makes the error for the case that the time ended and the service had not answered. */
   readonly unconfirmed: () => HoldfastError;
   readonly onRenewed?: (remainingMs: number) => void;
   readonly onFailed?: (error: unknown) => void;
@@ -35,10 +35,10 @@ export interface KeeperOptions {
 }
 
 /**
- * Keeps something that ends unless it is renewed, and knows when it may have ended: always before the service could have given it
- * away, because it counts from before the request was sent and on whichever clock ran further.
+ * Renews a lease or a session, and knows when it may have ended. That is always before the service can grant the lock to
+ * another caller: the time counts from before the request was sent, on the clock that ran further.
  *
- *     sent   granted                     renew            told          ended at the earliest
+ *     sent   granted                     renew            signal        ended at the earliest
  *      │───────│───────────────────────────│────────────────│─margin───────│
  *      └─────────────────────── remainingMs by both clocks ────────────────┘
  */
@@ -49,7 +49,7 @@ export class Keeper {
   #from: Mark;
   #lastsMs: number;
   #leaseMs: number;
-  /** After `#from`, by how much the next renewal is due. */
+  /** How long after `#from` the next renewal is due. */
   #renewInMs: number;
   #failures = 0;
   #renewing: Promise<void> | undefined;
@@ -66,18 +66,18 @@ export class Keeper {
     this.#look();
   }
 
-  /** Fires when it is lost, never when it is ended on purpose. */
+  /** Fires if it is lost, never if it is ended on purpose. */
   get signal(): AbortSignal {
     this.isAlive();
     return this.#controller.signal;
   }
 
-  /** What is surely left, by our own count and with the margin taken off. */
+  /** The time that is surely left, by this process's clocks and without the margin. */
   remainingMs(): number {
     return this.isAlive() ? this.#leftMs() : 0;
   }
 
-  /** Looks at the clocks. So a caller that asks after a freeze learns the truth before any timer has run. */
+  /** Reads the clocks. So after a freeze, the caller gets the right answer before any timer has run. */
   isAlive(): boolean {
     if (this.#ended || this.#controller.signal.aborted) return false;
     if (this.#leftMs() > 0) return true;
@@ -85,7 +85,7 @@ export class Keeper {
     return false;
   }
 
-  /** The service said, or time has shown, that it is over. */
+  /** It is over: the service said so, or its time has passed. */
   lose(error: HoldfastError): void {
     if (this.#ended || this.#controller.signal.aborted) return;
     this.#cancelLook();
@@ -93,20 +93,20 @@ export class Keeper {
     this.#options.onLost(error);
   }
 
-  /** Ended on purpose: nothing is renewed any more, and nobody is told that it was lost. */
+  /** Ends it on purpose. Nothing is renewed any more, and the signal does not fire. */
   end(): void {
     this.#ended = true;
     this.#cancelLook();
   }
 
-  /** Renews now. Fails with what the service said, or with what kept it from saying anything. */
+  /** Renews now. Fails with the service's refusal, or with the reason why no answer came. */
   async renew(leaseMs?: number): Promise<void> {
     const { renew, runtime } = this.#options;
     if (renew === undefined) return;
     const from = markNow(runtime);
     if (leaseMs !== undefined) this.#relyOnAtMost(leaseMs, from);
     try {
-      // A try that hangs must leave time for another one.
+      // If one try hangs, there must be time for another one.
       const attemptMs = Math.max(250, this.#leaseMs / renewalsPerLease);
       const remainingMs = await renew(attemptMs, leaseMs);
       if (this.#ended || this.#controller.signal.aborted) return;
@@ -123,7 +123,7 @@ export class Keeper {
     }
   }
 
-  /** The answer to a renewal for less time may be lost: from when it is sent on, no more can be relied on than it asks for. */
+  /** A renewal may ask for less time, and its answer may be lost. So from the moment of sending, only that time is sure. */
   #relyOnAtMost(leaseMs: number, from: Mark): void {
     if (leaseMs >= this.#lastsMs - elapsedMs(this.#options.runtime, this.#from)) return;
     this.#from = from;
@@ -142,7 +142,7 @@ export class Keeper {
     return (Math.min(this.#leaseMs, this.#lastsMs) / renewalsPerLease) * spread;
   }
 
-  /** The lease for the next renewal, if a whole one would reach beyond `holdMsMax`. */
+  /** The lease for the next renewal, if a whole one would end after `holdMsMax`. */
   #shortenedMs(): number | undefined {
     const { runtime, holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
     const leftMs = Math.max(leaseMsMin, Math.ceil(holdMsMax - elapsedMs(runtime, this.#began)));
@@ -154,7 +154,7 @@ export class Keeper {
     return renew !== undefined && elapsedMs(runtime, this.#began) < holdMsMax;
   }
 
-  /** Sets the one timer to whatever comes first: a renewal, the end, or merely a look at the clocks. */
+  /** Sets the timer to the next event: a renewal, the end, or the next reading of the clocks. */
   #look(): void {
     this.#cancelLook();
     const { runtime } = this.#options;
@@ -180,7 +180,7 @@ export class Keeper {
       await this.renew(this.#shortenedMs());
     } catch (error) {
       onFailed?.(error);
-      // Soon again, and ever later, but often enough that several tries fit into what is left.
+      // The first retry comes soon, later ones with longer pauses. Several tries fit into the rest of the lease.
       const againInMs = backoffMs(this.#failures, 100, Math.max(200, this.#leaseMs / 10), runtime.random);
       this.#failures += 1;
       this.#renewInMs = elapsedMs(runtime, this.#from) + againInMs;
@@ -191,6 +191,6 @@ export class Keeper {
   }
 }
 
-/** The service's own word that it is over. */
+/** True if the service itself said that it is over. */
 const isFinal = (error: unknown): error is HoldfastError =>
   error instanceof LeaseLostError || (error instanceof HoldfastError && error.code === 'session-lost');

@@ -2,37 +2,37 @@ import type { Waiting } from '../contract/views.ts';
 import type { Core, Tier } from './core.ts';
 import { InvalidRequestError } from './errors.ts';
 
-/** What every way to take a lock accepts. */
+/** The options of every call that takes a lock. */
 export interface LeaseOptions {
-  /** How long the lease lasts without being renewed, 1,000 to 86,400,000. The service's default is 30 s. Not under a session. */
+  /** How long the lease lasts without a renewal, 1,000 to 86,400,000. The service's default is 30 s. Not under a session. */
   readonly leaseMs?: number | undefined;
-  /** Shown to others. By default the client's, else the identity that the service sees. */
+  /** Shown to others. By default the client's owner, else the identity that the service sees. */
   readonly owner?: string | undefined;
-  /** Ends a wait; the place in the queue is given up. It does not end a lease that was granted. */
+  /** Ends a wait and gives up the place in the queue. It does not end a lease that was granted. */
   readonly signal?: AbortSignal | undefined;
-  /** `efficiency` says that two holders at once would only waste work. */
+  /** `efficiency` means that two holders at once would only waste work. */
   readonly tier?: Tier | undefined;
-  /** `fail-open` runs the work without the lock when the service is out of reach. Only for the tier `efficiency`. */
+  /** With `fail-open`, the work runs without the lock if the service can't be reached. Only for the tier `efficiency`. */
   readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
-  /** False: nothing is renewed in the background, and the lease ends by itself. */
+  /** If false, nothing is renewed in the background, and the lease ends by itself. */
   readonly autoRenew?: boolean | undefined;
-  /** Renewing stops after so long, and no renewal reaches beyond it: work that hangs must not hold for ever. */
+  /** After this time nothing is renewed, and no renewal lasts longer than it. So work that hangs does not hold for ever. */
   readonly holdMsMax?: number | undefined;
-  /** All of it ends within this time: the wait, the retries and the answer. By default about 2 s after the wait at the latest. */
+  /** The wait, the retries and the answer together end within this time. By default at most about 2 s after the wait. */
   readonly deadlineMs?: number | undefined;
 }
 
 /** How to try for a lock. */
 export interface TryOptions extends LeaseOptions {
-  /** How many permits there are; 1, the default, is a mutex. Everybody must name the same. */
+  /** How many permits the lock has. 1, the default, is a mutex. All callers must give the same limit. */
   readonly limit?: number | undefined;
-  /** How many of them are wanted. */
+  /** How many permits to take. */
   readonly permits?: number | undefined;
   /** A read-write lock: readers share. Not together with `limit` or `permits`. */
   readonly mode?: 'exclusive' | 'shared' | undefined;
-  /** After a lease that expired, the lock stays free for this time: late writes of the former holder may still arrive. */
+  /** If this lease expires, nobody is granted for this time after it, because late writes of its holder may still arrive. */
   readonly lockDelayMs?: number | undefined;
-  /** Strings that inspect shows to others, at most 1 KiB as JSON. */
+  /** Strings that `inspect` shows to others, at most 1 KiB as JSON. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -61,13 +61,13 @@ export interface AcquireAllOptions extends LeaseOptions {
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
 }
 
-/** One default lease of 30 s, its grace, and time for the hand-over. */
+/** One default lease of 30 s, its grace, and time for the next grant. */
 export const waitMsDefault = 35_000;
 
-/** A caller that goes on without the lock wants to do so soon: one second is time for a retry. */
+/** A caller that fails open wants to go on soon. One second is enough for a retry. */
 const failOpenBudgetMs = 1_000;
 
-/** Failing open gives up what the tier `correctness` promises, so it takes both words. */
+/** Failing open breaks the promise of the tier `correctness`, so the caller must also choose the tier `efficiency`. */
 export function checkFailOpen({ tier, onUnavailable }: Pick<LeaseOptions, 'tier' | 'onUnavailable'>): void {
   if (onUnavailable !== 'fail-open' || tier === 'efficiency') return;
   const message = "'fail-open' is only allowed with tier: 'efficiency'";
@@ -82,7 +82,7 @@ export interface Resolved {
   readonly unavailableBudgetMs: number | undefined;
 }
 
-/** The options of one call over those of the client. */
+/** The options of one call. The client's options are the defaults. */
 export function resolve({ defaults }: Core, options: LeaseOptions, sessionId: string | undefined): Resolved {
   const tier = options.tier ?? defaults.tier;
   const onUnavailable = options.onUnavailable ?? defaults.onUnavailable;

@@ -17,7 +17,7 @@ import {
 import { NamedLock } from './named-lock.ts';
 import { leaseTenure, openTenure, SessionTenure, type Tenure } from './tenure.ts';
 
-/** What became of a try. A lock that somebody else holds is a value, not an error. */
+/** The result of a try. If somebody else holds the lock, it is a value and not an error. */
 export type Tried<H> =
   | { readonly ok: true; readonly lock: H }
   | {
@@ -25,7 +25,7 @@ export type Tried<H> =
       readonly holders: readonly HolderView[];
       readonly queueDepth: number;
       readonly retryAfterMs: number;
-      /** With several locks: which of them were in the way. */
+      /** If several locks were asked for: the ones that others hold. */
       readonly blockedBy: readonly string[];
     };
 
@@ -35,9 +35,9 @@ export interface SessionHold {
   readonly tenure: Tenure;
 }
 
-/** Where locks are taken: a client, each lock with a lease of its own, or a session that bounds them all. */
+/** Locks are taken from a client, each with its own lease, or from a session, where all locks end with the session. */
 export abstract class LockScope {
-  // Private, so that nobody who prints a client or a session prints its secrets.
+  // Private, so a printed client or session does not show its secrets.
   readonly #core: Core;
   readonly #hold: SessionHold | undefined;
 
@@ -52,13 +52,13 @@ export abstract class LockScope {
     return this.#core;
   }
 
-  /** What calls take that name nothing of their own. */
+  /** The values that a call uses if it does not give its own. */
   get defaults(): Defaults {
     return this.#core.defaults;
   }
 
   /**
-   * Takes a lock, and waits in its queue. Throws `WaitTimeoutError` if the wait is over, or `LockHeldError` with `waitMs: 0`.
+   * Takes a lock, and waits in its queue. Throws `WaitTimeoutError` if the wait is over, or `LockHeldError` if `waitMs` is 0.
    *
    * @example
    * ```ts
@@ -109,8 +109,9 @@ export abstract class LockScope {
   }
 
   /**
-   * Runs the work while holding the lock, and releases it in every case. If the work throws, the caller gets its error. If the work
-   * succeeds after its lease was lost, it rejects with `LeaseLostError`: another holder may have worked at the same time.
+   * Runs the work while holding the lock, and releases it in every case. If the work throws, the caller gets its error. If
+   * the work succeeds after its lease was lost, it rejects with `LeaseLostError`: another holder may have worked at the same
+   * time.
    *
    * @example
    * ```ts
@@ -206,7 +207,7 @@ export abstract class LockScope {
   }
 
   /**
-   * A semaphore: up to `limit` permits are held at a time. Everybody must name the same limit.
+   * A semaphore: up to `limit` permits are held at a time. All callers must give the same limit.
    *
    * @example
    * ```ts

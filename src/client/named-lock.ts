@@ -4,12 +4,12 @@ import type { LockScope, Tried } from './lock-scope.ts';
 
 type Kind = Pick<TryOptions, 'limit' | 'mode'>;
 
-/** How to take a lock whose kind is already said. */
+/** How to take a lock whose kind is already known. */
 export type NamedTryOptions = Omit<TryOptions, 'limit' | 'mode'>;
 export type NamedAcquireOptions = Omit<AcquireOptions, 'limit' | 'mode'>;
 
 /**
- * A lock of a certain kind by its name: a semaphore, or one side of a read-write lock.
+ * A lock with a name and a kind: a semaphore, or one side of a read-write lock.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 import type { HoldfastError } from './errors.ts';
 
 /**
- * What the SDK does behind the scenes, for logs and metrics.
+ * What the SDK does in the background, for logs and metrics.
  *
  * @example
  * ```ts
@@ -19,13 +19,12 @@ export type ClientEvent =
 
 export type Observe = (event: ClientEvent) => void;
 
-/** An observer that fails must not take a lock down with it. */
 export const observer =
   (onEvent: Observe | undefined): Observe =>
   (event) => {
     try {
       onEvent?.(event);
     } catch {
-      // Whatever its listener does wrong, the client goes on.
+      // If a listener throws, the client and its locks go on.
     }
   };

@@ -1,17 +1,17 @@
 /**
- * A job that is done once, by a lock and a record of the same name.
+ * A job that is done once, with a lock and a record of the same name.
  *
  *     look at the record ── done ──────────────────────────────────────────────► its result       1 request
  *          │ not done
  *     try the lock ── held ── wait as a reader, all at once ── look again ── done ──► its result
- *          │ granted                                            │ not done: its runner failed or died
+ *          │ granted                                            │ not done: the runner failed or died
  *          │◄──────────────────────────── wait for the lock ────┘
  *     mark the record as running, with the fence     From here on no earlier runner can complete: its fence is too low.
  *     work
  *     write the result, with the fence and an end
  *     release                                                                                       5 requests
  *
- * Time is the service's alone: when a run began is the time of its mark, and what time it is now comes with the record.
+ * Only the service's clock counts. A run began at the time of its mark, and the record's answer says what time it is now.
  */
 import { awaitTurn } from './acquire.ts';
 import { lockClaim } from './claims.ts';
@@ -29,33 +29,33 @@ import { type AcquireOptions, type LeaseOptions, resolve, waitMsDefault } from '
 import type { Expected, RecordHandle, RecordView } from './record.ts';
 import { elapsedMs, markNow } from './runtime.ts';
 
-/** How a job is done once. With `everyMs` once in each window of time, without it once for its key. */
+/** How a job is done once: with `everyMs`, once in each window of time; without it, once for its key. */
 export interface OnceOptions extends Pick<LeaseOptions, 'leaseMs' | 'owner' | 'signal' | 'holdMsMax'> {
   /**
-   * At most one completed run in each window of so long, 1,000 to 31,536,000,000. Windows are counted from 1970 in UTC by the service's
-   * clock: 86,400,000 is a day from midnight to midnight. A run belongs to the window in which it began.
+   * The length of a window, 1,000 to 31,536,000,000. At most one run completes in each window. Windows are counted from 1970 in
+   * UTC by the service's clock: 86,400,000 is a day from midnight to midnight. A run belongs to the window in which it began.
    */
   readonly everyMs?: number | undefined;
-  /** Moves where windows begin, 0 up to `everyMs`: keep that away from the time at which the job is started. */
+  /** Moves the begin of the windows, 0 up to `everyMs`. A window should not begin at the time when the job is started. */
   readonly offsetMs?: number | undefined;
-  /** How long a key's result is kept, 86,400,000 by default: senders of webhooks give up within a day. Not with `everyMs`. */
+  /** How long the result of a key is kept, 86,400,000 by default, because senders of webhooks give up within a day. Not with `everyMs`. */
   readonly keepMs?: number | undefined;
-  /** How long to wait for the result of a run under way, 35,000 by default. 0 returns at once. */
+  /** How long to wait for the result of another caller's run, 35,000 by default. With 0, it returns at once. */
   readonly waitMs?: number | undefined;
-  /** `close`: a run that failed is not done again, and later callers get `OnceFailedError`. By default it is open for the next. */
+  /** With `close`, a run that failed is not done again, and later callers get `OnceFailedError`. By default the next caller does it. */
   readonly onFailure?: 'open' | 'close' | undefined;
 }
 
-/** What became of a job. The value is what JSON makes of the work's result, for the runner as for everybody else. */
+/** The result of a job. The value has been JSON, so the runner and all others get the same. */
 export type OnceResult<T> =
   /** This call did the work. */
   | { readonly ran: true; readonly done: true; readonly value: T }
-  /** Another one has done it. */
+  /** Another caller did the work. */
   | { readonly ran: false; readonly done: true; readonly value: T }
-  /** Another one was still at it when the wait was over. */
+  /** Another caller was still doing the work when the wait was over. */
   | { readonly ran: false; readonly done: false; readonly value: undefined };
 
-/** What the record holds. */
+/** The value of the record. */
 type Note =
   | { readonly once: 'running' }
   | { readonly once: 'done'; readonly startedAt: number; readonly value?: unknown }
@@ -63,7 +63,7 @@ type Note =
 
 interface Seen {
   readonly record: RecordView<Note> | undefined;
-  /** By the service's clock. Known if the record has an end, which every completed one has. */
+  /** By the service's clock. Known if the record has an end. The record of every completed run has one. */
   readonly now: number | undefined;
 }
 
@@ -73,20 +73,20 @@ export interface OnceParts {
   record(key: string): RecordHandle<Note>;
 }
 
-/** Lock and record have this before the key, so that they differ from the user's own locks and records. */
+/** Lock and record have this prefix, so they differ from the user's own locks and records. */
 export const oncePrefix = 'once:';
 const keepMsDefault = 86_400_000;
 const spanMsMin = 1_000;
 const spanMsMax = 31_536_000_000;
-/** A record holds 256 KiB; this leaves room for the note around the result. */
+/** A record takes 256 KiB. This leaves space for the note around the result. */
 const resultBytesMax = 255 * 1024;
-/** An error is kept for people, who read its beginning. */
+/** An error is kept for people, and they read only its beginning. */
 const errorLengthMax = 1_000;
-/** The record outlives its window by more than two clocks can differ, so where it is absent the window is over by every clock. */
+/** The record is kept this long after its window, more than two clocks can differ. So if it is gone, the window is over by every clock. */
 const outliveMs = 60_000;
-/** A reader that dies must not hold up the next run for long. */
+/** A reader that dies must not delay the next run for long. */
 const readerLeaseMs = 10_000;
-/** Only a runner that lost its lock, or a stranger, can change the record under a holder: it happens once, if ever. */
+/** While a holder has the lock, only a runner that lost it, or another program, can change the record. That happens once at most. */
 const marksMax = 3;
 
 /** Does the work once. See {@link Holdfast.once}. */
@@ -135,14 +135,14 @@ class Job<T> {
   async look(): Promise<Seen> {
     const record = await this.#record.get({ signal: this.#options.signal });
     if (record !== undefined && record.value?.once === undefined) {
-      const message = `The record ${this.#name} was written by somebody else: it does not tell of a run.`;
+      const message = `The record ${this.#name} was written by another program: it is not the note of a run.`;
       throw new HoldfastError('unexpected-answer', message);
     }
     const now = record?.expiresAt === undefined ? undefined : Date.parse(record.expiresAt) - (record.remainingMs ?? 0);
     return { record, now };
   }
 
-  /** What is already known; undefined if the work is still to be done. */
+  /** The result, if it is already known. Undefined if the work is still to be done. */
   resultOf({ record, now }: Seen): OnceResult<T> | undefined {
     const note = record?.value;
     if (note === undefined || note.once === 'running' || !this.#isCurrent(note.startedAt, now)) return undefined;
@@ -153,15 +153,15 @@ class Job<T> {
     );
   }
 
-  /** Undefined if somebody else held it for all of the time. */
+  /** Undefined if somebody else held the lock all the time. */
   take(waitMs: number): Promise<HeldLock | undefined> {
     const { leaseMs, owner, signal, holdMsMax } = this.#options;
-    // Never open: work that runs without the lock could not be told from work that ran twice.
+    // It never fails open: work without the lock could run twice.
     const wanted = { waitMs, leaseMs, owner, signal, holdMsMax, onUnavailable: 'fail-closed' as const };
     return unlessHeld(this.#parts.acquire(this.#name, wanted));
   }
 
-  /** The runner's release lets all readers in at once, so that a crowd has its result in one step instead of one by one. */
+  /** The runner's release grants to all readers at once, so many callers get the result in one step and not one by one. */
   async waitAsReader(waitMs: number): Promise<{ seen: Seen; result: OnceResult<T> | undefined } | undefined> {
     const { core } = this.#parts;
     const { owner, signal } = this.#options;
@@ -171,7 +171,7 @@ class Job<T> {
     if (turn === undefined) return undefined;
     const seen = await this.look();
     const result = this.resultOf(seen);
-    // A caller that goes on to take the lock must not stand in its own way. A caller with a result need not wait.
+    // A caller that takes the lock next must first give up its own read lock. A caller with a result need not wait for that.
     if (result === undefined) await turn.givenBack;
     return { seen, result };
   }
@@ -181,14 +181,14 @@ class Job<T> {
       const marked = await this.#mark(lock, seen);
       return 'result' in marked ? marked.result : await this.#complete(lock, marked, work);
     } finally {
-      // A lock that can't be given back ends by itself, and what was done is done.
+      // If the release fails, the lease ends by itself, and the work is still done.
       await lock.release().catch(() => undefined);
     }
   }
 
   /**
-   * Writes that a run begins, where nothing has changed since the look: else somebody completed in between. It raises the record's
-   * floor, so a runner that lost the lock and wakes late is refused from now on.
+   * Writes that a run begins, if the record has not changed since it was read. If it has, another run completed in between.
+   * The write raises the record's floor, so a runner that lost the lock is refused from now on.
    */
   async #mark(lock: HeldLock, before: Seen): Promise<Mark | { readonly result: OnceResult<T> }> {
     let seen = before;
@@ -196,7 +196,7 @@ class Job<T> {
       const expected: Expected = seen.record === undefined ? 'absent' : { version: seen.record.version };
       try {
         const { version, updatedAt } = await this.#record.put({ once: 'running' }, expected, { fence: lock.fence });
-        // Of two hosts' clocks the later one counts, so that a run never falls back into the window of the run before.
+        // The clocks of two hosts may differ. The later time counts, so a run never belongs to the window of the run before.
         return { version, startedAt: Math.max(Date.parse(updatedAt), seen.now ?? 0) };
       } catch (error) {
         if (!(error instanceof VersionMismatchError) || marks >= marksMax) throw error;
@@ -214,7 +214,7 @@ class Job<T> {
       value = await work(lock);
     } catch (error) {
       if (this.#options.onFailure === 'close') {
-        // The work's own error is what the caller must see, whatever becomes of the note.
+        // The caller must see the error of the work, even if the note can't be written.
         await this.#note(lock, mark, { once: 'failed', startedAt, error: describe(error) }).catch(() => undefined);
       }
       throw error;
@@ -225,7 +225,7 @@ class Job<T> {
     return { ran: true, done: true, value: kept as T };
   }
 
-  /** The result as JSON. The work is done, so one that can't be kept closes the job: to do the work again would not mend it. */
+  /** The result as JSON. If it can't be kept, the job is closed as failed: the work is done, and doing it again would not help. */
   async #textOf(lock: HeldLock, mark: Mark, value: T): Promise<string | undefined> {
     try {
       const text = JSON.stringify(value) as string | undefined;
@@ -244,14 +244,14 @@ class Job<T> {
     return this.#record.put(note, { version }, { fence, expiresInMs: this.#keptMs(startedAt) });
   }
 
-  /** From the run's begin to beyond its window; counted from the completion, which is later, it is never too short. */
+  /** The time from the begin of the run until after its window. The record counts it from the completion, so it is never too short. */
   #keptMs(startedAt: number): number {
     const { everyMs, keepMs = keepMsDefault } = this.#options;
     if (everyMs === undefined) return keepMs;
     return Math.min(spanMsMax, Math.max(spanMsMin, this.#windowEnd(startedAt, everyMs) - startedAt + outliveMs));
   }
 
-  /** Whether a run that began then still counts. */
+  /** True if a run that began then belongs to the current window. */
   #isCurrent(startedAt: number, now: number | undefined): boolean {
     const { everyMs } = this.#options;
     return everyMs === undefined || now === undefined || this.#windowEnd(startedAt, everyMs) > now;
@@ -263,7 +263,7 @@ class Job<T> {
   }
 }
 
-/** A lock that somebody else holds is no error here. */
+/** If somebody else holds the lock, that is no error here. */
 async function unlessHeld<H>(taking: Promise<H>): Promise<H | undefined> {
   try {
     return await taking;

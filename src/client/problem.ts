@@ -19,7 +19,7 @@ import {
 } from './errors.ts';
 import type { Answer } from './transport.ts';
 
-/** Every field that a problem may carry. What comes from outside is checked before it is used. */
+/** Every field that a problem may have. Each is checked before it is used, because it comes from outside. */
 interface Problem {
   readonly code?: unknown;
   readonly detail?: unknown;
@@ -37,7 +37,7 @@ interface Problem {
   readonly version?: number | null;
 }
 
-/** A gateway or proxy in front of the service refuses without a code; its status then says as much. */
+/** A gateway or proxy in front of the service refuses without a code. Then the status says what happened. */
 const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid-request',
   401: 'unauthorized',

@@ -11,7 +11,7 @@ export interface RecordView<T> extends RecordWritten {
   readonly value: T;
 }
 
-/** What a write replaces: a version, whatever is there, or nothing. */
+/** What a write replaces: one version, any version, or nothing. */
 export type Expected = { readonly version: number } | 'present' | 'absent';
 
 export interface WriteOptions extends CallOptions {
@@ -21,14 +21,14 @@ export interface WriteOptions extends CallOptions {
 
 export interface PutOptions extends WriteOptions {
   /**
-   * After this time the record reads as absent and is collected, 1,000 to 31,536,000,000. Version and fence floor
-   * continue. Each write names its own; without one the record has no end.
+   * After this time the record is absent, 1,000 to 31,536,000,000. Version and fence floor continue. Each write sets it
+   * again. Without it the record has no end.
    */
   readonly expiresInMs?: number | undefined;
 }
 
 export interface UpdateOptions extends PutOptions {
-  /** Tries before giving up, 10 by default: with jitter, ten writers at once all get through. */
+  /** Tries before giving up, 10 by default: with random pauses, ten writers at once all succeed. */
   readonly triesMax?: number | undefined;
 }
 
@@ -37,7 +37,8 @@ const backoffBaseMs = 20;
 const backoffMsMax = 1_000;
 
 /**
- * A JSON value with a version: a write names the version that it replaces, and may carry the fence that guards it.
+ * A JSON value with a version. A write says which version it replaces, and may carry the fence of the lock that guards the
+ * record.
  *
  * @example
  * ```ts
@@ -56,7 +57,7 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * The record as it is; undefined if there is none.
+   * Reads the record. Undefined if there is none.
    *
    * @example
    * ```ts
@@ -75,8 +76,8 @@ export class RecordHandle<T = unknown> {
   }
 
   /**
-   * Writes the value if the record is as expected. Throws `VersionMismatchError` if it isn't, `StaleFenceError` if a later
-   * holder has written. Each write has an id, so that its own repeat after a lost answer is recognised.
+   * Writes the value if the record is as expected. Throws `VersionMismatchError` if it isn't, and `StaleFenceError` if a later
+   * holder has written. Each write has an id, so a repetition after a lost answer is recognised.
    *
    * @example
    * ```ts
@@ -122,7 +123,7 @@ export class RecordHandle<T = unknown> {
     const { runtime } = this.#core;
     const triesMax = options.triesMax ?? triesMaxDefault;
     const began = markNow(runtime);
-    // A deadline is for all of it: each request gets what is left.
+    // The deadline is for all requests together, so each one gets the time that is left.
     const within = () =>
       options.deadlineMs === undefined
         ? options

@@ -1,19 +1,19 @@
 /**
- * What the SDK takes from its surroundings: clocks, timers and chance. Tests and the twin bring their own, so that no test
+ * What the SDK takes from the runtime: clocks, timers and random numbers. Tests and the twin bring their own, so no test
  * waits for real time.
  */
 
-/** One instant on both clocks. Either may lie about a pause: the monotonic one stops in a frozen Lambda, the wall can be set. */
+/** One instant on both clocks. Each may be wrong about a pause: the monotonic clock stops in a frozen Lambda, and the wall clock can be set. */
 export interface Mark {
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
 
-/** Clocks, timers and chance. For tests; leave it alone in production. */
+/** Clocks, timers and random numbers. For tests only. */
 export interface Runtime {
   monotonicMs(): number;
   wallMs(): number;
-  /** Runs once after the given time unless cancelled. What runs in the background must not keep the process alive. */
+  /** Runs once after the given time unless cancelled. A timer in the background must not keep the process alive. */
   after(ms: number, run: () => void, background?: boolean): () => void;
   /** From 0 up to 1. */
   readonly random: () => number;
@@ -21,7 +21,7 @@ export interface Runtime {
   newId(): string;
 }
 
-/** The longest delay that setTimeout takes; beyond it, it would fire at once. */
+/** The longest delay that setTimeout takes. With a longer one, it would fire at once. */
 const delayMsMax = 2 ** 31 - 1;
 
 const base64Url = (bytes: Uint8Array): string =>
@@ -30,7 +30,7 @@ const base64Url = (bytes: Uint8Array): string =>
     .replaceAll('/', '_')
     .replace(/=+$/, '');
 
-/** The runtime that is there: Node, a browser, or an edge worker. */
+/** The real runtime: Node, a browser, or an edge worker. */
 export const systemRuntime: Runtime = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
@@ -49,11 +49,11 @@ export const markNow = (runtime: Runtime): Mark => ({
   wallMs: runtime.wallMs(),
 });
 
-/** The larger of both clocks: what one of them slept through, the other has counted. Too much is safe, too little is not. */
+/** The longer time of both clocks: if one of them stopped, the other went on. A time that is too long is safe, one that is too short is not. */
 export const elapsedMs = (runtime: Runtime, since: Mark): number =>
   Math.max(0, runtime.monotonicMs() - since.monotonicMs, runtime.wallMs() - since.wallMs);
 
-/** Waits, unless the signal fires first; then it rejects with the signal's reason. */
+/** Waits. If the signal fires first, it rejects with the signal's reason. */
 export function pause(runtime: Runtime, ms: number, signal?: AbortSignal, background = false): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
@@ -76,6 +76,6 @@ export function pause(runtime: Runtime, ms: number, signal?: AbortSignal, backgr
   });
 }
 
-/** `await using` looks for this key; where the runtime has none yet, compiled code looks for the registered symbol instead. */
+/** `await using` looks for this key. If the runtime does not have it yet, compiled code looks for the registered symbol. */
 export const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);

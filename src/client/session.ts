@@ -12,7 +12,7 @@ export interface SessionOptions extends CallOptions {
   readonly owner?: string | undefined;
 }
 
-/** Opens a session. A repeat after a lost answer opens another one; the first then ends by itself, holding nothing. */
+/** Opens a session. If the answer is lost, the retry opens another session, and the first one, which has no locks, ends by itself. */
 export async function openSession(core: Core, { ttlMs, owner, signal, deadlineMs }: SessionOptions): Promise<Session> {
   const body = given({ ttlMs, owner: owner ?? core.defaults.owner });
   const call = callOf('createSession', 'POST /v1/{ns}/sessions', { ns: core.namespace }, { body });
@@ -62,12 +62,12 @@ export class Session extends LockScope implements Closable {
     core.open.add(this);
   }
 
-  /** Fires before the session could have ended on the service. Its reason is the `SessionLostError`. */
+  /** Fires before the session can end on the service. Its reason is the `SessionLostError`. */
   get signal(): AbortSignal {
     return this.#keeper.signal;
   }
 
-  /** Whether it surely still lives, by both clocks, now. */
+  /** True if the session surely still lives now, by both clocks. */
   isAlive(): boolean {
     return this.#keeper.isAlive();
   }
@@ -78,7 +78,7 @@ export class Session extends LockScope implements Closable {
   }
 
   /**
-   * The locks of this session, as the service knows them.
+   * Asks the service for the locks of this session.
    *
    * @example
    * ```ts
@@ -92,7 +92,7 @@ export class Session extends LockScope implements Closable {
   }
 
   /**
-   * Ends it and frees all its locks. Safe to repeat.
+   * Ends the session and releases all its locks. Safe to repeat.
    *
    * @example
    * ```ts
@@ -109,7 +109,7 @@ export class Session extends LockScope implements Closable {
     return this.end();
   }
 
-  /** Ends it; never throws. */
+  /** Ends the session, and never throws. */
   async [asyncDispose](): Promise<void> {
     await this.end().catch(() => undefined);
   }
@@ -122,7 +122,7 @@ export class Session extends LockScope implements Closable {
     try {
       const { body, tries } = await caller.call(call, releasePolicyOf(this.core));
       const { ended, released = 0 } = body as SessionEnd;
-      // Sent more than once, it was our own earlier try that ended it.
+      // If the request was sent more than once, an earlier try ended the session.
       return { ended: ended || tries > 1, released };
     } catch (error) {
       if (error instanceof SessionLostError) return { ended: false, released: 0 };

@@ -1,4 +1,4 @@
-/** Waiting by push: one WebSocket for all waits of a client, opened when the first of them has waited for a while. */
+/** Waiting by push: one WebSocket for all waits of a client. It is opened after the first of them has waited for a while. */
 import type { TicketBody } from '../contract/views.ts';
 import type { Caller } from './caller.ts';
 import { callOf } from './calls.ts';
@@ -6,16 +6,16 @@ import { HoldfastError } from './errors.ts';
 import type { Runtime } from './runtime.ts';
 import type { OpenSocket, Transport } from './transport.ts';
 
-/** For a ticket, and then for the connection. A waiter may stay away for five seconds, so it goes on polling well before that. */
+/** The time for a ticket, and then for the connection. A waiter may be absent for five seconds, so it polls again well before that. */
 const openMsMax = 2_000;
-/** Twice within the ten minutes after which API Gateway closes a quiet connection, so that one lost ping costs nothing. */
+/** API Gateway closes a connection after ten minutes without a message. Two pings fit into that time, so one may be lost. */
 const pingEveryMs = 240_000;
-/** A client that waited is likely to wait again. Only where an idle socket does not keep the process alive. */
+/** How long an idle socket stays open, because a client that waited often waits again. Only if the socket does not keep the process alive. */
 const idleMsMax = 10_000;
-/** Where the first tries all fail, something in between does not let WebSockets pass: no more is lost on it. Failures after a success pass. */
+/** If the first tries all fail, a proxy probably blocks WebSockets, and the client stops trying. After a success, failures do not count. */
 const failuresMax = 3;
 
-/** What a waiter hears. */
+/** What happened to a parked wait. */
 export type SocketNews = 'granted' | 'ended' | 'closed';
 
 export interface SocketParts {
@@ -50,7 +50,7 @@ export class ParkingSocket {
     return this.#expected.size === 0;
   }
 
-  /** Listens for a lease from now on. The promise resolves once; `forget` must be called in any case. */
+  /** Listens for messages about a lease. The promise resolves once. `forget` must be called in any case. */
   expect(leaseId: string): { readonly news: Promise<SocketNews>; readonly forget: () => void } {
     const { promise, resolve } = withResolver<SocketNews>();
     const expectation = { leaseId, tell: resolve };
@@ -79,7 +79,7 @@ export class ParkingSocket {
   }
 }
 
-/** The client's one socket, and whether there can be one. */
+/** The socket of a client, if WebSockets work here. */
 export class Sockets {
   readonly #parts: SocketParts;
   #isPossible: boolean;
@@ -94,12 +94,12 @@ export class Sockets {
     this.#isPossible = parts.transport.socket !== undefined;
   }
 
-  /** False once it is known that long polling is the only way: decided once for the life of the client. */
+  /** False if only long polling works. Once false, it stays false for the life of the client. */
   get isPossible(): boolean {
     return this.#isPossible;
   }
 
-  /** The open socket, opened if need be. Undefined if that takes too long now: the caller polls meanwhile and asks again. */
+  /** The open socket. It is opened if necessary. Undefined if that takes too long: then the caller polls and asks again later. */
   async open(): Promise<ParkingSocket | undefined> {
     if (this.#live?.parking.isOpen) {
       this.#live.socket.keepsAlive(true);
@@ -112,12 +112,12 @@ export class Sockets {
     return this.#opening.catch(() => undefined);
   }
 
-  /** A wait was parked: sockets work here. */
+  /** A wait was parked, so sockets work here. */
   served(): void {
     this.#hasServed = true;
   }
 
-  /** The service does not know this connection, or not any more. */
+  /** The service does not know this connection. */
   discard(parking: ParkingSocket): void {
     this.#fail();
     if (this.#live?.parking === parking) this.#end();
@@ -153,7 +153,7 @@ export class Sockets {
       url,
       { ticket },
       {
-        // Whatever a client says is answered by its connection id.
+        // The service answers any message with the connection id.
         open: () => socket.send('hello'),
         message: (message) => {
           const { type, connectionId } = (message ?? {}) as { type?: unknown; connectionId?: unknown };
@@ -179,7 +179,7 @@ export class Sockets {
     return opened.promise.finally(cancel);
   }
 
-  /** Nobody waits. A socket that would keep the process alive is closed at once, another one after a while. */
+  /** Nobody waits. If the socket keeps the process alive, it is closed at once, else after a while. */
   #rest(): void {
     const live = this.#live;
     if (live === undefined) return;
@@ -219,7 +219,7 @@ export class Sockets {
   }
 }
 
-/** Asked once: whoever wants a connection tries again later, or goes on without. */
+/** Asks once. A caller that gets no ticket tries again later, or goes on without a connection. */
 export async function requestTicket({
   namespace,
   caller,
@@ -229,7 +229,7 @@ export async function requestTicket({
   return body as TicketBody;
 }
 
-/** No WebSocket here, no tickets there, or no right to them. */
+/** True if a later try will fail too: the runtime has no WebSocket, the service has no tickets, or the caller may not have one. */
 const isFinal = (error: unknown): boolean =>
   error instanceof HoldfastError &&
   ['unsupported', 'not-found', 'method-not-allowed', 'forbidden', 'unauthorized'].includes(error.code);
@@ -241,7 +241,7 @@ function withResolver<T>() {
     resolve = yes;
     reject = no;
   });
-  // Whether anybody still listens is not this promise's business.
+  // Nobody may be listening any more. Then the rejection must not count as unhandled.
   promise.catch(() => undefined);
   return { promise, resolve, reject };
 }

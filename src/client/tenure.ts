@@ -8,7 +8,7 @@ export interface Tenure {
   /** Fires when it is lost, never when it is ended on purpose. */
   readonly signal: AbortSignal;
   isAlive(): boolean;
-  /** What is surely left. */
+  /** The time that is surely left. */
   remainingMs(): number;
   renew(leaseMs?: number): Promise<void>;
   lose(error: HoldfastError): void;
@@ -23,7 +23,7 @@ export interface TenureOptions {
 const lostMessage = (label: string): string =>
   `The lease on ${label} could not be renewed in time, so it may have ended: stop what it protects.`;
 
-/** A lease of its own, renewed in the background. */
+/** A lease with its own end, renewed in the background. */
 export function leaseTenure(
   core: Core,
   { claim, body, from, remainingMs }: Taken<Leased>,
@@ -32,7 +32,7 @@ export function leaseTenure(
   const { caller, runtime, observe } = core;
   const leaseMs = body.leaseMs ?? remainingMs;
   const renew = async (attemptMs: number, newLeaseMs?: number) => {
-    // One try: the keeper decides when the next one is due.
+    // Only one try, because the keeper decides when the next one is due.
     const answer = await caller.call(claim.renew(newLeaseMs), {
       deadlineMs: attemptMs,
       retryMs: 0,
@@ -47,7 +47,7 @@ export function leaseTenure(
     remainingMs,
     leaseMs,
     renew,
-    // Without automatic renewal the holder may still renew by hand.
+    // Without automatic renewal, the holder may still call `renew`.
     holdMsMax: autoRenew ? holdMsMax : 0,
     unconfirmed: () => new LeaseLostError(lostMessage(claim.label), 'unconfirmed'),
     onRenewed: (leftMs) => observe({ type: 'renewed', name: claim.label, remainingMs: leftMs }),
@@ -56,7 +56,7 @@ export function leaseTenure(
   });
 }
 
-/** Held for as long as a session lives: there is nothing of its own to renew. */
+/** Held as long as a session lives. The session is renewed, not the lock. */
 export class SessionTenure implements Tenure {
   readonly #session: Tenure;
   readonly #verify: () => Promise<unknown>;
@@ -82,7 +82,7 @@ export class SessionTenure implements Tenure {
 
   isAlive(): boolean {
     if (this.#ended || this.#controller.signal.aborted) return false;
-    // Looking at the session's clocks fires its signal where its time has passed, and with it this one.
+    // If the session's time has passed, this call fires the session's signal, and then this one.
     return this.#session.isAlive();
   }
 
@@ -111,7 +111,7 @@ export class SessionTenure implements Tenure {
   }
 }
 
-/** Not held at all: the service was out of reach, and the caller said that going on is better than stopping. */
+/** Not held at all: the service could not be reached, and the caller chose to fail open. */
 export const openTenure = (): Tenure => ({
   signal: new AbortController().signal,
   isAlive: () => false,

@@ -18,7 +18,7 @@ export interface TracedWait {
 
 /** A hold. The first `end` counts. */
 export interface TracedHold {
-  /** Runs the work, so that spans which the work makes belong to this hold. */
+  /** Runs the work. Spans that the work makes belong to this hold. */
   run<T>(work: () => T): T;
   end(outcome: HoldOutcome, error?: unknown): void;
 }
@@ -40,7 +40,7 @@ const untracedHold: TracedHold = { run: (work) => work(), end: () => {} };
 
 export const untraced: Tracing = { wait: () => ({ granted: () => untracedHold, failed: () => {} }) };
 
-/** A tracer that fails must not break a lock: from then on this lock is not traced. */
+/** If a tracer fails, the lock still works. From then on this lock is not traced. */
 export function safeTracing(tracing: Tracing | undefined): Tracing {
   if (tracing === undefined) return untraced;
   return {
@@ -58,7 +58,7 @@ function safeHold(hold: TracedHold | undefined): TracedHold {
   if (hold === undefined) return untracedHold;
   let isOpen = true;
   return {
-    // The work's own errors pass through: only the tracer's are caught, in `end`.
+    // Errors of the work are not caught here. Errors of the tracer are caught in `end`.
     run: (work) => hold.run(work),
     end: (outcome, error) => {
       if (isOpen) attempt(() => hold.end(outcome, error));

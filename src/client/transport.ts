@@ -1,6 +1,6 @@
 /** The port between the SDK and the service: HTTP, the store itself in direct mode, or the twin. */
 
-/** One request. It names its operation, so that a transport without URLs can find it. */
+/** One request. It has the name of its operation, because a transport without URLs needs it. */
 export interface Call {
   /** As the OpenAPI document names it: `acquireLock`, `getRecord`, … */
   readonly operation: string;
@@ -20,17 +20,17 @@ export interface Answer {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** What was underneath a refusal, where it is known: never from a remote service. */
+  /** The error behind a refusal, if it is known. A remote service never sends it. */
   readonly cause?: unknown;
 }
 
-/** An open watch. Messages come in order; `closed` ends it. */
+/** Called by an open watch. Messages come in order. `closed` is the last call. */
 export interface WatchHandlers {
   message(body: unknown): void;
   closed(cause: unknown): void;
 }
 
-/** A WebSocket as it opens, speaks and ends. `closed` comes once, also where it never opened. */
+/** Called by a WebSocket. `closed` is called once, even if the socket never opened. */
 export interface SocketHandlers extends WatchHandlers {
   open(): void;
 }
@@ -38,12 +38,12 @@ export interface SocketHandlers extends WatchHandlers {
 export interface OpenSocket {
   send(text: string): void;
   close(): void;
-  /** Whether the open socket keeps the process alive. False comes back where it does in any case. */
+  /** Sets whether the open socket keeps the process alive. Returns false if that can't be changed. */
   keepsAlive(wanted: boolean): boolean;
 }
 
 /**
- * Carries requests to the service. It rejects only when no answer came; a refusal is an answer.
+ * Sends requests to the service. It rejects only if no answer came. A refusal is an answer.
  *
  * @example
  * ```ts
@@ -51,19 +51,19 @@ export interface OpenSocket {
  * ```
  */
 export interface Transport {
-  /** Where requests go, for messages: a URL, or the name of a table. */
+  /** Where requests go, for error messages: a URL, or the name of a table. */
   readonly target?: string | undefined;
   request(call: Call, signal: AbortSignal): Promise<Answer>;
-  /** Opens a watch; what it returns closes it. Absent if there is nothing to watch by. */
+  /** Opens a watch. The function that it returns closes the watch. Missing if watching is not possible. */
   watch?(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void;
-  /** Opens a WebSocket. Absent where there is none: then waits are long polls. */
+  /** Opens a WebSocket. Missing if that is not possible. Then waits are long polls. */
   socket?(url: string, query: Readonly<Record<string, string>>, handlers: SocketHandlers): OpenSocket;
   close?(): Promise<void> | void;
 }
 
 /**
- * The path of a call. RFC 3986 allows `: @ = + ~` in a path as they are, and so they are sent: an escaped one is signed twice escaped,
- * and API Gateway may check the signature against the decoded path.
+ * The path of a call. RFC 3986 allows `: @ = + ~` in a path, so they are not escaped. An escaped character would be escaped
+ * twice in the signature, but API Gateway may check the signature against the decoded path.
  */
 export const pathOf = ({ route, parameters }: Call): string =>
   route.replace(/\{(\w+)\}/g, (_, name: string) =>

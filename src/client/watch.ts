@@ -7,21 +7,21 @@ import { HoldfastError } from './errors.ts';
 import { pause } from './runtime.ts';
 import { requestTicket } from './sockets.ts';
 
-/** Which locks to watch: one, or all whose names begin so. */
+/** Which locks to watch: one lock, or all with the same prefix. */
 export type WatchTarget =
   | { readonly lock: string; readonly signal?: AbortSignal | undefined }
   | { readonly prefix: string; readonly signal?: AbortSignal | undefined };
 
 /**
- * What a watch yields. `connected` comes first, and again after each reconnection. Events in between are missing, so a caller that
- * keeps its own view should read the state again then.
+ * What a watch yields. `connected` comes first, and again after each new connection. Events between two connections are
+ * missing, so a caller that keeps its own view should then read the state again.
  */
 export type WatchEvent =
   | { readonly type: 'connected'; readonly connectionId: string }
   | (LockEvent & { readonly lock: string })
   | WatchGrant;
 
-/** Only to the one who parked with this connection: its grant, to be taken up by {@link Holdfast.adopt}. It has a `leaseId`. */
+/** The grant of a waiter that is parked on this connection. Only this connection gets it. Pass it to {@link Holdfast.adopt}. */
 export interface WatchGrant {
   readonly type: 'granted';
   readonly lock: string;
@@ -31,12 +31,12 @@ export interface WatchGrant {
 }
 
 const reconnectBaseMs = 250;
-/** A service that is away for long is not asked more often than this. */
+/** The longest pause before a new connection, if the service is unavailable for long. */
 const reconnectMsMax = 15_000;
-/** A reader that is this far behind loses its connection, so that events do not fill the memory. The next `connected` says so. */
+/** A reader that is this many events behind loses its connection, so that events do not fill the memory. The next `connected` tells it. */
 const backlogMax = 10_000;
 
-/** The events of a watch, over as many connections as it takes. Ends when the signal fires, the loop is left, or the client is closed. */
+/** The events of a watch, over as many connections as needed. Ends if the signal fires, the caller leaves the loop, or the client is closed. */
 export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenerator<WatchEvent, void, undefined> {
   const { runtime, closing } = core;
   const { signal, ...what } = target;
@@ -61,7 +61,7 @@ export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenera
 
 type Open = (handlers: { message: (body: unknown) => void; closed: () => void }) => () => void;
 
-/** With a ticket, which says who watches and where; without one where the transport has a way of its own, as the twin has. */
+/** Watches need a ticket, which says who may watch which namespace. A transport with its own way, like the twin, needs none. */
 async function opener(core: Core, what: Readonly<Record<string, string>>): Promise<Open> {
   const { transport, namespace } = core;
   if (transport.socket !== undefined) {
@@ -77,18 +77,18 @@ async function opener(core: Core, what: Readonly<Record<string, string>>): Promi
     }
   }
   if (transport.watch === undefined) {
-    throw new HoldfastError('unsupported', 'Watching needs the service: this transport has no WebSocket.');
+    throw new HoldfastError('unsupported', 'Watching needs a WebSocket, and this transport has none.');
   }
   return (handlers) => transport.watch?.({ namespace, ...what }, handlers) ?? (() => {});
 }
 
-/** The service is away: as if a connection had broken, so that it is tried again after a while. */
+/** If the service is unavailable, this acts like a connection that broke at once. The caller then tries again after a while. */
 const endedAtOnce: Open = ({ closed }) => {
   closed();
   return () => {};
 };
 
-/** One connection as a queue that one reader empties. */
+/** The messages of one connection, for one reader. */
 class Connection {
   readonly #queue: WatchEvent[] = [];
   readonly #signals: readonly (AbortSignal | undefined)[];

@@ -119,7 +119,7 @@ export function attendIn(page: Page, { leaseId, aliveUntil, notify }: Attendance
   }));
 }
 
-/** The page after a waiter's connection broke. Undefined if that changes nothing: its place ends earlier anyway, or it waits in another way by now. */
+/** The page after a waiter's connection broke. Undefined if nothing changes: its place ends earlier, or it waits in another way now. */
 export function stepAwayIn(page: Page, { leaseId, aliveUntil, connectionId }: Absence): Page | undefined {
   return withWaiter(page, leaseId, (waiter) => {
     // A poll that broke says nothing about a waiter that is parked by now.

@@ -8,7 +8,7 @@ export interface Unsigned {
 }
 
 /**
- * Gives the headers that let a request pass. It is called for every try, so its headers may be short-lived.
+ * Gives the headers that authorize a request. It is called for every try, so its headers may be short-lived.
  *
  * @example
  * ```ts
@@ -18,7 +18,7 @@ export interface Unsigned {
 export type Auth = (request: Unsigned) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
 
 /**
- * A bearer token, or a function that gives one: for a JWT authorizer, and for the local service with `HOLDFAST_TOKEN`.
+ * A bearer token, or a function that gives one. For a JWT authorizer, and for the local service with `HOLDFAST_TOKEN`.
  *
  * @example
  * ```ts

@@ -1,6 +1,5 @@
-/** AWS Signature Version 4 on WebCrypto, so that it runs wherever fetch does. */
+/** AWS Signature Version 4 with WebCrypto, so it works in every runtime that has `fetch`. */
 
-/** Keys of AWS. */
 export interface AwsCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -32,11 +31,11 @@ async function hmac(key: ArrayBuffer | Uint8Array<ArrayBuffer>, text: string): P
   return crypto.subtle.sign('HMAC', imported, utf8.encode(text));
 }
 
-/** As RFC 3986 has it: encodeURIComponent leaves these five alone. */
+/** The encoding of RFC 3986. encodeURIComponent does not escape these five characters. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Every service but S3 signs the path encoded once more than it is sent. */
+/** In the signature, the path is encoded once more than it is sent. Only S3 differs. */
 const canonicalPath = ({ pathname }: URL): string => pathname.split('/').map(encode).join('/');
 
 const byCode = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -48,7 +47,7 @@ const canonicalQuery = ({ searchParams }: URL): string =>
     .map(([name, value]) => `${name}=${value}`)
     .join('&');
 
-/** The headers to add to a request, so that AWS knows who sent it. */
+/** The headers that tell AWS who sent a request. */
 export async function sign(request: SigningRequest): Promise<Record<string, string>> {
   const { method, url, credentials, region, service, at } = request;
   const stamp = at.toISOString().replace(/[-:]|\.\d{3}/g, '');

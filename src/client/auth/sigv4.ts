@@ -4,25 +4,26 @@ import { type AwsCredentials, sign } from './signature.ts';
 export type { AwsCredentials } from './signature.ts';
 
 export interface SigV4Options {
-  /** By default read from the URL of an API, else from `AWS_REGION`. */
+  /** By default it is read from the URL of the API, else from `AWS_REGION`. */
   readonly region?: string | undefined;
   /**
-   * By default the environment's keys, as in a Lambda function, else the default chain of `@aws-sdk/credential-provider-node`, where
-   * that package is installed. A function is asked again when what it gave is about to expire.
+   * By default the keys of the environment, as in a Lambda function. If there are none, the default chain of
+   * `@aws-sdk/credential-provider-node`, if that package is installed. A function is called again shortly before its keys
+   * expire.
    */
   readonly credentials?: AwsCredentials | (() => Promise<AwsCredentials>) | undefined;
-  /** The name that the service signs under. Behind API Gateway it is `execute-api`. */
+  /** The name of the AWS service in the signature. For API Gateway it is `execute-api`. */
   readonly service?: string | undefined;
 }
 
-/** Keys are renewed this long before they end, as the AWS SDKs do: a request must not arrive after its key. */
+/** Keys are renewed this long before they end, as in the AWS SDKs. A request must not arrive after its keys have expired. */
 const expiryMarginMs = 300_000;
 
 const environment = (): Readonly<Record<string, string | undefined>> =>
   (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env ?? {};
 
 /**
- * Signs requests by AWS Signature Version 4: the way in where the service asks for IAM.
+ * Signs requests with AWS Signature Version 4. Needed if the service uses IAM.
  *
  * @example
  * ```ts
@@ -33,7 +34,7 @@ export function sigv4({ region, credentials, service = 'execute-api' }: SigV4Opt
   const source = cached(typeof credentials === 'object' ? async () => credentials : (credentials ?? defaultChain()));
   return async ({ method, url, headers, body }) => {
     const inRegion = region ?? regionOf(url) ?? environment().AWS_REGION ?? environment().AWS_DEFAULT_REGION;
-    if (inRegion === undefined) throw new TypeError('sigv4 needs a region: give one, or set AWS_REGION.');
+    if (inRegion === undefined) throw new TypeError('sigv4 needs a region: pass one, or set AWS_REGION.');
     return sign({ method, url, headers, body, service, credentials: await source(), region: inRegion, at: new Date() });
   };
 }
@@ -41,7 +42,7 @@ export function sigv4({ region, credentials, service = 'execute-api' }: SigV4Opt
 const regionOf = ({ hostname }: URL): string | undefined =>
   /\.execute-api\.([a-z0-9-]+)\.amazonaws\.com/.exec(hostname)?.[1];
 
-/** Asks once for all requests, and again shortly before the keys expire. */
+/** Loads the keys once for all requests, and again shortly before they expire. */
 function cached(load: () => Promise<AwsCredentials>): () => Promise<AwsCredentials> {
   let loading: Promise<AwsCredentials> | undefined;
   const isFresh = ({ expiration }: AwsCredentials) =>
@@ -50,7 +51,7 @@ function cached(load: () => Promise<AwsCredentials>): () => Promise<AwsCredentia
     const loaded = load();
     loading = loaded;
     loaded.catch(() => {
-      // A failure is not kept: the next request asks again.
+      // A failure is not kept, so the next request tries again.
       if (loading === loaded) loading = undefined;
     });
     return loaded;
@@ -67,7 +68,7 @@ function defaultChain(): () => Promise<AwsCredentials> {
   return async () => {
     const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = environment();
     if (accessKeyId && secretAccessKey) {
-      // A Lambda function's keys are replaced when its environment is: they are read once and outlive it.
+      // The keys of a Lambda function last longer than its process, so they are read once.
       return { accessKeyId, secretAccessKey, sessionToken: environment().AWS_SESSION_TOKEN || undefined };
     }
     chain ??= await loadChain();
@@ -75,7 +76,7 @@ function defaultChain(): () => Promise<AwsCredentials> {
   };
 }
 
-/** Named by a variable, so that bundlers leave it alone where it isn't installed. */
+/** The name is in a variable, so a bundler does not look for the package, which is optional. */
 async function loadChain(): Promise<() => Promise<AwsCredentials>> {
   const packageName = '@aws-sdk/credential-provider-node';
   try {
@@ -84,7 +85,7 @@ async function loadChain(): Promise<() => Promise<AwsCredentials>> {
     };
     return defaultProvider();
   } catch (cause) {
-    const message = `No AWS keys in the environment; install ${packageName}, or give sigv4 the credentials.`;
+    const message = `There are no AWS keys in the environment. Install ${packageName}, or pass credentials to sigv4.`;
     throw new Error(message, { cause });
   }
 }
