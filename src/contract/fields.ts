@@ -1,4 +1,4 @@
-/** The fields that several operations share. Their messages say what is allowed; the validation adds what came. */
+/** The fields that several operations share. Their messages say what is allowed. The validation adds what it got. */
 import * as z from 'zod';
 import { lockLimits, type NameRule, nameRules, requestLimits } from './limits.ts';
 
@@ -24,13 +24,13 @@ export const named = ({ pattern, allowed }: NameRule, meaning: string) =>
 
 export const namespaceName = named(
   nameRules.namespace,
-  'Names are unique within a namespace, and callers can be scoped to one.',
+  'Names are unique within a namespace. A caller can be limited to one namespace.',
 );
 export const resourceName = named(nameRules.resource, 'The name of a lock, record or session.');
-export const namePrefix = named(nameRules.prefix, 'Only names that begin so.');
+export const namePrefix = named(nameRules.prefix, 'Only names with this prefix.');
 export const leaseId = named(
   nameRules.secret,
-  'The right to renew and release. Chosen by the caller it makes retries safe. Secret.',
+  'It gives the right to renew and release. If the caller chooses it, retries are safe. Secret.',
 );
 
 export const fenceNumber = integer(1, Number.MAX_SAFE_INTEGER, 'The fence of a grant.');
@@ -40,15 +40,15 @@ export const ownerName = text(1, lockLimits.ownerLengthMax, "Shown to others. Th
 export const leaseMs = integer(
   lockLimits.leaseMsMin,
   lockLimits.leaseMsMax,
-  'How long the lease lasts without being renewed.',
+  'How long the lease lasts without a renewal.',
 );
 const limit = integer(1, lockLimits.limitMax, '1 is a mutex, more is a semaphore.');
-const permits = integer(1, lockLimits.limitMax, 'How many of the permits are wanted, up to the limit.');
+const permits = integer(1, lockLimits.limitMax, 'How many permits to take, at most the limit.');
 const mode = z
   .enum(['exclusive', 'shared'], { error: 'must be exclusive or shared' })
   .describe('Writers are exclusive, readers share.');
 
-/** What kind of lock is meant, and how much of it. */
+/** The kind of lock, and how many of its permits to take. */
 export const demandFields = { limit: limit.optional(), permits: permits.optional(), mode: mode.optional() };
 
 /** Query parameters come as text. */
@@ -72,4 +72,4 @@ export const pageSize = (byDefault: number, meaning: string) =>
 /** Fields of answers. */
 export const ms = z.int().min(0);
 export const instant = z.iso.datetime();
-export const fence = z.int().min(0).describe('Rises with every grant; JSON numbers hold it exactly.');
+export const fence = z.int().min(0).describe('Rises with every grant. It is exact as a JSON number.');

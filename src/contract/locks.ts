@@ -33,7 +33,9 @@ const metadataGiven = z
 const always = z
   .boolean({ error: 'must be true or false' })
   .optional()
-  .describe('Notifies also if the lock is granted at once: for a task or a callback that waits for nothing else.');
+  .describe(
+    'Delivers also if the lock is granted at once, for a task or a callback that continues only after a delivery.',
+  );
 
 const notify = z
   .discriminatedUnion(
@@ -41,7 +43,7 @@ const notify = z
     [
       z.strictObject({
         type: z.literal('event'),
-        ref: text(1, notifyLimits.refLengthMax, "The waiter's own reference, which the event carries."),
+        ref: text(1, notifyLimits.refLengthMax, "The waiter's own reference. The event has it."),
       }),
       z.strictObject({
         type: z.literal('task-token'),
@@ -50,23 +52,24 @@ const notify = z
       }),
       z.strictObject({
         type: z.literal('durable-callback'),
-        id: text(1, notifyLimits.callbackIdLengthMax, "A callback's id of a Lambda durable function. Secret.").regex(
-          /^[A-Za-z0-9+/=]+$/,
-          'must be of A-Z, a-z, 0-9, +, / and =',
-        ),
+        id: text(
+          1,
+          notifyLimits.callbackIdLengthMax,
+          'The id of a callback of a Lambda durable function. Secret.',
+        ).regex(/^[A-Za-z0-9+/=]+$/, 'must be of A-Z, a-z, 0-9, +, / and ='),
         always,
       }),
       z.strictObject({
         type: z.literal('websocket'),
         connectionId: named(
           nameRules.connection,
-          'From the first message of a connection of this namespace and caller.',
+          "It is in a connection's first message. Namespace and caller must be the same as for this request.",
         ),
       }),
     ],
     { error: 'must be an object whose type is event, task-token, durable-callback or websocket' },
   )
-  .describe('Parks the waiter: it need not run, and is told of its grant this way.');
+  .describe('Parks the waiter: it does not run while it waits, and its grant is delivered this way.');
 
 interface Refinement<Value = unknown> {
   readonly value: Value;
@@ -79,7 +82,7 @@ const refuse = (check: Refinement, input: unknown, field: string, message: strin
 
 type DemandValue = { limit?: number | undefined; permits?: number | undefined; mode?: string | undefined };
 
-/** Refuses a demand that contradicts itself. */
+/** Refuses fields that contradict each other. */
 export function refuseDemand(check: Refinement<DemandValue>): void {
   const { value } = check;
   for (const field of ['limit', 'permits'] as const) {
@@ -91,13 +94,13 @@ export function refuseDemand(check: Refinement<DemandValue>): void {
   }
 }
 
-/** A session bounds what is taken under it. */
+/** A lock under a session ends with the session. */
 export function refuseLeaseUnderSession(
   check: Refinement<{ sessionId?: string | undefined; leaseMs?: number | undefined }>,
 ): void {
   const { sessionId, leaseMs: given } = check.value;
   if (sessionId === undefined || given === undefined) return;
-  refuse(check, given, 'leaseMs', 'is not allowed together with sessionId: the session bounds the lease');
+  refuse(check, given, 'leaseMs', 'is not allowed together with sessionId: the lease ends with the session');
 }
 
 const acquireBody = z
@@ -106,7 +109,7 @@ const acquireBody = z
     waitMs: integer(
       0,
       lockLimits.parkedWaitMsMax,
-      `0 answers at once; up to ${lockLimits.waitMsMax}, parked up to ${lockLimits.parkedWaitMsMax}.`,
+      `With 0, the answer comes at once. At most ${lockLimits.waitMsMax}, or ${lockLimits.parkedWaitMsMax} if parked.`,
     ).default(0),
     pollMs: integer(0, requestLimits.pollMsMax, 'How long this request may be kept open.').optional(),
     leaseId: leaseId.optional(),
@@ -114,8 +117,12 @@ const acquireBody = z
     ...demandFields,
     sessionId: resourceName
       .optional()
-      .describe('An open session; it bounds the lease, so leaseMs is not allowed. Secret.'),
-    lockDelayMs: integer(0, lockLimits.lockDelayMsMax, 'Kept free for so long after a lease that expired.').default(0),
+      .describe('An open session. The lease ends with it, so leaseMs is not allowed. Secret.'),
+    lockDelayMs: integer(
+      0,
+      lockLimits.lockDelayMsMax,
+      'If this lease expires, nobody is granted for this time after it.',
+    ).default(0),
     tier: z.enum(['correctness', 'efficiency'], { error: 'must be correctness or efficiency' }).default('correctness'),
     notify: notify.optional(),
     metadata: metadataGiven.optional(),
@@ -123,7 +130,7 @@ const acquireBody = z
       .union([z.literal('new'), z.int().min(1)], { error: 'must be new, or the place of an earlier answer' })
       .optional()
       .describe(
-        'Where this lease waits, as the last 202 said; new: this leaseId was never sent before. A hint that saves requests when many wait.',
+        'The place from the last 202, or new if this leaseId was never sent before. With it, the service needs fewer requests if many wait.',
       ),
   })
   .check((check) => {
@@ -166,7 +173,7 @@ export const waiting = z.object({
   status: z.literal('waiting'),
   lock: z.string(),
   leaseId: z.string(),
-  position: z.int().min(1).describe('1 is next. Exact near the front, an upper bound behind it.'),
+  position: z.int().min(1).describe('1 is next. It is exact in the front of the queue, and an upper bound behind it.'),
   queueDepth: z.int(),
   holders: z.array(holderView),
   etaMs: ms.nullable(),
@@ -216,13 +223,13 @@ export const listed = z.object({
       limit: z.int(),
       holders: z.array(holderDetail),
       queueDepth: z.int(),
-      longestWaitMs: ms.describe('For how long the next waiter has waited; 0 where nobody waits.'),
+      longestWaitMs: ms.describe('How long the next waiter has waited. 0 if nobody waits.'),
     }),
   ),
   cursor: z.string().optional(),
 });
 
-/** What can happen to a lock, as history, watchers and the bus show it. A renewal is a heartbeat, and not among them. */
+/** The events of a lock in the history, for watchers and on the bus. Renewals are left out, because there are too many. */
 export const eventTypes = [
   'queued',
   'granted',
@@ -234,7 +241,7 @@ export const eventTypes = [
   'session-lost',
 ] as const satisfies readonly Exclude<LockEventType, 'renewed'>[];
 
-/** Why a lease is not in force. */
+/** Why a lease is not valid. */
 export const lostReasons = [
   'expired',
   'released',
@@ -260,7 +267,7 @@ export const lockOperations = {
     method: 'GET',
     path: '/v1/{ns}/locks',
     access: 'admin',
-    summary: 'Lists locks by name, complete over pages.',
+    summary: 'Lists all locks by name, page by page.',
     query: z.strictObject({
       prefix: namePrefix.default(''),
       state: z.enum(['held', 'free'], { error: 'must be held or free' }).optional(),
@@ -283,7 +290,7 @@ export const lockOperations = {
     path: '/v1/{ns}/locks/{name}/check',
     access: 'inspect',
     summary:
-      'Whether a fence holds now. The answer may be stale when it arrives: what the lock protects must check the fence itself.',
+      'Says whether a fence holds now. The answer may be stale when it arrives, so the protected resource must check the fence itself.',
     query: z.strictObject({ fence: integerText(0, Number.MAX_SAFE_INTEGER, 'The fence to check.') }),
     answers: { 200: checked },
     problems: [],
@@ -292,7 +299,7 @@ export const lockOperations = {
     method: 'GET',
     path: '/v1/{ns}/locks/{name}/history',
     access: 'inspect',
-    summary: 'What happened to a lock in the last seven days, newest first.',
+    summary: 'Lists the events of a lock in the last seven days, newest first.',
     query: z.strictObject({ limit: pageSize(50, 'Events on a page.'), cursor: cursorText.optional() }),
     answers: { 200: history },
     problems: [],
@@ -302,7 +309,7 @@ export const lockOperations = {
     path: '/v1/{ns}/locks/{name}/acquire',
     access: 'use',
     summary:
-      'Takes a lock, or waits for it. Repeat the same request, with the same leaseId, to go on waiting or after a lost answer.',
+      'Takes a lock, or waits for it. To go on waiting, or after a lost answer, repeat the same request with the same leaseId.',
     body: acquireBody,
     answers: { 200: granted, 202: waiting },
     problems: ['lock-held', 'wait-timeout', 'lease-lost', 'limit-mismatch', 'deadlock', 'session-lost', 'queue-full'],
@@ -311,7 +318,7 @@ export const lockOperations = {
     method: 'POST',
     path: '/v1/{ns}/locks/{name}/renew',
     access: 'use',
-    summary: 'Extends a lease that is in force.',
+    summary: 'Extends a lease that is still valid.',
     body: z.strictObject({ leaseId, leaseMs: leaseMs.optional() }),
     answers: { 200: granted },
     problems: ['lease-lost'],
@@ -320,7 +327,7 @@ export const lockOperations = {
     method: 'POST',
     path: '/v1/{ns}/locks/{name}/release',
     access: 'use',
-    summary: 'Gives back a lease, or a place in the queue.',
+    summary: 'Releases a lease, or gives up a place in the queue.',
     body: z.strictObject({ leaseId }),
     answers: { 200: released },
     problems: ['lease-lost'],
@@ -332,7 +339,7 @@ export const lockOperations = {
     summary: "Ends somebody else's lease by its fence.",
     body: z.strictObject({
       fence: fenceNumber,
-      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history, for those who ask why.'),
+      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history.'),
     }),
     answers: { 200: revoked },
     problems: ['lease-lost'],

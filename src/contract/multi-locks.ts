@@ -23,12 +23,12 @@ const acquireManyBody = z
   .strictObject({
     locks: listOf(entry).refine(noNameTwice, 'must not name a lock twice'),
     leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
-    waitMs: integer(0, lockLimits.waitMsMax, '0 answers at once.').default(0),
+    waitMs: integer(0, lockLimits.waitMsMax, 'With 0, the answer comes at once.').default(0),
     leaseId: leaseId.optional(),
     owner: ownerName.optional(),
     sessionId: resourceName
       .optional()
-      .describe('An open session; it bounds the leases, so leaseMs is not allowed. Secret.'),
+      .describe('An open session. The leases end with it, so leaseMs is not allowed. Secret.'),
   })
   .check(refuseLeaseUnderSession);
 
@@ -37,7 +37,7 @@ const names = listOf(resourceName).refine(noNameTwice, 'must not name a lock twi
 export const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })
   .extend({
-    grants: z.array(z.object({ lock: z.string(), fence: z.int() })).describe('In the order asked.'),
+    grants: z.array(z.object({ lock: z.string(), fence: z.int() })).describe('In the order of the request.'),
   });
 
 export const waitingMany = waiting.omit({ lock: true }).extend({ blockedBy: z.array(z.string()) });
@@ -52,7 +52,7 @@ export const multiLockOperations = {
     method: 'POST',
     path: '/v1/{ns}/multi-locks/acquire',
     access: 'use',
-    summary: 'Takes several locks, all or nothing, each with its own fence.',
+    summary: 'Takes several locks, all or none. Each has its own fence.',
     body: acquireManyBody,
     answers: { 200: grantedMany, 202: waitingMany },
     problems: ['lock-held', 'wait-timeout', 'lease-lost', 'limit-mismatch', 'deadlock', 'session-lost', 'queue-full'],
@@ -61,7 +61,7 @@ export const multiLockOperations = {
     method: 'POST',
     path: '/v1/{ns}/multi-locks/renew',
     access: 'use',
-    summary: 'Extends several leases, all or nothing.',
+    summary: 'Extends several leases, all or none.',
     body: z.strictObject({ leaseId, locks: names, leaseMs: leaseMs.optional() }),
     answers: { 200: grantedMany },
     problems: ['lease-lost', 'session-lost'],
@@ -70,7 +70,7 @@ export const multiLockOperations = {
     method: 'POST',
     path: '/v1/{ns}/multi-locks/release',
     access: 'use',
-    summary: 'Gives back several leases, each for itself.',
+    summary: 'Releases several leases. Each is released even if others fail.',
     body: z.strictObject({ leaseId, locks: names }),
     answers: { 200: releasedMany },
     problems: [],

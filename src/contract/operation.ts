@@ -2,33 +2,33 @@ import type * as z from 'zod';
 import type { ProblemCode } from './problems.ts';
 
 /**
- * Whose right an operation takes: `public` anybody who reaches the service, `inspect` to look, `use` to lock and write, `admin` to
- * end what others hold and to list everything.
+ * The right that an operation needs. `public`: none. `inspect`: to read. `use`: to take locks and to write. `admin`: to revoke
+ * leases of others and to list everything.
  */
 export type Access = 'public' | 'inspect' | 'use' | 'admin';
 
-/** Where an operation is found, and whose right it takes. */
+/** The method and the path of an operation, and the right that it needs. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** `{ns}` is a namespace, every other parameter a name. */
+  /** `{ns}` is a namespace. Every other parameter is a name. */
   readonly path: string;
   readonly access: Access;
 }
 
-/** Everything that callers are promised of one operation. Handlers, validation, OpenAPI, the stack and the SDK read it from here. */
+/** What one operation promises to its callers. Handlers, validation, OpenAPI, the stack and the SDK are derived from it. */
 export interface OperationContract extends Route {
   readonly summary: string;
   readonly body?: z.ZodType;
-  /** The body reaches the operation as the text that came: parsing would change it. Its schema is only published. */
+  /** True if the operation gets the body as text, because parsing would change it. Its schema is only for OpenAPI. */
   readonly verbatim?: true;
-  /** Where it is not the usual one. */
+  /** Set if it is not the usual one. */
   readonly bodyBytesMax?: number;
   readonly query?: z.ZodObject;
   readonly headers?: z.ZodObject;
-  /** Successes by status. */
+  /** Answers of success by status. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
   /** Answers without a body by status, each with its meaning. */
   readonly bareAnswers?: Readonly<Record<number, string>>;
-  /** The refusals of its own, beside those that every operation may answer. */
+  /** Its own problems, besides the ones that every operation has. */
   readonly problems: readonly ProblemCode[];
 }

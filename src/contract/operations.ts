@@ -1,4 +1,4 @@
-/** Every operation once. What a caller is promised stands here, and whatever speaks of it reads it here. */
+/** Every operation once. All other descriptions of an operation are derived from here. */
 import * as z from 'zod';
 import { fence, ms } from './fields.ts';
 import { holderView, lockOperations, lostReasons } from './locks.ts';
@@ -16,7 +16,7 @@ const serviceOperations = {
     method: 'GET',
     path: '/v1/health',
     access: 'public',
-    summary: 'Whether the service can read its store.',
+    summary: 'Says whether the service can read its store.',
     answers: { 200: z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() }) },
     problems: [],
   },
@@ -42,7 +42,7 @@ export const operations = {
 export type Contract = typeof operations;
 export type Operation = keyof Contract;
 
-/** Where each operation is found: for the router and the stack, which need no schemas. */
+/** The path of each operation, for the router and the stack, which need no schemas. */
 export const routes: readonly (Route & { readonly operation: Operation })[] = Object.entries(operations).map(
   ([operation, { method, path, access }]) => ({ operation: operation as Operation, method, path, access }),
 );
@@ -58,11 +58,11 @@ type SchemaOf<Name extends Operation, Part extends 'body' | 'query' | 'headers'>
   ? Schema
   : undefined;
 
-/** What a caller sends as one part of a request. */
+/** One part of a request as the caller sends it. */
 export type Sent<Name extends Operation, Part extends 'body' | 'query' | 'headers'> =
   SchemaOf<Name, Part> extends z.ZodType ? z.input<SchemaOf<Name, Part>> : undefined;
 
-/** What an operation gets of it once it was checked. */
+/** The same part as the operation gets it, after the check. */
 export type Checked<Name extends Operation, Part extends 'body' | 'query' | 'headers'> =
   SchemaOf<Name, Part> extends z.ZodType
     ? Part extends 'body'
@@ -92,4 +92,4 @@ export const problem = z
     version: z.int().nullable().optional(),
     fenceFloor: fence.optional(),
   })
-  .describe('RFC 9457, with a code and what belongs to it.');
+  .describe('RFC 9457, with a code and the fields of that code.');

@@ -1,4 +1,4 @@
-/** Every code that a caller can meet, with its status and title. The one table from code to HTTP. */
+/** Every code that a caller can get, with its HTTP status and its title. */
 export const problemTypes = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
   unauthorized: { status: 401, title: 'The caller is not known' },
@@ -34,5 +34,5 @@ export const commonProblems = [
   'unavailable',
 ] as const satisfies readonly ProblemCode[];
 
-/** What every operation that reads a body may answer besides. */
+/** Problems that every operation with a body may also answer. */
 export const bodyProblems = ['too-large', 'unsupported-media-type'] as const satisfies readonly ProblemCode[];

@@ -8,13 +8,13 @@ const createSessionBody = z.strictObject({
   ttlMs: integer(
     sessionLimits.ttlMsMin,
     sessionLimits.ttlMsMax,
-    'How long the session lasts without being kept alive.',
+    'How long the session lasts without a keepalive.',
   ).default(sessionLimits.ttlMsDefault),
   owner: ownerName.optional(),
 });
 
 export const openSession = z.object({
-  sessionId: z.string().describe('Secret: the right to use and end the session.'),
+  sessionId: z.string().describe('Secret: it gives the right to use and end the session.'),
   ttlMs: ms,
   remainingMs: ms,
   expiresAt: instant,
@@ -32,7 +32,7 @@ export const sessionOperations = {
     method: 'POST',
     path: '/v1/{ns}/sessions',
     access: 'use',
-    summary: 'Opens a session. Locks taken under it live as long as it does.',
+    summary: 'Opens a session. Locks under it are valid as long as it is.',
     body: createSessionBody,
     answers: { 201: openSession },
     problems: [],
@@ -41,7 +41,7 @@ export const sessionOperations = {
     method: 'GET',
     path: '/v1/{ns}/sessions/{id}',
     access: 'use',
-    summary: 'Shows a session and the locks that it holds.',
+    summary: 'Shows a session and its locks.',
     answers: { 200: inspectedSession },
     problems: ['session-lost'],
   },
@@ -49,7 +49,7 @@ export const sessionOperations = {
     method: 'DELETE',
     path: '/v1/{ns}/sessions/{id}',
     access: 'use',
-    summary: 'Ends a session: all its locks are void in that one write.',
+    summary: 'Ends a session. One write ends all its leases.',
     answers: { 200: endedSession },
     problems: [],
   },
@@ -57,8 +57,8 @@ export const sessionOperations = {
     method: 'POST',
     path: '/v1/{ns}/sessions/{id}/keepalive',
     access: 'use',
-    summary: 'Keeps a session, and with it all its locks, alive.',
-    // The path says all of it.
+    summary: 'Keeps a session and all its locks alive.',
+    // The path has all parameters.
     body: z.strictObject({}),
     answers: { 200: openSession },
     problems: ['session-lost'],

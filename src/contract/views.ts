@@ -1,6 +1,6 @@
 /**
- * What the service shows, as plain types: these are what the SDK publishes, so they need no validation library. A type test holds
- * each of them against the schema of the same answer.
+ * The answers of the service as plain types. The SDK publishes them, so they need no validation library. A type test compares
+ * each of them with the schema of the same answer.
  */
 import type { LostReason } from '../lock/commands.ts';
 import type { LockEventType } from '../lock/events.ts';
@@ -16,7 +16,7 @@ export interface LockSummary {
   readonly limit: number;
   readonly holders: readonly HolderDetail[];
   readonly queueDepth: number;
-  /** For how long the next waiter has waited; 0 if nobody waits. */
+  /** How long the next waiter has waited. 0 if nobody waits. */
   readonly longestWaitMs: number;
 }
 
@@ -26,7 +26,7 @@ export interface LockView extends Omit<LockSummary, 'longestWaitMs'> {
   readonly queue: readonly WaiterView[];
 }
 
-/** Whether a fence holds now. It may be stale when it arrives: what the lock protects must check the fence itself. */
+/** Says whether a fence holds now. It may be stale when it arrives, so the protected resource must check the fence itself. */
 export interface FenceCheck {
   readonly valid: boolean;
   readonly fence: number;
@@ -36,7 +36,7 @@ export interface FenceCheck {
 /** Something that happened to a lock. */
 export interface LockEvent {
   readonly at: string;
-  /** A renewal is a heartbeat, and not shown. */
+  /** Renewals are not shown. */
   readonly type: Exclude<LockEventType, 'renewed'>;
   readonly fence: number;
   readonly owner: string;
@@ -45,7 +45,7 @@ export interface LockEvent {
   readonly reason?: string;
 }
 
-/** A step of a deadlock: who waits for what. */
+/** One wait in a deadlock. */
 export interface DeadlockStep {
   readonly sessionId: string;
   readonly owner: string;
@@ -58,7 +58,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** How a parked waiter wants to be told of its grant. */
+/** How the grant of a parked waiter is delivered. */
 export type Notify =
   | { readonly type: 'event'; readonly ref: string }
   | { readonly type: 'task-token'; readonly token: string; readonly always?: boolean }
@@ -78,7 +78,7 @@ export interface ReleaseBody {
   readonly reason: 'ok' | 'cancelled' | 'already_released';
 }
 
-/** What became of a release. `released: false` with a reason other than `already_released`: the lease had ended before. */
+/** The result of a release. If `released` is false and the reason is not `already_released`, the lease had ended before. */
 export interface Release {
   readonly released: boolean;
   readonly reason: ReleaseBody['reason'] | Exclude<LostReason, 'released'>;
@@ -111,7 +111,7 @@ export interface ManyGrantBody {
   readonly waitedMs: number;
 }
 
-/** What became of releasing several locks. */
+/** The result of the release of several locks. */
 export interface ManyReleaseBody {
   readonly released: readonly string[];
   readonly failed: readonly { readonly lock: string; readonly reason: string }[];
@@ -124,7 +124,7 @@ export interface Waiting {
   readonly holders: readonly HolderView[];
   readonly etaMs: number | null;
   readonly waitRemainingMs: number;
-  /** Where it waits behind the front: sent again with the next request. */
+  /** Set if it waits behind the front. Send it with the next request. */
   readonly place?: number;
 }
 
@@ -136,12 +136,12 @@ export interface WaitingBody extends Waiting {
   readonly retryAfterMs: number;
 }
 
-/** The same for several locks: `blockedBy` names the one that is waited for. */
+/** The same for several locks. `blockedBy` has the lock that the waiter waits for. */
 export interface ManyWaitingBody extends Omit<WaitingBody, 'lock'> {
   readonly blockedBy: readonly string[];
 }
 
-/** An open session. The id is secret: it is the right to use and end the session. */
+/** An open session. The id is secret: it gives the right to use and end the session. */
 export interface SessionBody {
   readonly sessionId: string;
   readonly ttlMs: number;
@@ -149,13 +149,13 @@ export interface SessionBody {
   readonly expiresAt: string;
 }
 
-/** A session with what it holds. */
+/** A session with its locks. */
 export interface SessionView extends SessionBody {
   readonly owner: string;
   readonly locks: readonly { readonly lock: string; readonly fence: number }[];
 }
 
-/** What became of ending a session. */
+/** The result of ending a session. */
 export interface SessionEnd {
   readonly ended: boolean;
   readonly released?: number;
@@ -168,15 +168,15 @@ export interface TicketBody {
   readonly expiresInMs: number;
 }
 
-/** How a write to a record is answered. */
+/** The answer to a write to a record. */
 export interface RecordWritten {
   readonly key: string;
   readonly version: number;
-  /** The floor: the highest fence that was accepted. Null before the first. */
+  /** The floor: the highest fence that was accepted. Null if no write had a fence. */
   readonly fence: number | null;
   readonly updatedAt: string;
-  /** When the record ends. Absent if it has no end. */
+  /** When the record ends. Missing if it has no end. */
   readonly expiresAt?: string;
-  /** What is left until then, by the service's clock when it answered. */
+  /** The time until then, by the service's clock when it answered. */
   readonly remainingMs?: number;
 }
