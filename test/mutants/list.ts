@@ -448,8 +448,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a newcomer joins the front past those in pages',
     file: 'src/lock/decide.ts',
-    text: '  if (hasPages(settled)) {\n    // How many',
-    instead: '  if (hasPages(settled) && settled.queue.length > 99) {\n    // How many',
+    text: '  if (hasPages(settled)) {\n    // The number',
+    instead: '  if (hasPages(settled) && settled.queue.length > 99) {\n    // The number',
   },
   {
     name: 'a retry of a lost join queues twice',

@@ -1,4 +1,4 @@
-/** Every lock that the page knows of, and the order in which it shows them. */
+/** Every lock that the page knows, and the order in which it shows them. */
 import type { LockSummary, LockView } from '../../client/index.ts';
 import type { Happening } from './events.ts';
 import {
@@ -16,12 +16,12 @@ import {
 export type SortBy = 'busy' | 'waiters' | 'wait' | 'hold' | 'name';
 export type Shown = 'all' | 'held' | 'waited' | 'free';
 
-/** Locks beyond this are not taken up from events: the list that the server sends is as long. */
+/** The list that the server sends has at most this many locks. Events add no more. */
 const locksMax = 5_000;
 
 export class LockBook {
   readonly #locks = new Map<string, LockPicture>();
-  /** The lock that is looked at closely; it remembers more. */
+  /** The lock that has its own view. The page keeps more of its events. */
   focus: string | null = null;
 
   get size(): number {
@@ -40,7 +40,7 @@ export class LockBook {
     this.#locks.clear();
   }
 
-  /** Takes over a complete list. Comes back with the names of those about which it says something new. */
+  /** Takes a complete list. Returns the names of the locks that have changed. */
   takeList(list: readonly LockSummary[], at: number): string[] {
     const changed: string[] = [];
     for (const seen of list) {
@@ -54,7 +54,7 @@ export class LockBook {
 
   takeLook(seen: LockView, at: number): void {
     const next = withLook(this.#locks.get(seen.lock) ?? unknownLock(seen.lock), seen, at);
-    // A lock that was never used is not in the list either.
+    // The service's list does not contain a lock that was never used.
     if (seen.fence > 0 || this.#locks.has(seen.lock)) this.#locks.set(seen.lock, next);
   }
 
@@ -73,7 +73,7 @@ export class LockBook {
   }
 }
 
-/** Whether something happened that a page which missed events should read in the history. */
+/** True if something happened. A page that missed events should then read the history. */
 const differs = (known: LockPicture, next: LockPicture): boolean =>
   known.fence !== next.fence || known.queueDepth !== next.queueDepth || known.holders.length !== next.holders.length;
 
@@ -83,12 +83,12 @@ export const waitMs = ({ waitingSince }: LockPicture, now: number): number =>
 export const holdMs = ({ holders }: LockPicture, now: number): number =>
   holders.reduce((longest, { since }) => Math.max(longest, now - since), 0);
 
-/** How many changes of hands a lock has seen lately. */
+/** The time over which recent grants are counted. */
 const lately = 60_000;
 const grantsLately = ({ events }: LockPicture, now: number): number =>
   events.filter(({ type, at }) => type === 'granted' && at > now - lately).length;
 
-/** From 0, idle, to 1. A queue counts most: there somebody loses time. Ten waiters, or a minute of waiting, is as busy as it gets. */
+/** From 0, idle, to 1. A queue counts most, because waiters lose time. Ten waiters, or a wait of a minute, give the full value. */
 export function busyness(lock: LockPicture, now: number): number {
   if (!lock.queueDepth) return isHeld(lock) ? Math.min(0.2, grantsLately(lock, now) / 100) : 0;
   const crowd = Math.min(1, Math.log2(1 + lock.queueDepth) / Math.log2(11));
@@ -96,7 +96,7 @@ export function busyness(lock: LockPicture, now: number): number {
   return Math.min(1, 0.3 + 0.5 * crowd + 0.2 * wait);
 }
 
-/** Free lately: nobody holds it now, and it was used within this time. */
+/** A lock counts as recently free if nobody holds it now and it was used within this time. */
 const freeLatelyMs = 15 * 60_000;
 
 const isShown = (lock: LockPicture, shown: Shown, now: number): boolean => {
@@ -109,9 +109,9 @@ const isShown = (lock: LockPicture, shown: Shown, now: number): boolean => {
 const byName = (one: LockPicture, other: LockPicture): number =>
   one.lock < other.lock ? -1 : one.lock > other.lock ? 1 : 0;
 
-/** What each order puts first. Names decide between equals, so that rows do not swap for no reason. */
+/** Each order shows the largest weight first. If two weights are equal, the names decide, so rows do not swap without a reason. */
 const weights: Readonly<Record<Exclude<SortBy, 'name'>, (lock: LockPicture, now: number) => number>> = {
-  // In steps: a row should move because something happened, not because a second passed.
+  // Rounded, so a row moves only if something happened, and not because a second passed.
   busy: (lock, now) => Math.round(busyness(lock, now) * 10) * 2 + (isHeld(lock) ? 1 : 0),
   waiters: (lock) => lock.queueDepth,
   wait: waitMs,
@@ -136,7 +136,7 @@ export function ordered(book: LockBook, { prefix, shown, sortBy }: Wanted, now: 
   return found.map(({ lock }) => lock);
 }
 
-/** Keeps rows where they are while somebody reads or points at them: what is gone leaves, what is new comes last. */
+/** While somebody reads or points at rows, they keep their place. Locks that are gone leave, and new ones come last. */
 export function settled(before: readonly string[], wanted: readonly string[]): string[] {
   const still = new Set(wanted);
   const known = new Set(before);

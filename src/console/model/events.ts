@@ -1,9 +1,9 @@
-/** What happened to locks, as the page knows it. */
+/** The events of locks that the page knows. */
 import type { LockEvent } from '../../client/index.ts';
 
 export type EventType = LockEvent['type'];
 
-/** An event with its instant as a number, and the lock that it is about. */
+/** An event with its instant as a number, and with the name of its lock. */
 export interface Happening extends Omit<LockEvent, 'at'> {
   readonly lock: string;
   readonly at: number;
@@ -26,10 +26,10 @@ export const eventTypes: readonly EventType[] = ['granted', 'queued', ...endings
 export const isEnding = (type: EventType): type is Ending => (endings as readonly string[]).includes(type);
 export const isBrokenWait = (type: EventType): boolean => (brokenWaits as readonly string[]).includes(type);
 
-/** Its name among others, as in `session lost`. */
+/** The name of an event in text, such as `session lost`. */
 export const eventTitle = (type: string): string => type.replace('-', ' ');
 
-/** The words for each, as a sentence about its owner: "worker-7 got the lock". */
+/** The words after the owner's name in a sentence, as in "worker-7 got the lock". */
 export const eventWords: Readonly<Record<EventType, string>> = {
   granted: 'got the lock',
   queued: 'joined the queue',
@@ -38,23 +38,23 @@ export const eventWords: Readonly<Record<EventType, string>> = {
   revoked: 'was revoked',
   'session-lost': 'lost its session',
   'wait-cancelled': 'left the queue',
-  'wait-timeout': 'waited in vain',
+  'wait-timeout': 'waited too long',
 };
 
-/** Delivery is at least once, and history repeats what was seen live: the same event has the same key. */
+/** An event may come twice, and the history contains events that were already seen live. The same event has the same key. */
 export const keyOf = ({ lock, at, type, fence, owner }: Happening): string =>
   `${lock}\n${at}\n${type}\n${fence ?? ''}\n${owner}`;
 
-/** Of one instant, endings come first, then grants, then arrivals: as one write does them. */
+/** At one instant, endings come first, then grants, then arrivals. One write makes them in this order. */
 const rankOf = (type: EventType): number => (isEnding(type) ? 0 : isBrokenWait(type) ? 1 : type === 'granted' ? 2 : 3);
 
-/** Below 0 where the one comes first. */
+/** Below 0 if `one` comes first. */
 const compare = (one: Happening, other: Happening): number =>
   one.at - other.at || rankOf(one.type) - rankOf(other.type);
 
 /**
- * Both, in order, none twice, and at most so many of the newest. Two waiters of one owner that queue in the same millisecond are the
- * same event here: only the picture of the past loses by that, and by one line.
+ * Both lists in order, without repetitions, and at most `max` of the newest. If two waiters of one owner join in the same
+ * millisecond, they count as one event. The page then shows one line less.
  */
 export function merged(known: readonly Happening[], more: readonly Happening[], max: number): readonly Happening[] {
   const since = Math.min(...more.map(({ at }) => at));

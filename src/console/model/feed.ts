@@ -1,11 +1,11 @@
-/** Events as they come in, which can be stopped to be read and narrowed to what is of interest. */
+/** Events as they arrive. A reader can stop the feed and filter it. */
 import { type EventType, type Happening, merged } from './events.ts';
 
-/** Minutes of a busy service; older ones are in each lock's history. */
+/** Some minutes of a busy service. Older events are in each lock's history. */
 const feedMax = 2_000;
 
 export interface Filter {
-  /** Empty: all. */
+  /** If empty, all types are shown. */
   readonly types: ReadonlySet<EventType>;
   /** Part of a lock's or an owner's name. */
   readonly text: string;
@@ -16,7 +16,7 @@ export class Feed {
   #events: readonly Happening[] = [];
   #stoppedAt: readonly Happening[] | null = null;
 
-  /** What is shown, newest first: where the feed is stopped, what it was then. */
+  /** The events that are shown, newest first. If the feed is stopped, the events at that time. */
   get events(): readonly Happening[] {
     return (this.#stoppedAt ?? this.#events).toReversed();
   }
@@ -25,7 +25,7 @@ export class Feed {
     return this.#stoppedAt !== null;
   }
 
-  /** How many came since it was stopped. */
+  /** How many events came since it was stopped. */
   get missed(): number {
     const shown = new Set(this.#stoppedAt ?? this.#events);
     return this.#events.filter((event) => !shown.has(event)).length;
@@ -44,7 +44,7 @@ export class Feed {
     this.resume();
   }
 
-  /** Takes in events in any order, each once. */
+  /** Adds events, in any order. Each is kept once. */
   take(more: readonly Happening[]): void {
     this.#events = merged(this.#events, more, feedMax);
   }

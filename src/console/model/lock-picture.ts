@@ -1,4 +1,4 @@
-/** What is known of one lock, kept up to date between two looks at it by the events that arrive. */
+/** What the page knows of one lock. Between two reads of the lock, events keep it up to date. */
 import type { HolderDetail, LockSummary, LockView, WaiterView } from '../../client/index.ts';
 import { type Happening, isBrokenWait, isEnding, merged } from './events.ts';
 
@@ -7,9 +7,9 @@ export interface HolderPicture {
   readonly fence: number;
   readonly permits: number;
   readonly since: number;
-  /** When the lease ends unless it is renewed; null where that isn't known yet, or a session bounds it. */
+  /** When the lease ends unless it is renewed. Null if that isn't known yet, or if the lease ends with a session. */
   readonly endsAt: number | null;
-  /** What a full lease is, as far as one can tell. */
+  /** The length of the whole lease. It may be an estimate. */
   readonly leaseMs: number | null;
   readonly sessionId?: string | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
@@ -28,23 +28,23 @@ export interface LockPicture {
   readonly limit: number;
   readonly holders: readonly HolderPicture[];
   readonly queueDepth: number;
-  /** The front of the queue, where it was looked at. */
+  /** The front of the queue, if it was read. */
   readonly queue: readonly WaiterPicture[];
-  /** Since when the next one waits. */
+  /** Since when the next waiter waits. */
   readonly waitingSince: number | null;
-  /** By the service's clock, when the facts above were read: older events change nothing about them. */
+  /** When the fields above were read, by the service's clock. Older events do not change them. */
   readonly lookedAt: number;
-  /** Whether events came since: the facts above are then a good guess. */
+  /** True if events came since then. The fields above are then a guess. */
   readonly isGuess: boolean;
-  /** Leases that ran out while nobody wanted the lock: there is no event about that before somebody does. */
+  /** Leases that expired while nobody waited. There is no event for that until another caller comes. */
   readonly lapsed: readonly { readonly fence: number; readonly at: number }[];
-  /** What happened, oldest first. */
+  /** Oldest first. */
   readonly events: readonly Happening[];
-  /** Whether the history was read, so that `events` reaches back before this page was opened. */
+  /** True if the history was read. Then `events` has events from before this page was opened. */
   readonly hasHistory: boolean;
 }
 
-/** Enough for the picture of a few busy minutes. The lock that is looked at closely keeps more. */
+/** Enough to draw a few busy minutes. The lock that has its own view keeps more. */
 export const eventsKept = 300;
 export const eventsKeptOfOne = 2_000;
 
@@ -68,7 +68,7 @@ export const isReadWrite = ({ limit }: LockPicture): boolean => limit > 1_000;
 
 export const permitsHeld = ({ holders }: LockPicture): number => holders.reduce((sum, { permits }) => sum + permits, 0);
 
-/** When something last happened to it, as far as is known. */
+/** The time of the last known event. */
 export const lastEventAt = ({ events }: LockPicture): number => events.at(-1)?.at ?? 0;
 
 function pictureHolder(holder: HolderDetail, at: number, known: HolderPicture | undefined): HolderPicture {
@@ -87,7 +87,7 @@ function pictureHolder(holder: HolderDetail, at: number, known: HolderPicture | 
   };
 }
 
-/** The service does not tell how long a lease was asked for. Until it is renewed, it is the span from the grant to the end. */
+/** The service does not show the length of a lease. Before the first renewal, it is the time from the grant to the end. */
 function leaseOf(since: number, endsAt: number | null, at: number, known: HolderPicture | undefined): number | null {
   if (endsAt === null) return null;
   const seenMs = Math.max(known?.leaseMs ?? 0, endsAt - at);
@@ -104,7 +104,7 @@ const pictureWaiter = ({ owner, waitingMs, permits, sessionId }: WaiterView, at:
   sessionId,
 });
 
-/** Takes over what a look at the lock, or a list with it, has shown. */
+/** Takes the state of the lock from `inspect` or from a list. */
 export function withLook(known: LockPicture, seen: LockView | LockSummary, at: number): LockPicture {
   if (at < known.lookedAt) return known;
   const byFence = new Map(known.holders.map((holder) => [holder.fence, holder]));
@@ -124,7 +124,7 @@ export function withLook(known: LockPicture, seen: LockView | LockSummary, at: n
     const queue = seen.queue.map((waiter) => pictureWaiter(waiter, at));
     return { ...shared, queue, waitingSince: queue[0]?.since ?? null };
   }
-  // A list does not show the queue; what was known of it is better than nothing while its length is the same.
+  // A list does not show the queue. If the length is the same, the known queue is probably still right.
   const queue = queueDepth === known.queueDepth ? known.queue : [];
   return { ...shared, queue, waitingSince: queueDepth > 0 ? at - seen.longestWaitMs : null };
 }
@@ -143,12 +143,11 @@ export const withHistory = (known: LockPicture, events: readonly Happening[], ma
   hasHistory: true,
 });
 
-/** Takes in an event that has arrived. */
 export function withEvent(known: LockPicture, event: Happening, max = eventsKept): LockPicture {
   const events = merged(known.events, [event], max);
   if (events === known.events) return known;
   const next = { ...known, events, isGuess: true };
-  // What was read after it happened has it in it already, as far as two clocks can tell: so it is looked at again all the same.
+  // If the lock was read after the event, it already shows the event. The two clocks may differ, so the lock is read again anyway.
   return event.at <= known.lookedAt ? next : changed(next, event);
 }
 
@@ -177,7 +176,7 @@ function granted(known: LockPicture, { owner, fence = 0, at, waitedMs = 0 }: Hap
   return waitedMs > 0 || known.queue[0]?.owner === owner ? withoutWaiter(next, owner) : next;
 }
 
-/** A mutex has one holder: the end of the one before is told by an event of its own, which may still be on its way. */
+/** A mutex has one holder. The event about the end of the holder before may still be on its way. */
 function withHolder({ holders, limit, fence }: LockPicture, holder: HolderPicture): readonly HolderPicture[] {
   if (limit === 1) return holder.fence > fence ? [holder] : holders;
   return holders.some((one) => one.fence === holder.fence) ? holders : [...holders, holder];

@@ -1,4 +1,4 @@
-/** Whether a lock is the bottleneck: how long its users wait, against how long they hold it. */
+/** Says whether a lock is a bottleneck: it compares how long callers wait with how long they hold. */
 import { endings } from './events.ts';
 import { isReadWrite, type LockPicture } from './lock-picture.ts';
 import { holdsOf, waitsOf } from './timeline.ts';
@@ -6,14 +6,14 @@ import { holdsOf, waitsOf } from './timeline.ts';
 export interface Measures {
   readonly grants: number;
   readonly meanHoldMs: number | null;
-  /** Of every caller that was granted, left, or waits now; 0 for a caller that found the lock free. */
+  /** Over all callers that were granted, left, or wait now. A caller that found the lock free counts as 0. */
   readonly meanWaitMs: number | null;
   readonly longestWaitMs: number;
-  /** The part of the time in which somebody held it, from 0 to 1. */
+  /** The part of the time in which it was held, from 0 to 1. */
   readonly heldShare: number;
-  /** How many leases ended in each of the ways of `endings`, in that order. */
+  /** How many leases ended in each way, in the order of `endings`. */
   readonly ended: readonly number[];
-  /** Whether the lock is the bottleneck, and that in words. */
+  /** Says whether the lock is a bottleneck. `words` says the same to people. */
   readonly weight: 'idle' | 'easy' | 'some' | 'bottleneck';
   readonly words: string;
 }
@@ -55,7 +55,7 @@ export function measuresOf(lock: LockPicture, windowMs: number, now: number): Me
   };
 }
 
-/** Waits that are short against the work are no trouble; from twice the work on, the lock decides how fast its users are. */
+/** Waits that are short compared with holds are no problem. If they are twice as long, the lock limits how fast its callers work. */
 const shortWaits = 0.25;
 const longWaits = 2;
 
@@ -73,10 +73,10 @@ function verdictOf(waitMs: number | null, holdMs: number | null): Pick<Measures,
   };
 }
 
-/** So many of the last leases say something about the next. */
+/** The estimate uses this many of the last leases. */
 const estimateOver = 30;
 
-/** What each place in the queue may expect, from how long leases lasted lately. Undefined where nothing is known. */
+/** Estimates how long each place in the queue will wait, from the length of recent leases. Undefined if nothing is known. */
 export function estimator(lock: LockPicture, now: number): ((position: number) => number) | undefined {
   const ended = holdsOf(lock, 0, now)
     .filter(({ end }) => end !== 'holding' && end !== 'unseen')

@@ -1,12 +1,12 @@
-/** Which rows of a long list are drawn: those that are seen, and a few around them. */
+/** Which rows of a long list are drawn: the visible ones, and a few around them. */
 
 export interface Rows {
   readonly first: number;
-  /** One behind the last. */
+  /** The index after the last row. */
   readonly end: number;
 }
 
-/** A flick of the wheel scrolls by about this many before the next frame. */
+/** One turn of the mouse wheel scrolls about this many rows before the next frame. */
 const around = 8;
 
 export function rowsSeen(scrollTop: number, height: number, rowHeight: number, count: number): Rows {

@@ -1,4 +1,4 @@
-/** Who held a lock and who waited for it, as bars over time. */
+/** The holders and waiters of a lock as bars over time. */
 import { type Ending, type Happening, isBrokenWait, isEnding } from './events.ts';
 import type { LockPicture } from './lock-picture.ts';
 
@@ -7,7 +7,7 @@ export interface HoldBar {
   readonly fence: number;
   readonly from: number;
   readonly to: number;
-  /** `holding` goes on; `unseen` is over, but how and when nobody has told. */
+  /** `holding`: not over yet. `unseen`: over, but the page does not know how and when. */
   readonly end: Ending | 'holding' | 'unseen';
   readonly reason?: string | undefined;
   readonly lane: number;
@@ -18,7 +18,7 @@ export interface WaitBar {
   readonly from: number;
   readonly to: number;
   readonly end: 'granted' | 'wait-cancelled' | 'wait-timeout' | 'waiting';
-  /** Of the grant that ended it. */
+  /** The fence of the grant that ended the wait. */
   readonly fence?: number | undefined;
   readonly reason?: string | undefined;
   readonly lane: number;
@@ -31,7 +31,7 @@ export interface Timeline {
   readonly holdLanes: number;
   readonly waits: readonly WaitBar[];
   readonly waitLanes: number;
-  /** Waits for which there is no lane: the length of the queue shows them. */
+  /** Waits without a lane. Only the length of the queue shows them. */
   readonly waitsHidden: number;
   /** The length of the queue from each instant on. */
   readonly depths: readonly { readonly at: number; readonly depth: number }[];
@@ -39,17 +39,17 @@ export interface Timeline {
   readonly fences: readonly { readonly at: number; readonly fence: number }[];
 }
 
-/** More lanes would not fit on a screen beside the rest; the length of the queue is drawn for all. */
+/** More lanes would not fit on a screen. The length of the queue is drawn for all waiters. */
 export const waitLanesMax = 12;
-/** Permits of a semaphore beyond this share the last lanes. */
+/** If more permits of a semaphore are held, they share the last lanes. */
 export const holdLanesMax = 8;
 
 type Unplaced<T> = Omit<T, 'lane'>;
 
-/** A lease that is over without a word is drawn this long at most. */
+/** If the end of a lease was not seen, its bar is at most this long. */
 const unseenMs = 1_000;
 
-/** The leases that overlap the time from `from` to `now`, whether or not their grant is among the events that are known. */
+/** The leases between `from` and `now`, even if the event of their grant is not known. */
 export function holdsOf(
   { events, holders, lapsed, lookedAt }: LockPicture,
   from: number,
@@ -74,14 +74,14 @@ export function holdsOf(
   return overlapping([...bars.values()], from, now);
 }
 
-/** Those that lie in the time from `from` to `to`, in the order in which they began. */
+/** The bars that overlap the given time, in the order in which they began. */
 const overlapping = <T extends { readonly from: number; readonly to: number }>(
   bars: readonly T[],
   from: number,
   to: number,
 ): T[] => bars.filter((bar) => bar.to >= from && bar.from <= to).sort((one, other) => one.from - other.from);
 
-/** The waits that overlap the time from `from` to `now`, those that go on included. */
+/** The waits between `from` and `now`, including those that are not over. */
 export function waitsOf({ events, queue }: LockPicture, from: number, now: number): Unplaced<WaitBar>[] {
   const bars: Unplaced<WaitBar>[] = [];
   for (const { type, owner, at, fence, waitedMs = 0, reason } of events) {
@@ -92,7 +92,7 @@ export function waitsOf({ events, queue }: LockPicture, from: number, now: numbe
   return overlapping(bars, from, now);
 }
 
-/** Gives each bar the first lane that is free, so that none lies upon another. Beyond the last lane: null. */
+/** Gives each bar the first free lane, so bars do not overlap. Null if all lanes are taken. */
 function placed<T extends { readonly from: number; readonly to: number }>(
   bars: readonly T[],
   lanesMax: number,
@@ -134,7 +134,7 @@ function depthsOf(
 
 export function timelineOf(lock: LockPicture, windowMs: number, now: number): Timeline {
   const from = now - windowMs;
-  // Two bars in one lane need a gap that can be seen.
+  // Two bars in one lane need a visible gap.
   const gapMs = windowMs / 400;
   const holds = placed(holdsOf(lock, from, now), holdLanesMax, 0).map((bar) => ({
     ...bar,
@@ -143,7 +143,7 @@ export function timelineOf(lock: LockPicture, windowMs: number, now: number): Ti
   const unplaced = waitsOf(lock, from, now);
   const waits = placed(unplaced, waitLanesMax, gapMs);
   const shown = waits.filter((bar): bar is WaitBar => bar.lane !== null);
-  // Those behind the part of the queue that was read are not known one by one. They came after the last that is.
+  // Only a part of the queue was read. The waiters behind it joined after the last known one.
   const count = Math.max(0, lock.queueDepth - lock.queue.length);
   const unread = { count, since: lock.queue.at(-1)?.since ?? lock.waitingSince ?? now };
   const lanesOf = (bars: readonly { readonly lane: number }[]) =>

@@ -1,9 +1,9 @@
-/** Which sessions hold and wait for what, and where their waits go in a circle. */
+/** Which locks each session holds and waits for, and which waits form a circle. */
 import type { LockBook } from './book.ts';
 import type { Happening } from './events.ts';
 import type { LockPicture } from './lock-picture.ts';
 
-/** Somebody who holds or waits: a session, or where there is none, everybody of that owner's name. */
+/** A session that holds or waits. Without a session, all callers with the same owner count as one. */
 export interface Party {
   readonly id: string;
   readonly owner: string;
@@ -16,13 +16,13 @@ export interface Step {
   readonly party: string;
   readonly owner: string;
   readonly sessionId?: string | undefined;
-  /** Held by the party of the next step. */
+  /** The party of the next step holds it. */
   readonly waitsFor: string;
 }
 
 export interface Cycle {
   readonly steps: readonly Step[];
-  /** When the service broke it, by refusing one of the waits; undefined where it stands. */
+  /** When the service resolved it by ending one of the waits. Undefined if it still exists. */
   readonly brokenAt?: number;
 }
 
@@ -33,7 +33,7 @@ interface Claim {
 
 type Draft = { -readonly [K in keyof Party]: Party[K] extends readonly (infer T)[] ? T[] : Party[K] };
 
-/** An event does not tell the session. Where the owner holds under exactly one, it is taken for that one. */
+/** An event does not contain the session. If the owner holds under exactly one session, it is assumed to be that one. */
 function sessionsByOwner(locks: readonly LockPicture[]): Map<string, string | null> {
   const found = new Map<string, string | null>();
   for (const { owner, sessionId } of locks.flatMap(({ holders, queue }): readonly Claim[] => [...holders, ...queue])) {
@@ -66,9 +66,9 @@ export function partiesOf(book: LockBook): Map<string, Party> {
   return parties;
 }
 
-/** Drawn and read one by one: more at once is one large knot. */
+/** People read cycles one by one. More than this many belong to one large deadlock. */
 const cyclesMax = 10;
-/** The service itself looks no further either. */
+/** The service itself has the same limit. */
 const stepsMax = 50;
 
 /** Every circle of parties that wait for each other, once. */
@@ -83,7 +83,7 @@ export function cyclesOf(parties: ReadonlyMap<string, Party>): Cycle[] {
     if (cycles.size >= cyclesMax || path.length >= stepsMax) return;
     for (const { lock } of party.waits) {
       const holders = holdersOf.get(lock) ?? [];
-      // Whoever holds what it waits for is several workers under one name: the one that holds goes on.
+      // If a party holds the lock that it waits for, it is several workers. The worker that holds the lock goes on.
       if (holders.includes(party)) continue;
       const { id, owner, sessionId } = party;
       const step = { party: id, owner, waitsFor: lock, sessionId };
@@ -109,7 +109,7 @@ function remember(cycles: Map<string, Cycle>, steps: Step[]): void {
   cycles.set(turned.map(({ party, waitsFor }) => `${party} ${waitsFor}`).join('\n'), { steps: turned });
 }
 
-/** The circle that the service has just broken, put together from what is still there and the wait that it refused. */
+/** The circle that the service has just resolved: the waits that are still there, and the wait that it ended. */
 export function brokenCycleOf(book: LockBook, { lock, owner, at, type, reason }: Happening): Cycle | undefined {
   if (type !== 'wait-cancelled' || reason !== 'deadlock') return undefined;
   const parties = partiesOf(book);

@@ -1,4 +1,4 @@
-/** How numbers and times are said to people. */
+/** How numbers and times are written for people. */
 
 const second = 1_000;
 const minute = 60 * second;
@@ -24,19 +24,19 @@ export function spanOf(ms: number): string {
     : `${Math.floor(rounded / second)} s`;
 }
 
-/** The same without fractions, for what changes every second. */
+/** The same without fractions, for times that change every second. */
 export const wholeSpanOf = (ms: number): string => {
   const seconds = Math.max(0, Math.ceil(ms / second)) * second;
   return seconds < 10 * second ? `${seconds / second} s` : spanOf(seconds);
 };
 
-/** Swedish writes dates as ISO 8601 does: `2026-11-17 09:05:00`, in the time of the reader. */
+/** Swedish dates look like ISO 8601: `2026-11-17 09:05:00`. They are in the reader's time zone. */
 const moments = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' });
 
-/** The time of day where the reader is. */
+/** The time of day in the reader's time zone. */
 export const clockOf = (at: number): string => moments.format(at).slice(11);
 
-/** The day as well, where it is not today. */
+/** With the date, if it is not today. */
 export function momentOf(at: number, now: number): string {
   const [moment, today] = [at, now].map((instant) => moments.format(instant));
   return moment?.slice(0, 10) === today?.slice(0, 10) ? clockOf(at) : (moment ?? '');
@@ -50,6 +50,6 @@ export const grouped = (count: number): string => count.toLocaleString('en');
 
 export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** How long ago something was, to the second, so that it does not flicker. */
+/** How long ago something was, in whole seconds, so that it does not flicker. */
 export const agoOf = (ms: number): string =>
   ms < 1_000 ? 'just now' : `${wholeSpanOf(Math.floor(ms / 1_000) * 1_000)} ago`;

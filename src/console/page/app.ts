@@ -1,13 +1,13 @@
-/** What one can do on the page: go somewhere, read a record, revoke a lease. */
+/** The actions of the page: go to a view, read a record, revoke a lease. */
 import { refused } from './asking.ts';
 import { now, redraw } from './draw.ts';
 import { book, comeBack, enter, forgetOrder, leave, lookIfDue, lookSoon, openLock } from './knowledge.ts';
 import { name, namespace, readRoute, setRoute, view } from './route.ts';
 import { type About, type AskError, askAbout, askRecord, askRevoke, type RecordShown } from './server.ts';
 
-/** A console that restarts is asked again after this time. */
+/** If the console does not answer because it restarts, the page asks again after this time. */
 const startAgainMs = 2_000;
-/** A page in the background gives its connection back: browsers have few of them for one host. */
+/** A page in the background closes its connection after this time, because browsers allow only a few per host. */
 const hiddenMs = 60_000;
 const recordEveryMs = 4_000;
 const noticeMs = 6_000;
@@ -21,7 +21,7 @@ export async function start(): Promise<void> {
     go();
   } catch (error) {
     refused(error as AskError);
-    // The token is missing until somebody brings it; a console that restarts is waited for.
+    // If the token is missing, asking again does not help. If the console restarts, it does.
     if ((error as AskError).status !== 401) setTimeout(() => void start(), startAgainMs);
     redraw();
   }
@@ -45,7 +45,7 @@ export function go(): void {
   if (view === 'sessions') lookSoon();
   forgetOrder();
   redraw();
-  // Whoever goes by keyboard or listens goes on at the top of the new view.
+  // For users of a keyboard or a screen reader, the focus moves to the top of the new view.
   if (hasMoved && before.namespace) {
     requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('h1')?.focus()));
   }
@@ -110,7 +110,7 @@ export async function revoke(reason: string): Promise<void> {
   }
 }
 
-/** Called twice a second: bars shrink, and what is due is read. */
+/** Called twice a second. It redraws the bars and reads everything that is due. */
 export function tick(): void {
   if (document.hidden) return;
   lookIfDue();

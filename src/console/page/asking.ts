@@ -1,15 +1,15 @@
-/** Questions about the namespace that is shown, and what went wrong with the last one. */
+/** Requests about the namespace that is shown, and the error of the last one. */
 import { redraw } from './draw.ts';
 import { namespace } from './route.ts';
 import type { AskError } from './server.ts';
 
-/** Why the last question failed, while the page keeps what it has. */
+/** Why the last request failed. The page still shows what it has. */
 export let trouble: AskError | null = null;
 /** Why nothing can be shown. */
 export let refusal: AskError | null = null;
 
 export function failed(error: AskError): void {
-  // The token is missing, or the console was started anew with another.
+  // The token is missing, or the console was restarted with another one.
   if (error.status === 401) refusal = error;
   trouble = error;
   redraw();
@@ -20,7 +20,7 @@ export function refused(error: AskError | null): void {
   trouble = null;
 }
 
-/** Undefined where the question failed, and where the page shows another namespace by the time that the answer comes. */
+/** Undefined if the request failed, or if the page shows another namespace when the answer comes. */
 export async function ask<T>(question: (namespace: string) => Promise<T>): Promise<T | undefined> {
   const asked = namespace;
   try {

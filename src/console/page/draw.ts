@@ -3,7 +3,7 @@
 let paint = (): void => {};
 let isAsked = false;
 
-/** Draws before the next frame, once, however often it is asked for. */
+/** Draws before the next frame, and only once, even if it is called several times. */
 export function redraw(): void {
   if (isAsked) return;
   isAsked = true;
@@ -20,11 +20,11 @@ export function drawWith(draw: () => void): void {
 
 let offsetMs = 0;
 
-/** The time by the clock that events are stamped with. */
+/** The current time by the clock of the events. */
 export const now = (): number => Date.now() + offsetMs;
 
 export function setClock(at: number): void {
   const ms = at - Date.now();
-  // Below this it is the time that the answer took. Beyond, the console runs on a machine with another clock.
+  // A small difference is the time that the answer took. A large one means that the console's machine has another clock.
   offsetMs = Math.abs(ms) > 2_000 ? ms : 0;
 }

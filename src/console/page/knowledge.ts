@@ -1,4 +1,4 @@
-/** What the page knows of the namespace's locks, and how it keeps that fresh. */
+/** What the page knows about the locks of the namespace, and when it reads them again. */
 import { LockBook, ordered, type Shown, type SortBy, settled } from '../model/book.ts';
 import { type Happening, happeningOf } from '../model/events.ts';
 import { Feed } from '../model/feed.ts';
@@ -8,30 +8,30 @@ import { now, redraw, setClock } from './draw.ts';
 import { name, namespace, query, view } from './route.ts';
 import { askAbout, askHistory, askList, askLook, type LinkState, listen } from './server.ts';
 
-/** A row that is seen and held is looked at this often: renewals make no events. */
+/** A visible lock that is held is read this often, because renewals make no events. */
 const lookEveryMs = 4_000;
-/** After an event the lock is looked at once things have calmed down a little. */
+/** After an event, the lock is read after this short pause, because more events may follow. */
 const lookSoonMs = 120;
-/** A lease that has run out, or a queue of which only the length is known, is looked at again after this time. */
+/** If a lease has expired, or only the length of the queue is known, the lock is read again after this time. */
 const lookOldMs = 400;
-/** Finds what no event told of, such as leases that ran out unnoticed. Rare: it reads every lock. */
+/** The list finds changes without an event, such as leases that expired unnoticed. It is rare, because it reads every lock. */
 const listEveryMs = 60_000;
-/** Looked at in one request. */
+/** Locks that are read in one request. */
 const looksMax = 60;
-/** Histories read for a small picture, and for the lock that is looked at closely. */
+/** Events that are read for a row's small picture, and for the lock that has its own view. */
 const historyOfRow = 80;
 const historyOfOne = 500;
 const historiesAtOnce = 3;
-/** After a gap, the history of so many locks is read for the feed. */
+/** After missed events, the history of this many locks is read for the feed. */
 const catchUpMax = 40;
 const brokenCyclesKept = 5;
-/** Rows keep their order for this time, so that one can read them. */
+/** Rows keep their order for this time, so people can read them. */
 const orderMs = 2_000;
 
 export const book = new LockBook();
 export const feed = new Feed();
 export let link: LinkState = 'connecting';
-/** Since when what is shown may be old; null while it is live. */
+/** Since when the page may show old data. Null while it is live. */
 export let staleSince: number | null = null;
 export let isListed = false;
 export let isComplete = true;
@@ -45,7 +45,7 @@ let isLooking = false;
 let listFailures = 0;
 const historiesAsked = new Set<string>();
 
-/** Forgets the namespace that was shown, and begins with the one that is. */
+/** Forgets the namespace that was shown before, and starts with the new one. */
 export function enter(): void {
   leave();
   book.clear();
@@ -60,14 +60,14 @@ export function enter(): void {
   void list();
 }
 
-/** Gives the connection back. */
+/** Closes the connection. */
 export function leave(): void {
   stopListening?.();
   stopListening = undefined;
   clearTimeout(listTimer);
 }
 
-/** Connects again, if the connection was given back. */
+/** Connects again, if the connection was closed. */
 export function comeBack(): void {
   if (stopListening) return;
   staleSince ??= now();
@@ -84,7 +84,7 @@ function connect(): void {
         if (missed || staleSince || !isListed) void list(true);
         staleSince = null;
       } else staleSince ??= now();
-      // The console may have been restarted with another token. A request shows it.
+      // The console may have been restarted with another token. A request will show that.
       if (state === 'lost') askAbout().catch(failed);
       redraw();
     },
@@ -107,7 +107,7 @@ function remember(events: readonly Happening[]): void {
   redraw();
 }
 
-/** Reads the list. After a gap also what was missed, from the history of each lock that has changed. */
+/** Reads the list. If events were missed, it also reads the history of each lock that has changed. */
 async function list(catchUp = false): Promise<void> {
   clearTimeout(listTimer);
   const since = lastEventAt;
@@ -130,7 +130,7 @@ async function readMissed(changed: readonly string[], since: number): Promise<vo
   const names = new Set([...(book.focus ? [book.focus] : []), ...changed]);
   for (const lock of [...names].slice(0, catchUpMax)) {
     const events = await readHistory(lock, historyOfRow);
-    // A page that never saw an event shows only what comes from now on.
+    // If the page never got an event, it shows only new ones.
     if (since > 0) remember(events.filter(({ at }) => at >= since));
   }
 }
@@ -143,7 +143,7 @@ async function readHistory(lock: string, limit: number): Promise<readonly Happen
   return happenings;
 }
 
-/** Looks again at what is seen. */
+/** Reads the visible locks again. */
 export function lookSoon(): void {
   if (isLookDue) return;
   isLookDue = true;
@@ -153,7 +153,7 @@ export function lookSoon(): void {
   }, lookSoonMs);
 }
 
-/** The names of the rows that are seen now. */
+/** The names of the visible rows. */
 let seen: readonly string[] = [];
 
 export function setSeen(names: readonly string[]): void {
@@ -162,7 +162,7 @@ export function setSeen(names: readonly string[]): void {
 
 const lacksHistory = (lock: string): boolean => book.get(lock)?.hasHistory === false;
 
-/** Looks where something is due. Called twice a second. */
+/** Reads the locks that are due. Called twice a second. */
 export function lookIfDue(): void {
   if (worthALook().length || seen.some(lacksHistory)) lookSoon();
 }
@@ -203,7 +203,7 @@ async function look(): Promise<void> {
   redraw();
 }
 
-/** The small pictures of the rows that are seen reach back before this page was opened. */
+/** The small pictures of visible rows also show the time before this page was opened. */
 function readHistories(): void {
   for (const lock of seen) {
     if (historiesAsked.size >= historiesAtOnce) return;
@@ -236,12 +236,12 @@ export function wanted() {
   return { prefix, shown: show as Shown, sortBy: sort as SortBy };
 }
 
-/** A new order, the next time that the list is shown. */
+/** The list gets a new order the next time it is shown. */
 export function forgetOrder(): void {
   orderedFor = '';
 }
 
-/** The order of rows. It changes only now and then, and not under somebody's pointer or focus. */
+/** The order of rows. It changes rarely, and never while a row has the pointer or the focus. */
 export function arrange(): readonly string[] {
   const key = JSON.stringify([namespace, wanted()]);
   const isNew = key !== orderedFor || !order.length;

@@ -9,7 +9,7 @@ const tickMs = 500;
 const root = document.getElementById('app') as HTMLElement;
 root.replaceChildren();
 
-// The cookie is set; the token must not stay where a shoulder, a screenshot or the browser's history finds it.
+// The cookie is set now. The token must not stay in the address, in screenshots or in the browser's history.
 if (location.search) history.replaceState(null, '', `${location.pathname}${location.hash}`);
 
 drawWith(() => {

@@ -1,4 +1,4 @@
-/** Pieces that several views are made of. */
+/** Parts that several views use. */
 import { html, type TemplateResult } from 'lit-html';
 import { momentOf } from '../model/words.ts';
 import { now } from './draw.ts';
@@ -6,7 +6,7 @@ import { addressOf } from './route.ts';
 
 export type Shown = TemplateResult | string;
 
-/** What is there of several parts, in one line. */
+/** The parts that are not empty, in one line. */
 export const joined = (...parts: readonly (string | false | undefined)[]): string => parts.filter(Boolean).join(' · ');
 
 /** The head of a view. */
@@ -16,7 +16,7 @@ export const top = (title: string, words: Shown, tools: Shown = ''): TemplateRes
 export const panel = (name: string, title: string, words: Shown, body: unknown, tools: unknown = ''): TemplateResult =>
   html`<section class="panel ${name}" aria-label=${title}><h2>${title} <span class="quiet">${words}</span>${tools}</h2>${body}</section>`;
 
-/** What a view without content says. */
+/** The text of a view without content. */
 export const empty = (title: Shown, ...body: readonly Shown[]): TemplateResult =>
   html`<div class="empty"><h2>${title}</h2>${body}</div>`;
 
@@ -30,11 +30,11 @@ export const facts = (...list: readonly (readonly [title: unknown, value: unknow
 export const lockLink = (lock: string): TemplateResult =>
   html`<a class="name" href=${addressOf('locks', lock)}>${lock}</a>`;
 
-/** When something was, and how long ago that is. */
+/** The time of something, and how long ago it was. */
 export const moment = (at: number, ago: string): TemplateResult =>
   html`${momentOf(at, now())} <span class="quiet">(${ago})</span>`;
 
-/** Does this instead of what the browser would do. */
+/** Does this instead of the browser's own action. */
 export const instead =
   (act: (event: Event) => void) =>
   (event: Event): void => {
@@ -42,7 +42,7 @@ export const instead =
     act(event);
   };
 
-/** What somebody has typed: into the field that the event is about, or into the first one of the form. */
+/** The text of the event's field, or of the form's first field. */
 export function typed({ target }: Event): string {
   const { elements: [field] = [target] } = target as HTMLFormElement;
   return (field as HTMLInputElement).value.trim();
@@ -66,7 +66,7 @@ export const searchField = (
       @input=${onInput}
   /></label>`;
 
-/** Buttons of which one is chosen. */
+/** Buttons. One of them is chosen. */
 export const choice = <T>(
   legend: string,
   kind: string,

@@ -1,4 +1,4 @@
-/** What is shown, as it stands in the address: a link or a reload brings back the same view. */
+/** The address says what is shown, so a link or a reload opens the same view. */
 
 export const views = ['locks', 'sessions', 'records', 'feed'] as const;
 export type View = (typeof views)[number];
@@ -6,7 +6,7 @@ export type View = (typeof views)[number];
 export interface Route {
   readonly namespace: string;
   readonly view: View;
-  /** The lock or the record that is looked at. */
+  /** The lock or the record that is shown. */
   readonly name: string;
   readonly query: Readonly<Record<string, string>>;
 }
@@ -36,14 +36,14 @@ export function setRoute(next: Route): void {
   ({ namespace, view, name, query } = next);
 }
 
-/** The address of a view, of this namespace unless another is named. */
+/** The address of a view, in this namespace if no other is given. */
 export function addressOf(to: View, of = '', filters: Route['query'] = {}, inNamespace = namespace): string {
   const search = new URLSearchParams(Object.entries(filters).filter(([, value]) => value)).toString();
   const path = [inNamespace, to, ...(of ? [of] : [])].map(encodeURIComponent).join('/');
   return `#/${path}${search && `?${search}`}`;
 }
 
-/** Filters stand in the address too. Comes back with the new one. */
+/** Filters are in the address too. Returns the new address. */
 export function setQuery(filters: Route['query']): string {
   query = { ...query, ...filters };
   return addressOf(view, name, query);

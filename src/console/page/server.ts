@@ -1,4 +1,4 @@
-/** Speaks to the server part, which speaks to the service. */
+/** Sends requests to the server part, which asks the service. */
 import type { LockEvent, LockSummary, LockView } from '../../client/index.ts';
 
 export interface About {
@@ -30,7 +30,7 @@ export class AskError extends Error {
 
 type At = { readonly at: number };
 
-/** The server part answers within this time, or says that the service does not. */
+/** The server part answers within this time, even if the service does not. */
 const answerMs = 15_000;
 
 const pathOf = (parts: readonly string[]): string => `/console/api/${parts.map(encodeURIComponent).join('/')}`;
@@ -67,17 +67,17 @@ export const askRevoke = (ns: string, lock: string, fence: number, reason: strin
     headers: { 'content-type': 'application/json' },
   });
 
-/** `lost`: the console itself is out of reach. `reconnecting`: the console is there, the service is not. */
+/** `lost`: the console can't be reached. `reconnecting`: the console answers, but the service does not. */
 export type LinkState = 'connecting' | 'live' | 'reconnecting' | 'unwatched' | 'lost';
 
-/** A beat comes every 10 s. After three that did not, the connection is taken for gone. */
+/** The server part sends a message at least every 10 s. If three are missing, the connection counts as broken. */
 const silenceMs = 35_000;
 const retryMsMin = 500;
 const retryMsMax = 8_000;
 
 /**
- * Listens to the stream of events, over as many connections as it takes. `onState` is told with `missed` where events may have been
- * lost to this page. Comes back with what ends it.
+ * Listens to the stream of events, over as many connections as needed. It calls `onState` with `missed` if this page may have
+ * missed events. The function that it returns ends it.
  */
 export function listen(
   namespace: string,
@@ -118,7 +118,7 @@ export function listen(
     on('link', ({ data }) => {
       const { state, missed } = JSON.parse(data) as { state: LinkState; missed: boolean };
       const isLive = state === 'live';
-      // A page that never saw an event can't say where it stopped.
+      // A page that never got an event can't say which one was its last.
       onState(state, missed || (wasOpen && !last && isLive));
       wasOpen ||= isLive;
     });

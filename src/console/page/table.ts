@@ -1,4 +1,4 @@
-/** A table of any length of which only what is seen is drawn. */
+/** A table of any length. Only its visible rows are drawn. */
 import { html, render, type TemplateResult } from 'lit-html';
 import { rowsSeen } from '../model/rows.ts';
 import { redraw } from './draw.ts';
@@ -14,16 +14,16 @@ export interface Table<T> {
   readonly columns: readonly Column<T>[];
   readonly classOf?: (row: T) => string;
   readonly onSeen?: (rows: readonly T[]) => void;
-  /** Whether the rows hold links that arrows move between. Otherwise the table itself can be focused, to be scrolled. */
+  /** True if the rows have links, and the arrow keys move between them. If not, the table itself takes the focus, for scrolling. */
   readonly hasLinks?: boolean;
 }
 
-/** Enough to go back and forth between some locks. */
+/** Enough to return to some earlier locks. */
 const placesMax = 30;
-/** Scrolled by less than this, a table has still enough rows around those that are seen. */
+/** After scrolling by less than this, there are still enough rows around the visible ones. */
 const redrawAfter = 100;
 
-/** For each table, what draws its rows and comes back with the element that holds them. */
+/** For each table, a function that draws its rows and returns their element. */
 const places = new Map<string, <T>(table: Table<T>) => HTMLElement>();
 
 const newElement = (className: string, role: string): HTMLElement =>
@@ -43,7 +43,7 @@ function newPlace(): <T>(table: Table<T>) => HTMLElement {
     if (Math.abs(scrollTop - drawnTop) > redrawAfter) redraw();
   };
   new ResizeObserver(() => {
-    // Back from another view, the table is where it was left.
+    // After a visit to another view, the table has the same scroll position.
     scroller.scrollTop = scrollTop;
     height = scroller.clientHeight || height;
     redraw();
@@ -77,7 +77,7 @@ function newPlace(): <T>(table: Table<T>) => HTMLElement {
   };
 }
 
-/** As they are read, for whoever goes by keyboard or listens. What is in its place is not touched: it may have the focus. */
+/** Keyboards and screen readers need the rows in order. A row in the right place is not moved, because it may have the focus. */
 function putInOrder(space: HTMLElement, lines: readonly HTMLElement[]): void {
   lines.forEach((line, at) => {
     const there = space.children[at] ?? null;
@@ -100,7 +100,7 @@ export function table<T>(wanted: Table<T>): TemplateResult {
   </div>`;
 }
 
-/** Arrows go from row to row, as in any list. */
+/** Arrow keys move from row to row. */
 function moveByArrows(event: KeyboardEvent): void {
   const step = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1 }[event.key];
   const row = (event.target as Element).closest('[role=row]');

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 export interface Asset {
   readonly type: string;
   readonly body: Buffer;
-  /** Kept and sent compressed: every browser unpacks it. */
+  /** If true, the file is kept and sent compressed. */
   readonly isGzip: boolean;
 }
 
@@ -18,15 +18,15 @@ export const assetTypes: Readonly<Record<string, string>> = {
   'icon.svg': 'image/svg+xml',
 };
 
-/** Beside the published code. The sources have no such folder. */
+/** This folder is in the published package. The sources have no such folder. */
 const built = new URL('../assets/', import.meta.url);
 
 let assets: Promise<Assets> | undefined;
 
-/** The published package brings them along. The sources are bundled when somebody first opens the console, in a blink. */
+/** The published package contains them. Sources are bundled when somebody opens the console for the first time. */
 export function loadAssets(): Promise<Assets> {
   assets ??= existsSync(built) ? readBuilt() : bundleSources();
-  // A failure must not be remembered: a developer who mends a source file reloads the page.
+  // A failure is not kept, so a developer can repair a source file and reload the page.
   assets.catch(() => {
     assets = undefined;
   });

@@ -1,4 +1,4 @@
-/** Makes the page's files from its sources. Run by `npm run build`, and by a service that runs from the sources. */
+/** Makes the page's files from its sources. `npm run build` runs it, and a service that runs from the sources. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -7,8 +7,8 @@ import { type Asset, type Assets, assetTypes } from './assets.ts';
 import { shortVariables, tightMarkup, tightTemplates } from './tight-sources.ts';
 
 /**
- * Fields that the page alone knows, under shorter names in the bundle. A test sees to it that neither the service's answers nor the
- * browser have one of these. Those that begin with `_$` are private to lit-html, all of which is in the bundle.
+ * Fields that only the page uses. They have shorter names in the bundle. A test checks that neither the service's answers nor
+ * the browser have one of these. Names that begin with `_$` are private to lit-html, which is completely in the bundle.
  */
 export const ownFields: readonly string[] = [
   ...['waitingSince', 'lookedAt', 'isGuess', 'hasHistory', 'lapsed', 'endsAt'],
@@ -41,14 +41,14 @@ export async function bundlePage(): Promise<Assets> {
     mangleProps: new RegExp(`^(?:_\\$.*|${ownFields.join('|')})$`),
     charset: 'utf8',
     format: 'esm',
-    // The first that know `light-dark()` and nested CSS: browsers since the spring of 2024.
+    // The first versions with `light-dark()` and nested CSS, from the spring of 2024.
     target: ['chrome123', 'firefox120', 'safari17.5'],
     legalComments: 'none',
     logLevel: 'warning',
     inject: [fileURLToPath(new URL('short-names.ts', page))],
     plugins: [tightTemplates, shortVariables],
   });
-  // Its process has nothing more to do here.
+  // Its process is not needed any more.
   await stop();
   const files = new Map<string, Asset>();
   for (const [name, type] of Object.entries(assetTypes)) {

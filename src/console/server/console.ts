@@ -1,4 +1,4 @@
-/** The server part of the console: gives out the page, and asks the service on its behalf. Credentials stay here. */
+/** The server part of the console. It serves the page and asks the service for it. Credentials stay here. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
@@ -8,37 +8,37 @@ import { ask } from './questions.ts';
 import { EventRelay, type Message } from './relay.ts';
 
 export interface ConsoleOptions {
-  /** Reaches the service, and says who asks. */
+  /** Sends requests to the service with the console's credentials. */
   readonly transport: Transport;
-  /** Where the service is, for people to read and for the line that makes the first lock. */
+  /** The address of the service, for people and for the shell command that makes the first lock. */
   readonly serviceUrl: string;
-  /** How that line has to say who asks. */
+  /** How that command must authorize. */
   readonly auth: 'none' | 'bearer' | 'sigv4';
   readonly token: string;
-  /** The namespace to begin with. */
+  /** The namespace that is shown first. */
   readonly namespace: string;
-  /** Other namespaces that are known to be in use. */
+  /** Other namespaces in use. */
   readonly namespaces?: () => readonly string[];
   readonly allowRevoke: boolean;
 }
 
-/** A secret that can't be guessed and fits into an address. */
+/** A secret that nobody can guess, in characters that an address may have. */
 export const newConsoleToken = (): string => randomBytes(24).toString('base64url');
 
-/** A person waits for the answer: a service that restarts is back within this time, more would look like a hang. */
+/** A person waits for the answer. A service that restarts is back in this time. With more, the page would seem to hang. */
 const patience = { requestMs: 8_000, retryMs: 3_000, releaseMs: 1_000 };
-/** Never opens: each page should hear why the service can't be reached. */
+/** The breaker never opens, because each page should show why the service can't be reached. */
 const breaker = { failuresMax: Number.POSITIVE_INFINITY };
 /** A reason has at most a few hundred characters. */
 const bodyBytesMax = 8 * 1024;
-/** A page that hears nothing for three beats knows that its connection is gone. */
+/** A page gets a message at least this often. If three are missing, it knows that its connection is broken. */
 const beatMs = 10_000;
-/** A page that reads this slowly is cut off, and catches up when it comes back. */
+/** If a page is this far behind, its connection is closed. It gets the missed events when it connects again. */
 const unreadBytesMax = 4 * 1024 * 1024;
-/** Each costs a connection to the service. More are watched by nobody on one machine. */
+/** Each relay has a connection to the service. Nobody watches more namespaces on one machine. */
 const relaysMax = 20;
 
-/** Nothing from elsewhere, no inline script or style, no framing; markup is made by lit-html's own templates alone. */
+/** No other hosts, no inline scripts or styles, no frames. Only the templates of lit-html make markup. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -58,11 +58,11 @@ const headers: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  // What it shows is of the moment, and must not be found on a disk.
+  // The content changes all the time, and must not be stored on a disk.
   'cache-control': 'no-store',
 };
 
-/** Errors of the service by what they mean to a page; all others are the service's failing. */
+/** The status for each error code of the service. All other codes count as failures of the service. */
 const statusOf: Readonly<Record<string, number>> = {
   'invalid-request': 400,
   'not-found': 404,
@@ -83,7 +83,7 @@ export class Console {
     this.#door = new Door(options.token);
   }
 
-  /** True where the request was for the console; it is then answered here. */
+  /** True if the request was for the console. It is then answered here. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const url = new URL(`http://console${request.url ?? '/'}`);
     if (url.pathname !== '/console' && !url.pathname.startsWith('/console/')) return false;
@@ -121,7 +121,7 @@ export class Console {
       if (asset === undefined || name === 'page.html') return notFound(response);
       return sendAsset(response, 200, asset);
     }
-    // The page itself holds nothing secret: who comes without the token is told by it what to do.
+    // The page itself has no secrets. To a visitor without the token it says what to do.
     const cookie = this.#door.admit(request, url.searchParams.get('token'));
     const admitted = cookie !== undefined || this.#door.check(request) === undefined;
     const more: Record<string, string> = cookie === undefined ? {} : { 'set-cookie': cookie };
@@ -150,7 +150,7 @@ export class Console {
       const body = changes ? { body: await readJson(request) } : {};
       const answer = ask({ client, path, query, signal: gone.signal, ...body });
       if (answer === undefined) return notFound(response);
-      // `at` tells the page when this was true, by the clock that events are stamped with.
+      // `at` is the time of this answer, by the clock of the events.
       const at = Date.now();
       sendJson(response, 200, { ...(await answer), at });
     } catch (error) {
@@ -213,7 +213,7 @@ export class Console {
 const frameOf = (message: Message): string =>
   `event: ${message.kind}\n${message.kind === 'events' ? `id: ${message.id}\n` : ''}data: ${JSON.stringify(message.body)}\n\n`;
 
-/** What was underneath: fetch wraps the reason that a person would look for. */
+/** The innermost cause. `fetch` hides the real reason in it. */
 function whyOf(error: Error): string {
   let root: unknown = error.cause;
   while (root instanceof Error && root.cause instanceof Error) root = root.cause;
@@ -261,10 +261,10 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 const refuse = (response: ServerResponse, { status, code, message }: Refusal): void =>
   sendJson(response, status, { error: { code, message } });
 
-/** A page connects again at once, by the connection that it has. A stream on it would keep the process from ending. */
+/** A page connects again at once, on its open connection. A stream on it would keep the process alive. */
 function refuseForGood(response: ServerResponse): void {
   response.setHeader('connection', 'close');
-  sendJson(response, 503, { error: { code: 'unavailable', message: 'The console is going away.' } });
+  sendJson(response, 503, { error: { code: 'unavailable', message: 'The console is stopping.' } });
 }
 
 const notFound = (response: ServerResponse): void =>

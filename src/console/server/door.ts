@@ -1,4 +1,4 @@
-/** Decides who may come in: this machine, through this page, with the token. */
+/** Decides which requests are allowed: from this machine, from this page, and with the token. */
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
@@ -14,16 +14,16 @@ const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$
 const forbidden = (message: string): Refusal => ({ status: 403, code: 'forbidden', message });
 
 /**
- * Checks what a browser says by itself and a page can't change. Undefined means: go on.
+ * Checks what the browser itself sends and a page can't change. Undefined if the request is allowed.
  *
- * - The peer's address: the console is for this machine, also where the service listens on others.
- * - `Host`: a foreign name that was made to resolve to 127.0.0.1 (DNS rebinding) stands there.
- * - `Origin` and `Sec-Fetch-Site`: a page from elsewhere stands there. Another port of this machine is elsewhere too, although it
- *   counts as the same site and its requests carry the cookie.
+ * - The address of the peer: the console is only for this machine, even if the service listens on other addresses.
+ * - `Host`: shows a foreign name that resolves to 127.0.0.1 (DNS rebinding).
+ * - `Origin` and `Sec-Fetch-Site`: show a foreign page. A page on another port of this machine is foreign too, although browsers
+ *   count it as the same site and send the cookie.
  */
 export function checkOrigin({ headers, socket }: IncomingMessage): Refusal | undefined {
   if (!loopbackAddress.test(socket.remoteAddress ?? '')) {
-    return forbidden('The console answers only to the machine that it runs on.');
+    return forbidden('The console answers only on the machine that it runs on.');
   }
   const { host = '', origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers;
   if (!loopbackHost.test(host)) {
@@ -32,19 +32,19 @@ export function checkOrigin({ headers, socket }: IncomingMessage): Refusal | und
   if (origin !== undefined && origin.toLowerCase() !== `http://${host.toLowerCase()}`) {
     return forbidden(`The console answers only to its own page, and the Origin header is ${JSON.stringify(origin)}.`);
   }
-  // A link from elsewhere may open the page. It shows nothing before it has asked, and then it is its own origin.
+  // A link on another site may open the page. The page shows nothing until it asks the server, and those requests have its own origin.
   const foreign = site !== undefined && site !== 'same-origin' && site !== 'none' && mode !== 'navigate';
   return foreign ? forbidden('The console answers only to its own page.') : undefined;
 }
 
-// Hashes have equal lengths, so that neither the time nor an early return tells how much of a guess was right.
+// Hashes have equal lengths, so the time of the comparison does not show how much of a guess was right.
 const equal = (one: string, other: string): boolean =>
   timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 
-/** Knows the token of the first visit, and the cookie that it is exchanged for. */
+/** Checks the token at the first visit, and then the cookie that the visitor got for it. */
 export class Door {
   readonly #token: string;
-  /** Made from the token, so that it stays good where the token does, such as over a restart. */
+  /** Made from the token, so it stays valid as long as the token, even after a restart. */
   readonly #pass: string;
 
   constructor(token: string) {
@@ -59,7 +59,7 @@ export class Door {
     return `${cookieName(request)}=${this.#pass}; Path=/console; HttpOnly; SameSite=Strict`;
   }
 
-  /** Undefined means: this visitor was admitted. */
+  /** Undefined if this visitor was admitted. */
   check(request: IncomingMessage): Refusal | undefined {
     const name = `${cookieName(request)}=`;
     const given = (request.headers.cookie ?? '')
@@ -70,11 +70,11 @@ export class Door {
     return {
       status: 401,
       code: 'no-token',
-      message: 'Open the address that was printed when the console started: it carries the token.',
+      message: 'Open the address that was printed when the console started: it contains the token.',
     };
   }
 }
 
-/** Cookies don't know ports: two consoles on one machine must not take each other's. */
+/** Cookies are the same for all ports. So each console of a machine has its own cookie name. */
 const cookieName = ({ headers }: IncomingMessage): string =>
   `holdfast-console-${loopbackHost.exec(headers.host ?? '')?.[1] ?? '80'}`;

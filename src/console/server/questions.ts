@@ -1,29 +1,29 @@
-/** What a page may ask of the service. It reads only, but for a revocation where that was allowed. */
+/** What a page may ask the service. It only reads, except for a revocation if that is allowed. */
 import { type Holdfast, HoldfastError, type LockEvent, type LockSummary, type LockView } from '../../client/index.ts';
 
-/** More rows than a person reads; beyond it the search by prefix is the better way. Five full pages of the service. */
+/** More rows than a person reads. After that, the search by prefix is better. It is five full pages of the service. */
 const locksMax = 5_000;
 /** The service's largest page. */
 const pageSize = 1_000;
-/** A timeline of more is a blur. */
+/** Nobody can read a timeline with more events. */
 const historyMax = 1_000;
 const historyDefault = 100;
-/** As many rows as the largest screens show at once. */
+/** The largest screens show this many rows. */
 const lookMax = 100;
-/** Kept low: the console must not be what makes a service busy. */
+/** A low number, because the console must not load the service. */
 const looksAtOnce = 8;
 
 export interface Question {
   readonly client: Holdfast;
-  /** What stands after the namespace: `locks`, `wallet:42`, `history`. */
+  /** The path after the namespace: `locks`, `wallet:42`, `history`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
-  /** Present where something is to be changed. */
+  /** Set if the request changes something. */
   readonly body?: unknown;
   readonly signal: AbortSignal;
 }
 
-/** Undefined where there is no such question. */
+/** Undefined if there is no such request. */
 export function ask(question: Question): Promise<object> | undefined {
   const { client, path, query, signal } = question;
   const [kind, name = '', action] = path;
@@ -45,7 +45,7 @@ async function list(client: Holdfast, prefix: string, signal: AbortSignal): Prom
   return { locks, complete: true };
 }
 
-/** Several locks at once: a page asks for all that it shows in one request. */
+/** Several locks at once, because a page asks for all visible locks in one request. */
 async function look(client: Holdfast, names: readonly string[], signal: AbortSignal): Promise<object> {
   const views: LockView[] = [];
   const left = [...names];
@@ -78,7 +78,7 @@ async function read(client: Holdfast, key: string, signal: AbortSignal): Promise
 async function revoke({ client, path, body, signal }: Question): Promise<object> {
   const { fence, reason } = body as { fence?: unknown; reason?: unknown };
   if (typeof fence !== 'number' || typeof reason !== 'string' || reason.trim() === '') {
-    throw new HoldfastError('invalid-request', 'A revocation names a fence and a reason.');
+    throw new HoldfastError('invalid-request', 'A revocation needs a fence and a reason.');
   }
   await client.revoke(path[1] ?? '', { fence, reason: reason.trim(), signal });
   return { revoked: true };

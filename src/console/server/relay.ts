@@ -1,24 +1,24 @@
-/** What happens to the locks of one namespace, relayed from one watch to every page that is open. */
+/** Sends the events of one namespace from one watch to every open page. */
 import type { Holdfast, LockEvent, Transport } from '../../client/index.ts';
 
 export type SeenEvent = LockEvent & { readonly lock: string };
 
-/** Whether events arrive: `live`, not for now, or not at all since this service has nothing to watch by. */
+/** `live`: events arrive. `reconnecting`: no events for the moment. `unwatched`: this service can't be watched. */
 export type LinkState = 'live' | 'reconnecting' | 'unwatched';
 
-/** What a page is sent. */
+/** A message to a page. */
 export type Message =
   | { readonly kind: 'events'; readonly id: string; readonly body: readonly SeenEvent[] }
-  /** `missed`: events were lost to this page, so it should read the state and the history again. */
+  /** `missed` is true if the page has missed events. It should then read the state and the history again. */
   | { readonly kind: 'link'; readonly body: { readonly state: LinkState; readonly missed: boolean } };
 
 export type Listener = (message: Message) => void;
 
-/** A page that reloads, or whose connection broke for a moment, gets what it missed from here. */
+/** The latest events are kept for pages that reload or whose connection broke for a moment. */
 const keptMax = 2_000;
-/** Events that come together go together: a busy lock must not cost a page one message for each. */
+/** Events that come within this time go into one message, because a busy lock has too many events. */
 const gatherMs = 40;
-/** A page that is reloaded is back within this time, and finds its events kept. */
+/** The relay goes on for this time after the last page left. A page that is reloaded comes back sooner. */
 const lingerMs = 30_000;
 
 interface Kept {
@@ -29,7 +29,7 @@ interface Kept {
 export class EventRelay {
   readonly #listeners = new Set<Listener>();
   readonly #client: Holdfast;
-  /** Tells this relay's numbers from those of one before it, such as before a restart. */
+  /** The ids of this relay differ from those of an earlier one, for example before a restart. */
   readonly #name: string;
   readonly #kept: Kept[] = [];
   #gathered: SeenEvent[] = [];
@@ -49,7 +49,7 @@ export class EventRelay {
     return this.#stop === undefined;
   }
 
-  /** `after` is the last id that this page has seen. What it returns ends the subscription. */
+  /** `after` is the last id that this page has seen. The function that it returns ends the subscription. */
   subscribe(listener: Listener, after: string | null): () => void {
     clearTimeout(this.#linger);
     this.#flush();
@@ -73,11 +73,11 @@ export class EventRelay {
     this.#wasLive = false;
     this.#kept.length = 0;
     this.#gathered = [];
-    // A later start is another stretch: numbers from before it must not be taken for its own.
+    // After a later start, ids from before must not look like new ones.
     this.#number += keptMax;
   }
 
-  /** Sends what was missed. True where that is no longer known. */
+  /** Sends the missed events. True if they are no longer kept. */
   #replay(listener: Listener, after: string | null): boolean {
     if (after === null) return false;
     const [name, text] = after.split('.');
@@ -145,7 +145,7 @@ export class EventRelay {
   }
 }
 
-/** The SDK reconnects by itself and says only when it has. Pages are told at once when the connection is gone. */
+/** The SDK reconnects by itself and reports only the new connection. Pages must know at once that the old one broke. */
 function observed(transport: Transport, onClosed: () => void): Transport {
   const watch = transport.watch?.bind(transport);
   const socket = transport.socket?.bind(transport);

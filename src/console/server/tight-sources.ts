@@ -1,8 +1,8 @@
-/** Takes out of the page's sources what only their reader needs, and what esbuild leaves alone. */
+/** Removes parts of the page's sources that browsers do not need and that esbuild keeps. */
 import { readFile } from 'node:fs/promises';
 import type { Plugin } from 'esbuild';
 
-/** Names of colours and sizes. No script knows them. */
+/** Shortens the names of colours and sizes. No script uses them. */
 export const shortVariables: Plugin = {
   name: 'short-variables',
   setup(build) {
@@ -22,7 +22,7 @@ export const shortVariables: Plugin = {
 /** A page or a picture without line breaks and indentation. */
 export const tightMarkup = (markup: string): string => markup.replace(/\s*\n\s*/g, '');
 
-/** Line breaks and indentation in templates, and quotes around plain values. */
+/** Removes line breaks and indentation in templates, and quotes around plain values. */
 export const tightTemplates: Plugin = {
   name: 'tight-templates',
   setup(build) {
@@ -50,11 +50,11 @@ export function tightened(source: string): string {
 
 interface Part {
   readonly text: string;
-  /** Behind its closing mark. */
+  /** The index after its closing character. */
   readonly end: number;
 }
 
-/** A template from behind its opening backtick. */
+/** Reads a template after its opening backtick. */
 function readTemplate(source: string, from: number, isMarkup: boolean): Part {
   let text = '';
   let inTag = false;
@@ -73,7 +73,7 @@ function readTemplate(source: string, from: number, isMarkup: boolean): Part {
   throw new Error('A template of the page does not end.');
 }
 
-/** What stands between `${` and its `}`. Regular expressions are not understood: they belong outside of a template. */
+/** Reads the text between `${` and its `}`. It does not understand regular expressions, so templates must not contain them. */
 function readExpression(source: string, from: number): Part {
   let text = '';
   let depth = 1;
@@ -113,7 +113,7 @@ function shortened(fixed: string, startsInTag: boolean): string {
     const before = fixed[offset - 1] ?? '';
     const after = fixed[offset + found.length] ?? '';
     if (inTag) return after === '>' ? '' : ' ';
-    // Words keep a space; elements and expressions on lines of their own need none.
+    // Words keep a space. Elements and expressions on their own lines need none.
     return (before === '' || before === '>') && (after === '' || after === '<') ? '' : ' ';
   });
 }

@@ -1,4 +1,4 @@
-/** What an empty namespace says: how to make the first lock. */
+/** The text of an empty namespace: how to make the first lock. */
 import { html, type TemplateResult } from 'lit-html';
 import { about } from '../app.ts';
 import { empty, paragraph, quietly } from '../parts.ts';
@@ -12,7 +12,7 @@ export const firstLock = (): TemplateResult =>
     quietly('Is it another namespace? Type its name above: a service does not list them.'),
   );
 
-/** The line that makes the first lock, for a shell. A signed request needs the command line. */
+/** A shell command that makes the first lock. A signed request needs the command `holdfast`. */
 function firstLine(): string {
   const { serviceUrl = '', auth = 'none' } = about ?? {};
   if (auth === 'sigv4') {
@@ -22,7 +22,7 @@ function firstLine(): string {
   return `curl -s${token} -H 'content-type: application/json' -d '{"leaseMs":60000,"owner":"me"}' \\\n  ${serviceUrl}/v1/${namespace}/locks/wallet:42/acquire`;
 }
 
-/** A line for a shell, with a button that copies it. */
+/** A shell command with a button that copies it. */
 function copyable(text: string): TemplateResult {
   const copy = ({ target }: Event) => {
     const button = target as HTMLElement;

@@ -7,7 +7,7 @@ import { joined } from '../parts.ts';
 import type { Column } from '../table.ts';
 import { mark } from './marks.ts';
 
-/** What an event says besides who and what. */
+/** The other fields of an event. */
 const detailsOf = ({ waitedMs, heldMs, reason }: Happening): string =>
   joined(waitedMs ? `waited ${spanOf(waitedMs)}` : '', heldMs !== undefined && `held ${spanOf(heldMs)}`, reason);
 

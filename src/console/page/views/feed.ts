@@ -23,7 +23,7 @@ export function feedView(): TemplateResult {
   `;
 }
 
-/** Stops the feed, to be read, and lets it go on. */
+/** Stops the feed, so that people can read it, and starts it again. */
 function stopButton(): TemplateResult {
   const { isStopped, missed } = feed;
   const stop = () => {

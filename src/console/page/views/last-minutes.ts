@@ -12,7 +12,7 @@ const holdHeight = 7;
 const base = height - holdHeight;
 
 export function lastMinutes(lock: LockPicture): TemplateResult {
-  // To the second: a picture that moves by less than a pixel need not be drawn again.
+  // Whole seconds: in less time, the picture moves by less than a pixel.
   const { from, holds, depths } = timelineOf(lock, lastMs, Math.ceil(now() / 1_000) * 1_000);
   const x = (at: number) => Math.max(0, Math.min(width, ((at - from) / lastMs) * width));
   const bars = holds.map((hold) => {

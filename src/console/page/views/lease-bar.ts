@@ -1,10 +1,10 @@
-/** What is left of a lease, as a bar that shrinks. */
+/** The remaining time of a lease, as a bar that gets shorter. */
 import { html, type TemplateResult } from 'lit-html';
 import type { HolderPicture } from '../../model/lock-picture.ts';
 import { wholeSpanOf } from '../../model/words.ts';
 import { now } from '../draw.ts';
 
-/** A lease with less than this left of it is about to end, or to be renewed. */
+/** If less than this part is left, the lease will soon end or be renewed. */
 const lowShare = 0.2;
 
 export function leaseBar({ endsAt, leaseMs, sessionId }: HolderPicture): TemplateResult {

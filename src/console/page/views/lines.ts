@@ -2,7 +2,7 @@
 
 export const px = (pixels: number): string => pixels.toFixed(1);
 
-/** As much of a text as has room. */
+/** The beginning of a text, if all of it does not fit. */
 export const short = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max - 1)}…`);
 
 /** The length of a queue over time, as an area on a base line. */

@@ -1,4 +1,4 @@
-/** One lock: who holds it, who waits, and how that came about. */
+/** One lock: its holders, its queue and its past. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { endings, eventTitle, keyOf } from '../../model/events.ts';
 import {
@@ -31,7 +31,7 @@ export function lockView(): TemplateResult {
       <h1 tabindex="-1" class="name">${name}</h1>
       <p class="quiet">${kindOf(lock)}</p>
     </div>
-    ${isUnused ? html`<p class="note">Nobody has used <code>${name}</code> yet, or not for so long that it was forgotten.</p>` : nothing}
+    ${isUnused ? html`<p class="note">Nobody has used <code>${name}</code> yet, or so long ago that it was deleted.</p>` : nothing}
     <div class="panels">
       ${holdersPanel(lock)}${queuePanel(lock)}${timelineView(lock)}${measuresPanel(lock)}${historyPanel(lock)}
     </div>
@@ -44,7 +44,7 @@ function kindOf(lock: LockPicture): TemplateResult {
   return html`${stateMark(lock)} <b>${isHeld(lock) ? 'held' : 'free'}</b> · ${kind} · fence <b class="number">${fence}</b>`;
 }
 
-/** As many as stand beside a full queue. A semaphore may have a thousand. */
+/** This many fit beside a full queue. A semaphore may have a thousand. */
 const holdersShown = 50;
 
 function holdersPanel(lock: LockPicture): TemplateResult {
@@ -54,7 +54,7 @@ function holdersPanel(lock: LockPicture): TemplateResult {
     'holders',
     'Holders',
     limit > 1 && !isReadWrite(lock) ? `${permitsHeld(lock)} of ${limit} permits` : '',
-    html`${isHeld(lock) ? nothing : quietly('Nobody. The next who asks gets it at once.')}
+    html`${isHeld(lock) ? nothing : quietly('Nobody. The next caller gets it at once.')}
       <ul>${holders.slice(0, holdersShown).map((holder) => holderItem(lock.lock, holder))}</ul>
       ${hidden > 0 ? quietly(`and ${grouped(hidden)} more`) : nothing}`,
   );

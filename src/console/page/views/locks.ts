@@ -51,7 +51,7 @@ function summary(): string {
 }
 
 function want(query: Route['query']): void {
-  // Without a step in the browser's history for each letter.
+  // A letter in the search field must not add an entry to the browser's history.
   history.replaceState(null, '', setQuery(query));
   redraw();
 }

@@ -53,12 +53,12 @@ function shown({ key, value, version, fence, updatedAt }: RecordShown): Template
   );
 }
 
-/** A string, with the colon that makes it a key; or a number, `true`, `false` or `null`. */
+/** A string, with a colon if it is a key, or a number, `true`, `false` or `null`. */
 const tokens = /("(?:[^"\\]|\\.)*")(:)?|[\w.+-]+/g;
-/** A larger value is shown without colours: each is an element. */
+/** A larger value is shown without colours, because each coloured part is an element. */
 const coloursMax = 50_000;
 
-/** The text in its colours. Each part is put in as text. */
+/** The text with colours. Each part is inserted as text and never as markup. */
 function pretty(text: string): readonly unknown[] {
   if (text.length > coloursMax) return [text];
   const parts: unknown[] = [];

@@ -20,11 +20,11 @@ export function revokeDialog(): TemplateResult | typeof nothing {
     <form @submit=${submit}>
       <h2 id="revoke-title">Take <span class="name">${lock}</span> away from <span class="name">${owner}</span>?</h2>
       <p>
-        Its lease with fence <b class="number">${fence}</b> ends now, and the next in the queue gets the lock. ${owner} may still
-        be at work: only what checks the fence refuses its late writes.
+        Its lease with fence <b class="number">${fence}</b> ends now, and the next waiter gets the lock. ${owner} may still be
+        working: its late writes are refused only where the fence is checked.
       </p>
       <label class="field"
-        ><span>Reason, for those who read the history</span
+        ><span>Reason, shown in the history</span
         ><input required maxlength=${reasonMax} autocomplete="off" placeholder="stuck since Tuesday" autofocus
       /></label>
       <p class="warn" role="alert">${error}</p>

@@ -47,20 +47,20 @@ const cyclePanel = ({ steps, brokenAt }: Cycle): TemplateResult =>
   );
 
 function explained(steps: readonly Step[], brokenAt?: number): string {
-  if (brokenAt) return 'The service refused the wait of the one that queued last, so that the others could go on.';
+  if (brokenAt) return 'The service ended the wait that began last, so that the others could go on.';
   return steps.every(({ sessionId }) => sessionId)
-    ? 'The service breaks a circle of sessions by refusing the wait that came last.'
+    ? 'The service resolves a circle of sessions by ending the wait that began last.'
     : 'Put together by the names of the owners. Without a session the service can’t see this circle: it ends when a lease or a wait runs out.';
 }
 
 const size = 260;
 const radius = 88;
 
-/** The parties on a ring, each with an arrow to the one that it waits for. */
+/** The parties on a ring. Each has an arrow to the party that it waits for. */
 function cycleDrawing(steps: readonly Step[]): TemplateResult {
   const turn = (2 * Math.PI) / steps.length;
   const gap = Math.min(0.46, 1.2 / steps.length);
-  /** A point on the ring, where each party is one step from the next. */
+  /** A point on the ring. Each party is one step from the next. */
   const at = (step: number, out = radius) =>
     [Math.sin, (angle: number) => -Math.cos(angle)].map((axis) => px(size / 2 + out * axis(step * turn))).join(' ');
   const arrow = ({ waitsFor }: Step, index: number): SVGTemplateResult =>
@@ -83,7 +83,7 @@ const noSessions = (): TemplateResult =>
     ),
   );
 
-/** The first of them, and how many more there are. */
+/** The first few, and how many more there are. */
 function several<T>(locks: readonly T[], show: (one: T) => TemplateResult): TemplateResult {
   if (!locks.length) return html`<span class="quiet">none</span>`;
   const shown = locks.slice(0, 4).map((one, index) => [index ? ', ' : '', show(one)]);

@@ -1,4 +1,4 @@
-/** What stands around every view: where one is, where one can go, and whether what is shown is fresh. */
+/** The frame around every view: the current view, the links to others, and the state of the connection. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { agoOf, capital, clockOf } from '../../model/words.ts';
 import { about, notice } from '../app.ts';
@@ -91,7 +91,7 @@ function statusLine(url: string, allowRevoke: boolean): TemplateResult {
   return html`<span>${how}</span><span class="quiet">${url} · ${allowRevoke ? 'may revoke' : 'reads only'}</span>`;
 }
 
-/** What a screen reader says when it changes: not the seconds that pass. */
+/** The text that a screen reader reads out after a change. It has no seconds, which would change all the time. */
 const spoken = (): string => notice || `${linkWords()}${/lost|rec/.test(link) ? '. What is shown may be old.' : ''}`;
 
 const withoutToken = (): TemplateResult => html`<main class="alone">

@@ -1,4 +1,4 @@
-/** Who held a lock and who waited for it, drawn over time and growing live. */
+/** Draws the holders and waiters of a lock over time. It is redrawn as time passes. */
 import { html, nothing, render, type SVGTemplateResult, svg, type TemplateResult } from 'lit-html';
 import { brokenWaits, endings, eventTitle } from '../../model/events.ts';
 import type { LockPicture } from '../../model/lock-picture.ts';
@@ -20,7 +20,7 @@ const caption = 20;
 const depthHeight = 34;
 const fenceHeight = 40;
 const axisHeight = 22;
-/** Room at the right for the mark of what ends just now. */
+/** Space at the right for the mark of an end that has just happened. */
 const margin = 10;
 
 let width = 800;
@@ -31,12 +31,12 @@ new ResizeObserver(() => {
   redraw();
 }).observe(drawing);
 
-/** Where each zone begins. All heights follow from the lanes, of which there are always as many as there were at most. */
+/** Where each zone begins. The heights depend on the number of lanes, which never becomes smaller. */
 type Zones = readonly [held: number, waited: number, depth: number, fence: number, axis: number];
 
 const lanesSeen = new Map<string, readonly [hold: number, wait: number]>();
 
-/** Lanes that were drawn stay, empty or not, so that nothing below jumps when a waiter leaves. */
+/** Lanes stay even if they become empty, so that nothing below jumps when a waiter leaves. */
 function zonesOf({ holdLanes, waitLanes }: Timeline): Zones {
   const key = [namespace, name, windowMs].join();
   const [hold, wait] = lanesSeen.get(key) ?? [1, 3];
@@ -90,7 +90,7 @@ const captionOf = (text: string, y: number): SVGTemplateResult => svg`<text clas
 
 type Scale = (at: number) => number;
 
-/** Steps that people count in, so that about one label comes per 110 pixels. */
+/** Usual steps of time, chosen so that there is about one label per 110 pixels. */
 const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200].map((seconds) => seconds * 1_000);
 
 function axis({ from, to }: Timeline, bottom: number, x: Scale): SVGTemplateResult[] {
@@ -141,7 +141,7 @@ function holdBar({ owner, fence, from, to, end, lane, reason }: HoldBar, [held]:
 
 const why = (reason?: string): string => (reason ? ` (${reason})` : '');
 
-/** Drawn after all bars, so that none hides it. A release is what one expects: on a short bar it would only be in the way. */
+/** Drawn after all bars, so that no bar hides it. A short bar has no mark for a release, which is the usual end. */
 function endMark({ from, to, end, lane }: HoldBar, [held]: Zones, x: Scale): SVGTemplateResult | typeof nothing {
   const isUsual = end === 'holding' || (end === 'released' && x(to) - x(from) < 22);
   return isUsual ? nothing : shapeAt(end, px(x(to)), held + lane * holdLane + 10);
@@ -181,10 +181,13 @@ function depthArea({ depths }: Timeline, top: number, x: Scale): SVGTemplateResu
     <path class="area" d=${stepsOf(depths, x, base, depthHeight - 2)} />`;
 }
 
-/** With more, dots lie upon each other. */
+/** More dots would overlap. */
 const dotsMax = 60;
 
-/** One step for each grant. Fences rise by one; after a long rest a lock starts again at a far higher one, which is one step too. */
+/**
+ * One step for each grant. Fences rise by one. If the item of an idle lock was deleted, the next fence is much higher. That
+ * is one step too.
+ */
 function fenceSteps({ fences }: Timeline, lock: LockPicture, top: number, x: Scale): SVGTemplateResult {
   const { length } = fences;
   const y = (index: number) => px(top + fenceHeight - 3 - (index / Math.max(1, length)) * (fenceHeight - 6));
