@@ -23,8 +23,8 @@ export interface EndedWait {
 export interface ChangeEvents {
   /** Of a record about a page, the lock itself is not known. */
   readonly change: LockChange;
-  /** Parked waiters that joined a page: each has a deadline to be looked after. */
-  readonly joined?: readonly Parked<Waiter>[];
+  /** Waiters that have just parked in a page: each has a deadline to be looked after. */
+  readonly parked?: readonly Parked<Waiter>[];
   /** For the history, the bus and watchers. */
   readonly entries: readonly HistoryEntry[];
   /** Those that asked to be notified and were granted the lock. */
@@ -56,7 +56,7 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
       ({ leaseId }) => leaseId,
     ),
   );
-  const known = new Set(before.waiters.map(({ leaseId }) => leaseId));
+  const parkedBefore = new Set(before.waiters.filter(isParked).map(({ leaseId }) => leaseId));
   const released = new Set(after.left.filter(({ how }) => how === 'released').map(({ leaseId }) => leaseId));
   return {
     change: { key, before: unusedLock, after: unusedLock },
@@ -66,7 +66,8 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
       .filter(isParked)
       .filter(({ leaseId }) => !staying.has(leaseId))
       .map((waiter) => ({ waiter, how: released.has(waiter.leaseId) ? 'cancelled' : 'wait-timeout' })),
-    joined: after.waiters.filter(isParked).filter(({ leaseId }) => !known.has(leaseId)),
+    // The SDK polls for a while before it parks, so most of them have their place in the page already.
+    parked: after.waiters.filter(isParked).filter(({ leaseId }) => !parkedBefore.has(leaseId)),
   };
 }
 

@@ -74,12 +74,12 @@ async function armAll(ports: NotifierPorts, items: readonly StreamItem[]): Promi
   return left.flatMap(({ events }) => byLock.get(lockId(events as ChangeEvents)) ?? []);
 }
 
-/** A timer for the first deadline of the parked waiters that joined a page. */
+/** A timer for the first deadline of the waiters that have just parked in a page. */
 function armForPages({ timers, log }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  const concerned = items.filter(({ events }) => (events?.joined?.length ?? 0) > 0);
+  const concerned = items.filter(({ events }) => (events?.parked?.length ?? 0) > 0);
   return eachItem(log, 'arm-pages', concerned, async ({ events }) => {
-    const { change, joined = [] } = events as ChangeEvents;
-    await timers.arm(change.key, epochMs(Math.min(...joined.map(({ deadlineAt }) => deadlineAt))));
+    const { change, parked = [] } = events as ChangeEvents;
+    await timers.arm(change.key, epochMs(Math.min(...parked.map(({ deadlineAt }) => deadlineAt))));
   });
 }
 

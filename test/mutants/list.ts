@@ -667,6 +667,12 @@ export const mutants: readonly Mutant[] = [
     instead: '[nextDueAt(state, facts), ...deadlines.slice(deadlines.length)].filter(',
   },
   {
+    name: 'a waiter that parks in the place that it has in a page stays beyond its deadline',
+    file: 'src/notify/change-events.ts',
+    text: 'const parkedBefore = new Set(before.waiters.filter(isParked).map(',
+    instead: 'const parkedBefore = new Set(before.waiters.map(',
+  },
+  {
     name: 'a timer that fires too early is the last',
     file: 'src/notify/reaper.ts',
     text: 'if (Number.isFinite(nextAt)) await timers.arm(key, epochMs(nextAt), fired);',

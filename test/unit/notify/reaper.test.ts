@@ -74,6 +74,27 @@ describe('the reaper', () => {
     expect(await world.historyTypes()).toEqual(['granted', 'queued', 'wait-timeout']);
   });
 
+  it('ends the wait of a waiter in a page at its deadline, whether it joined parked or parked later', async () => {
+    const world = createWorld({ sizes: { front: 1, page: 2 } });
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.acquire('lease-waiter-00001', { waitMs: 50_000, attendMs: 50_000 });
+    await world.park('lease-waiter-00002', { type: 'task-token', token: 'token-2' }, { waitMs: 20_000 });
+    // As the SDK does: it polls for a while, and then parks in the place that it has.
+    const socket = { type: 'websocket', connectionId: 'connection-1' } as const;
+    await world.acquire('lease-waiter-00003', { waitMs: 10_000, attendMs: 20_000 });
+    await world.drain();
+    await world.park('lease-waiter-00003', socket, { waitMs: 10_000 });
+    await world.drain();
+    await world.clock.advance(10_000);
+    await world.drain();
+    expect(world.posted.map(({ text }) => JSON.parse(text))).toMatchObject([
+      { type: 'wait-ended', leaseId: 'lease-waiter-00003' },
+    ]);
+    await world.clock.advance(10_000);
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'token-2', error: 'Holdfast.WaitTimeout' }]);
+  });
+
   it('finds by its schedule what a lost timer missed, and takes out locks that have no waiter any more', async () => {
     const world = createWorld();
     const idle = { namespace: 'test', name: 'idle' };

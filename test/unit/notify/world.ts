@@ -3,7 +3,8 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { ProcessTimers } from '../../../src/local/timers.ts';
 import type { LockCommand } from '../../../src/lock/commands.ts';
-import type { LockState, Notify } from '../../../src/lock/state.ts';
+import type { QueueSizes } from '../../../src/lock/pages.ts';
+import type { Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { notifierEffects } from '../../../src/notify/notifier.ts';
 import type { BusEvent, Completions, Delivered, NotifierPorts, PublisherPorts } from '../../../src/notify/ports.ts';
@@ -15,7 +16,7 @@ import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/system.ts';
 import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
 import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
-import type { LockKey, Written } from '../../../src/store/lock-store.ts';
+import type { LockKey } from '../../../src/store/lock-store.ts';
 import { MemoryDeliveries } from '../../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
@@ -25,57 +26,45 @@ import type { Watcher } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { missedByFilter } from '../../support/missed-by-filter.ts';
+import { toPageItem } from '../../support/page-items.ts';
 
 /** Resolves after everything that only waits for other promises has run. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A store that reports each write as the table's stream does. */
-class StreamedLockStore extends MemoryLockStore {
-  readonly records: DynamoDBRecord[] = [];
-  #sequence = 0;
-
-  override async enqueue(...args: Parameters<MemoryLockStore['enqueue']>): Promise<Written> {
-    return this.#shown(args[0], await this.read(args[0]), await super.enqueue(...args));
-  }
-
-  override async swap(...args: Parameters<MemoryLockStore['swap']>): Promise<Written> {
-    return this.#shown(args[0], await this.read(args[0]), await super.swap(...args));
-  }
-
-  override async attend(...args: Parameters<MemoryLockStore['attend']>): Promise<Written> {
-    return this.#shown(args[0], await this.read(args[0]), await super.attend(...args));
-  }
-
-  #shown(key: LockKey, before: LockState, written: Written): Written {
-    if (written.applied) this.records.push(this.#recordOf(key, before, written.state));
-    return written;
-  }
-
-  #recordOf(key: LockKey, before: LockState, state: LockState): DynamoDBRecord {
-    this.#sequence += 1;
-    const image = (shown: LockState) => marshall(toLockItem(key, shown, 86_400_000)) as never;
-    const item = toLockItem(key, state, 86_400_000);
-    return {
-      eventID: `event-${this.#sequence}`,
-      eventName: before.rev === 0 ? 'INSERT' : 'MODIFY',
+/** A store whose every write, to a lock or to a page of its queue, is shown as the table's stream shows it. */
+function createStreamedStore(clock: VirtualTime) {
+  const records: DynamoDBRecord[] = [];
+  const images = new Map<string, Record<string, unknown>>();
+  const show = (item: Record<string, unknown>) => {
+    const id = `${item.pk} ${item.sk}`;
+    const before = images.get(id);
+    images.set(id, item);
+    records.push({
+      eventID: `event-${records.length + 1}`,
+      eventName: before === undefined ? 'INSERT' : 'MODIFY',
       dynamodb: {
-        SequenceNumber: String(this.#sequence).padStart(21, '0'),
+        SequenceNumber: String(records.length + 1).padStart(21, '0'),
         Keys: marshall({ pk: item.pk, sk: item.sk }) as never,
-        ...(before.rev === 0 ? {} : { OldImage: image(before) }),
-        NewImage: image(state),
+        ...(before === undefined ? {} : { OldImage: marshall(before) as never }),
+        NewImage: marshall(item) as never,
       },
-    };
-  }
+    });
+  };
+  const store = new MemoryLockStore({
+    lockWritten: (key, _, state) => show(toLockItem(key, state, 86_400_000) as Record<string, unknown>),
+    pageWritten: ({ lock }, _, page) => show(toPageItem(lock, page, clock.now())),
+  });
+  return { store, records };
 }
 
 export const lockKey: LockKey = { namespace: 'test', name: 'wallet' };
 
-export function createWorld() {
+export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
   const clock = new VirtualTime({ startAt: startOfTime });
-  const store = new StreamedLockStore();
+  const { store, records } = createStreamedStore(clock);
   const sessionStore = new MemorySessionStore();
   const locks: LockContext = {
-    ...systemLockContext({ store, sessionStore, alone: false, clock, timers: clock, random: () => 0 }),
+    ...systemLockContext({ store, sessionStore, alone: false, clock, timers: clock, random: () => 0, sizes }),
     newLeaseId: () => 'made-by-the-service',
     newSessionId: () => 'made-by-the-service',
   };
@@ -170,7 +159,7 @@ export function createWorld() {
     park: (leaseId: string, way: Notify, more: Parameters<typeof acquireOf>[1] = {}, key = lockKey) =>
       apply(locks, key, acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: way, ...more })),
     release: (leaseId: string, key = lockKey) => apply(locks, key, { kind: 'release', leaseId }),
-    records: () => store.records,
+    records: () => records,
     /** Gives these records to the notifier. */
     deliver: (records: readonly DynamoDBRecord[]) => {
       if (missedByFilter(records).length > 0) throw new Error('The filter keeps work from the notifier.');
@@ -179,9 +168,9 @@ export function createWorld() {
     /** Gives the notifier the latest writes, until no new ones follow. */
     async drain() {
       const failures: string[] = [];
-      while (shown < store.records.length) {
-        const batch = store.records.slice(shown);
-        shown = store.records.length;
+      while (shown < records.length) {
+        const batch = records.slice(shown);
+        shown = records.length;
         const { batchItemFailures } = await world.deliver(batch);
         failures.push(...batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
       }
