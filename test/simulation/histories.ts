@@ -10,6 +10,7 @@ import {
   recordSpecification,
   relevantOf,
 } from '../support/lock-histories.ts';
+import type { LockWrite } from './store.ts';
 import { plainLocks, recordKeys } from './traffic.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -20,6 +21,8 @@ export class Histories {
   readonly #now: () => number;
   readonly #locks = new Map<string, Mutable<LockInput, LockOutput>[]>();
   readonly #records = new Map<string, Mutable<RecordInput, RecordOutput>[]>();
+  /** When each lease dropped out of what its lock remembers. No answer shows it, so the table itself is asked. */
+  readonly #forgottenAt = new Map<string, number>();
 
   constructor(now: () => number) {
     this.#now = now;
@@ -32,6 +35,13 @@ export class Histories {
     return () => {};
   }
 
+  lockWritten({ stored }: LockWrite): void {
+    if (stored.kind !== 'lock') return;
+    const remembered = new Set(stored.after.ended.map(({ leaseId }) => leaseId));
+    for (const { leaseId } of stored.before.ended)
+      if (!remembered.has(leaseId) && !this.#forgottenAt.has(leaseId)) this.#forgottenAt.set(leaseId, this.#now());
+  }
+
   check(verdicts: Verdicts, skewMs: number): void {
     const report = <Input, Output>({ violated, undecided }: ReturnType<typeof checkByKey<unknown, Input, Output>>) => {
       for (const [key, verdict] of violated) verdicts.breach('linearizable', describeVerdict(key, verdict));
@@ -39,7 +49,9 @@ export class Histories {
       for (const key of undecided) verdicts.breach('linearizable', `the history of ${key} could not be decided`);
     };
     const locks = new Map([...this.#locks].map(([name, history]) => [name, relevantOf(history)]));
-    report(checkByKey(mutexSpecification(skewMs), locks));
+    const isForgotten = (leaseId: string, by: number) =>
+      (this.#forgottenAt.get(leaseId) ?? Number.POSITIVE_INFINITY) <= by;
+    report(checkByKey(mutexSpecification(skewMs, isForgotten), locks));
     report(checkByKey(recordSpecification, this.#records));
     for (const history of [...this.#locks.values(), ...this.#records.values()])
       verdicts.count('operations checked', history.length);

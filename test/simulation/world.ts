@@ -195,6 +195,7 @@ export class World implements TableWatcher {
     if (after.fence > before.fence) this.#beliefs.check(name);
     if (write.stored.kind === 'lock') this.#showOnStream(name, write.stored.after);
     else this.#verdicts.count('page writes');
+    this.#histories.lockWritten(write);
     this.#notifying.lockWritten(write);
     this.#socketPromises.written(write);
   }

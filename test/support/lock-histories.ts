@@ -1,4 +1,5 @@
 /** A mutex and a record as sequential objects. Histories are checked against these specifications. */
+import { lockLimits } from '../../src/lock/limits.ts';
 import { recordLimits } from '../../src/record/limits.ts';
 import type { Ahead, Operation, Specification } from './linearizability.ts';
 
@@ -25,6 +26,7 @@ export interface MutexState {
     /** Before this instant, nobody else can have treated the lease as expired. */
     readonly endsFrom: number;
   };
+  /** Every lease that has ended, in the order of their names. */
   readonly ended: readonly string[];
   /** The last operation can't have happened before this instant, because a lease had to expire first. */
   readonly at: number;
@@ -33,16 +35,37 @@ export interface MutexState {
 export type LockOperation = Operation<LockInput, LockOutput>;
 
 /**
- * The service remembers eight endings. Waiters that leave the front are among them, and a history does not show each of these. The
- * specification must not be stricter.
+ * Whether the lock may have forgotten by an instant that a lease has ended. It remembers its eight latest endings, and a history does not
+ * show all of them: a waiter that leaves the front is among them, and so is a lease of which every answer was lost.
  */
-const endedRemembered = 4;
+export type IsForgotten = (leaseId: string, by: number) => boolean;
+
+/**
+ * The same, from the history alone. A lease may be forgotten once eight others can have ended after it: each that was asked for by then, and of
+ * which something was still under way when this one was first asked for. What was never answered may be under way for ever.
+ */
+export function forgettableIn(history: readonly LockOperation[]): IsForgotten {
+  const spans = new Map<string, { from: number; until: number }>();
+  for (const { input, calledAt, answer } of history) {
+    const { from, until } = spans.get(input.leaseId) ?? { from: calledAt, until: calledAt };
+    const returnedAt = answer?.returnedAt ?? Number.POSITIVE_INFINITY;
+    spans.set(input.leaseId, { from: Math.min(from, calledAt), until: Math.max(until, returnedAt) });
+  }
+  return (leaseId, by) => {
+    const since = spans.get(leaseId)?.from ?? Number.NEGATIVE_INFINITY;
+    const others = [...spans].filter(([other, { from, until }]) => other !== leaseId && from <= by && until >= since);
+    return others.length >= lockLimits.endedRemembered;
+  };
+}
 
 /**
  * A mutex with leases. Time matters only in one way: a lease that could have expired before another operation returned
  * may be gone. `skewMs` is the largest difference between the clocks of service and observer.
  */
-export const mutexSpecification = (skewMs: number): Specification<MutexState, LockInput, LockOutput> => ({
+export const mutexSpecification = (
+  skewMs: number,
+  isForgotten: IsForgotten = () => false,
+): Specification<MutexState, LockInput, LockOutput> => ({
   initial: { fence: 0, ended: [], at: 0 },
   keyOf: ({ fence, holder, ended, at }) =>
     `${at} ${fence} ${holder?.leaseId} ${holder?.fence} ${holder?.leaseMs} ${holder?.endsFrom} ${ended.join()}`,
@@ -61,7 +84,7 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
       case 'acquire': {
         const latest = answer?.returnedAt ?? Number.POSITIVE_INFINITY;
         const endsFrom = calledAt + input.leaseMs - skewMs;
-        return acquire(state, { ...input, endsFrom }, latest, answer?.output);
+        return acquire(state, { ...input, endsFrom }, latest, answer?.output, isForgotten);
       }
       case 'renew': {
         const leaseMs = input.leaseMs ?? state.holder?.leaseMs ?? 0;
@@ -76,8 +99,7 @@ export const mutexSpecification = (skewMs: number): Specification<MutexState, Lo
 /** Drops an instant that is before everything still to come, and the name of a lease that nothing will ask about. */
 function reduce({ fence, holder, ended, at }: MutexState, { firstReturn, mayHappen }: Ahead): MutexState {
   const unlessPast = (instant: number) => (instant <= firstReturn ? 0 : instant);
-  const names = ended.map((leaseId) => (mayHappen(leaseId) ? leaseId : ''));
-  const reduced = { fence, at: unlessPast(at), ended: names.slice(0, names.findLastIndex((name) => name !== '') + 1) };
+  const reduced = { fence, at: unlessPast(at), ended: ended.filter(mayHappen) };
   if (holder === undefined) return reduced;
   const endsFrom = unlessPast(holder.endsFrom);
   if (mayHappen(holder.leaseId)) return { ...reduced, holder: { ...holder, endsFrom } };
@@ -121,14 +143,15 @@ function longestLeases(history: readonly LockOperation[]): Map<string, number> {
   return longestMs;
 }
 
-const remember = (ended: readonly string[], leaseId: string): string[] =>
-  [leaseId, ...ended.filter((other) => other !== leaseId)].slice(0, endedRemembered);
+const remember = (ended: readonly string[], leaseId: string): readonly string[] =>
+  ended.includes(leaseId) ? ended : [...ended, leaseId].sort();
 
 function acquire(
   state: MutexState,
   { leaseId, leaseMs, endsFrom }: Lease,
   latest: number,
   output: LockOutput | undefined,
+  isForgotten: IsForgotten,
 ): readonly MutexState[] {
   if (output !== undefined && output.kind !== 'granted') return [state];
   const { holder } = state;
@@ -141,7 +164,7 @@ function acquire(
       : [];
   }
   if (holder !== undefined && latest < holder.endsFrom) return [];
-  if (state.ended.includes(leaseId)) return [];
+  if (state.ended.includes(leaseId) && !isForgotten(leaseId, latest)) return [];
   const ended = holder === undefined ? state.ended : remember(state.ended, holder.leaseId);
   const at = Math.max(state.at, holder?.endsFrom ?? 0);
   if (output === undefined) return [{ ...state, at, ended, holder: { leaseId, leaseMs, fence: undefined, endsFrom } }];

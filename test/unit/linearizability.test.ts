@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Chance } from '../simulation/chance.ts';
 import { checkByKey, checkLinearizable, describeVerdict, type Operation } from '../support/linearizability.ts';
 import {
+  forgettableIn,
   type LockInput,
   type LockOperation,
   type LockOutput,
@@ -97,6 +98,17 @@ describe('checkLinearizable of a mutex', () => {
     ).toBe('violated');
   });
 
+  it('accepts that only from when the lock may have forgotten the lease', () => {
+    const history = [
+      lock('a', 'acquire', [0, 1], granted(7)),
+      lock('a', 'release', [2, 3], released),
+      lock('a', 'acquire', [4, 5], granted(8)),
+    ];
+    const forgottenAt = (at: number) => mutexSpecification(0, (_, by) => by >= at);
+    expect(checkLinearizable(forgottenAt(5), history).kind).toBe('linearizable');
+    expect(checkLinearizable(forgottenAt(6), history).kind).toBe('violated');
+  });
+
   it('refuses a renewal of what was released, and one by somebody else', () => {
     const taken = lock('a', 'acquire', [0, 1], granted(7));
     expect(judge(taken, lock('a', 'release', [2, 3], released), lock('a', 'renew', [4, 5], granted(7)))).toBe(
@@ -170,6 +182,24 @@ describe('relevantOf', () => {
   it('keeps every violation', () => {
     const bad = [lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2, 3], granted(8))];
     expect(judge(...relevantOf(bad))).toBe('violated');
+  });
+});
+
+describe('forgettableIn', () => {
+  const own = [lock('a', 'acquire', [100, 101], granted(7)), lock('a', 'release', [102, 103], released)];
+  const others = (count: number, times: readonly [number, number?], output?: LockOutput) =>
+    Array.from({ length: count }, (_, index) => lock(`b${index}`, 'acquire', times, output));
+  const isForgotten = (...history: LockOperation[]) => forgettableIn(history)('lease of a', 200);
+
+  it('counts leases of which every answer was lost, however long ago they were asked for', () => {
+    expect(isForgotten(...own, ...others(7, [0]))).toBe(false);
+    expect(isForgotten(...own, ...others(8, [0]))).toBe(true);
+  });
+
+  it('counts leases that were asked for since, and not those that came later or were over before', () => {
+    expect(isForgotten(...own, ...others(8, [150, 160], refused))).toBe(true);
+    expect(isForgotten(...own, ...others(8, [201, 210], refused))).toBe(false);
+    expect(isForgotten(...own, ...others(8, [50, 99], refused))).toBe(false);
   });
 });
 
