@@ -1,8 +1,8 @@
 /**
  * Plants each mutant in a copy of the tree, one at a time, and runs the fast suites until one of them notices:
- * `node test/mutants/run.ts [--only text] [--suite simulation] [--jobs 1] [--report file]`. If a mutant survives, a
- * test is missing. A run of all mutants through all suites writes docs/mutants.md. A partial run writes a report only
- * with --report.
+ * `node test/mutants/run.ts [--only text] [--unjudged] [--suite simulation] [--jobs 1]`. If a mutant survives, a test is
+ * missing. Each verdict is kept in verdicts.json with its day, and docs/mutants.md is written anew, so that a run may be
+ * interrupted, or do a few mutants at a time. A run of one suite alone keeps nothing.
  */
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { scoresSection } from '../mutation/scores.ts';
 import { type Mutant, mutants } from './list.ts';
+import { keepVerdict, readVerdicts, type Verdict, writePage } from './verdicts.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const { values } = parseArgs({
@@ -21,11 +21,10 @@ const { values } = parseArgs({
     // One at a time: suites that wait for an engine or for real time would slow each other down, and then fail at
     // random.
     jobs: { type: 'string', default: '1' },
-    report: { type: 'string' },
+    // Only those of which there is no verdict yet.
+    unjudged: { type: 'boolean', default: false },
   },
 });
-const isWhole = values.only === undefined && values.suite === undefined;
-const reportPath = values.report ?? (isWhole ? join(root, 'docs/mutants.md') : undefined);
 
 interface Suite {
   readonly name: string;
@@ -53,6 +52,13 @@ const suites: readonly Suite[] = [
   { name: 'e2e', paths: ['test/e2e/cli', 'test/e2e/client-process.test.ts', 'test/e2e/faults.test.ts'] },
 ];
 
+/** The tests of the same folder come first: they notice most faults, and take a fraction of the time. */
+const nearest = new Map<string, Suite>(
+  unitParts
+    .filter((part) => !part.endsWith('.ts'))
+    .map((part) => [`src/${part}`, { name: 'unit', paths: [`test/unit/${part}`] }]),
+);
+
 /** If only a few suites can notice a fault, only these run, in this order. */
 const suitesOfFolder: readonly (readonly [folder: string, suites: readonly string[]])[] = [
   ['infra/', ['infra']],
@@ -71,13 +77,6 @@ const suitesOfOthers = ['unit', 'property', 'simulation', 'contract', 'integrati
 const simulationMs = 40_000;
 /** A mutant may make something wait without end. Then the suite counts as having noticed. */
 const suiteMsMax = 240_000;
-
-interface Verdict {
-  readonly mutant: Mutant;
-  readonly suite: string | undefined;
-  readonly noticedBy: string;
-  readonly tookMs: number;
-}
 
 /** Runs a suite. Resolves with the first failure, or undefined if everything passed. */
 function runSuite(folder: string, { name, paths }: Suite): Promise<string | undefined> {
@@ -134,17 +133,25 @@ async function plant(folder: string, { file, text, instead }: Mutant): Promise<(
 
 const suitesAsked = suites.filter(({ name }) => values.suite === undefined || name === values.suite);
 
-const chosen = mutants.filter(({ name, file }) => values.only === undefined || `${file} ${name}`.includes(values.only));
+const judged = values.unjudged ? readVerdicts() : {};
+const chosen = mutants.filter(
+  ({ name, file }) => !(name in judged) && (values.only === undefined || `${file} ${name}`.includes(values.only)),
+);
 
-/** A suite that fails without a mutant would seem to notice every mutant. */
-async function checkSound(): Promise<void> {
+const sound = new Map<Suite, Promise<string | undefined>>();
+
+/** A suite that fails without a mutant would seem to notice every mutant. So each is tried, once, before it is believed. */
+async function requireSound(suite: Suite): Promise<void> {
+  const tried = sound.get(suite) ?? runUntouched(suite);
+  sound.set(suite, tried);
+  const failure = await tried;
+  if (failure !== undefined) throw new Error(`The ${suite.name} suite fails without a mutant: ${failure}`);
+}
+
+async function runUntouched(suite: Suite): Promise<string | undefined> {
   const folder = await copyTree();
   try {
-    const needed = new Set(chosen.flatMap(inOrderFor));
-    for (const suite of suitesAsked.filter((each) => needed.has(each))) {
-      const failure = await runSuite(folder, suite);
-      if (failure !== undefined) throw new Error(`The ${suite.name} suite fails without a mutant: ${failure}`);
-    }
+    return await runSuite(folder, suite);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -152,7 +159,9 @@ async function checkSound(): Promise<void> {
 
 function inOrderFor({ file }: Mutant): Suite[] {
   const names = suitesOfFolder.find(([folder]) => file.startsWith(folder))?.[1] ?? suitesOfOthers;
-  return names.flatMap((name) => suitesAsked.filter((suite) => suite.name === name));
+  const inOrder = names.flatMap((name) => suitesAsked.filter((suite) => suite.name === name));
+  const near = nearest.get(file.split('/').slice(0, 2).join('/'));
+  return near === undefined || !inOrder.some(({ name }) => name === near.name) ? inOrder : [near, ...inOrder];
 }
 
 async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
@@ -161,14 +170,21 @@ async function judge(folder: string, mutant: Mutant): Promise<Verdict> {
   try {
     for (const suite of inOrderFor(mutant)) {
       const noticedBy = await runSuite(folder, suite);
-      if (noticedBy !== undefined)
-        return { mutant, suite: suite.name, noticedBy, tookMs: Math.round(performance.now() - from) };
+      if (noticedBy === undefined) continue;
+      const verdict = { suite: suite.name, where: noticedBy, ...effort(from) };
+      await requireSound(suite);
+      return verdict;
     }
-    return { mutant, suite: undefined, noticedBy: '', tookMs: Math.round(performance.now() - from) };
+    return { suite: null, where: '', ...effort(from) };
   } finally {
     await uproot();
   }
 }
+
+const effort = (from: number) => ({
+  seconds: Math.round((performance.now() - from) / 100) / 10,
+  day: new Date().toISOString().slice(0, 10),
+});
 
 /** A copy of the tree in which mutants are planted. */
 async function copyTree(): Promise<string> {
@@ -183,7 +199,7 @@ async function copyTree(): Promise<string> {
 }
 
 async function judgeAll(chosen: readonly Mutant[], jobs: number): Promise<Verdict[]> {
-  const verdicts = new Map<Mutant, Verdict>();
+  const verdicts: Verdict[] = [];
   const waiting = chosen.values();
   const work = async () => {
     const folder = await copyTree();
@@ -191,51 +207,23 @@ async function judgeAll(chosen: readonly Mutant[], jobs: number): Promise<Verdic
       // All jobs share one iterator: each takes the next mutant when it is done with one.
       for (const mutant of waiting) {
         const verdict = await judge(folder, mutant);
-        verdicts.set(mutant, verdict);
-        const found = verdict.suite === undefined ? 'SURVIVED' : `${verdict.suite}: ${verdict.noticedBy}`;
-        process.stdout.write(`${mutant.name}: ${found} (${seconds(verdict)} s)\n`);
+        verdicts.push(verdict);
+        const found = verdict.suite === null ? 'SURVIVED' : `${verdict.suite}: ${verdict.where}`;
+        process.stdout.write(`${mutant.name}: ${found} (${verdict.seconds} s)\n`);
+        if (values.suite === undefined) keepVerdict(mutant, verdict);
       }
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   };
   await Promise.all(Array.from({ length: jobs }, work));
-  return chosen.flatMap((mutant) => verdicts.get(mutant) ?? []);
-}
-
-const seconds = ({ tookMs }: Verdict): string => (tookMs / 1_000).toFixed(1);
-
-function reportOf(verdicts: readonly Verdict[]): string {
-  const noticed = verdicts.filter(({ suite }) => suite !== undefined).length;
-  const rows = verdicts.map((verdict) => {
-    const { mutant, suite, noticedBy } = verdict;
-    return `| ${mutant.name} | \`${mutant.file}\` | ${suite ?? '**survived**'} | ${noticedBy} | ${seconds(verdict)} |`;
-  });
-  return [
-    '# The mutants, and which test noticed each',
-    '',
-    '`npm run mutants` writes this page: do not edit it. Each row is a fault of `test/mutants/list.ts`,',
-    'planted alone. The suites ran in this order until one of them failed:',
-    `${suites.map(({ name }) => name).join(', ')}.`,
-    'Only the suites ran that can know of the file. The seconds count from the start of the first suite.',
-    'A seed names a world of the simulation. If the fault is planted, this command shows it again:',
-    '`HOLDFAST_SEED=<seed> npx vitest run --config test/vitest.config.ts --project simulation`.',
-    '',
-    `${verdicts.length} planted, ${noticed} noticed, ${verdicts.length - noticed} survived.`,
-    '',
-    '| mutant | file | noticed by | where | seconds |',
-    '|---|---|---|---|---|',
-    ...rows,
-    '',
-    scoresSection(),
-  ].join('\n');
+  return verdicts;
 }
 
 const jobs = Number(values.jobs);
 if (!Number.isInteger(jobs) || jobs < 1) throw new Error(`Jobs must be a positive integer, got ${values.jobs}.`);
-await checkSound();
 const verdicts = await judgeAll(chosen, jobs);
-const survivors = verdicts.filter(({ suite }) => suite === undefined);
-if (reportPath !== undefined) await writeFile(reportPath, reportOf(verdicts));
+writePage();
+const survivors = verdicts.filter(({ suite }) => suite === null);
 process.stdout.write(`${verdicts.length - survivors.length} of ${verdicts.length} were noticed.\n`);
 process.exitCode = survivors.length > 0 ? 1 : 0;

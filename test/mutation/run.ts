@@ -9,8 +9,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writePage } from '../mutants/verdicts.ts';
 import { folderOf, suitesOf } from './folders.ts';
-import { type Score, scoresSection, scoresStart } from './scores.ts';
+import type { Score } from './scores.ts';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const tool = join(here, 'stryker');
@@ -94,9 +95,7 @@ function keepScores(files: Report['files'], mutated: string): void {
   }
   const sorted = Object.fromEntries(Object.entries(scores).sort(([one], [other]) => (one < other ? -1 : 1)));
   writeFileSync(path, `${JSON.stringify(sorted, null, 2)}\n`);
-  const page = join(root, 'docs/mutants.md');
-  const [before = ''] = readFileSync(page, 'utf8').split(scoresStart);
-  writeFileSync(page, `${before.trimEnd()}\n\n${scoresSection()}`);
+  writePage();
 }
 
 function oneLine(text: string): string {

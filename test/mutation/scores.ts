@@ -8,8 +8,6 @@ export interface Score {
   readonly missed: number;
 }
 
-export const scoresStart = '## By tool, folder by folder';
-
 /** The section of docs/mutants.md with the tool's results, folder by folder. */
 export function scoresSection(): string {
   const path = new URL('scores.json', import.meta.url);
@@ -20,7 +18,7 @@ export function scoresSection(): string {
     ...files.map(([file, score]) => row(`\`${file.slice(folder.length + 1)}\``, score)),
   ]);
   return [
-    scoresStart,
+    '## By tool, folder by folder',
     '',
     'StrykerJS changes every expression in every way that it knows, one at a time, and runs the suites',
     'that belong to the folder (`test/mutation/folders.ts`): `npm run mutate -- src/lock`. A mutant that',
