@@ -24,10 +24,12 @@ import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';
 import type { LockContext } from '../service/context.ts';
+import { historyPage } from '../service/history.ts';
 import { inspect, release, renew, revoke } from '../service/lease.ts';
 import { list } from '../service/list.ts';
 import { acquireOnSocket } from '../service/sockets.ts';
 import { publicSessionId } from '../session/public-id.ts';
+import { cursorPattern } from '../store/history-rules.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { readCursor, writeCursor } from './cursor.ts';
@@ -133,10 +135,10 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     });
   },
 
-  async lockHistory({ history }, input) {
+  async lockHistory({ locks, history }, input) {
     const { limit, cursor } = input.query;
     const before = cursor === undefined ? undefined : readCursor(cursor, historyPlace);
-    const page = await history.page(lockKey(input), { limit, before });
+    const page = await historyPage({ locks, history }, lockKey(input), { limit, before });
     return ok({
       events: page.events.map(historyView),
       ...(page.before === undefined ? {} : { cursor: writeCursor(page.before) }),
@@ -147,8 +149,8 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
 const foreignConnection = (): Problem =>
   new Problem('forbidden', 'notify.connectionId is not an open connection of this namespace and this caller.');
 
-/** A position in a history. The notifier makes them. */
-const historyPlace = z.string().regex(/^\d{16}\.\d{16}\.\d{4}$/, 'must be a cursor from an earlier page');
+/** A position in a history. */
+const historyPlace = z.string().regex(cursorPattern, 'must be a cursor from an earlier page');
 
 const stateName = (state: LockState, facts: Facts): 'held' | 'free' =>
   standingHolders(state, facts).length > 0 ? 'held' : 'free';

@@ -71,7 +71,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
   }
   for (const holder of next.holders) {
     const earlier = holdersBefore.get(holder.leaseId);
-    if (earlier === undefined) events.push(granted(holder));
+    if (earlier === undefined) events.push(grantOf(holder));
     else if (earlier.expiresAt !== holder.expiresAt) {
       events.push({ at, type: 'renewed', owner: holder.owner, fence: holder.fence });
     }
@@ -103,7 +103,8 @@ export function eventsInPage(before: Page, next: Page, at: number): LockEvent[] 
   ];
 }
 
-const granted = (holder: Holder): LockEvent => ({
+/** The event with which a hold begins. */
+export const grantOf = (holder: Holder): LockEvent => ({
   at: holder.acquiredAt,
   type: 'granted',
   owner: holder.owner,

@@ -2,10 +2,11 @@
  * What a change of a lock means to others. It is derived here and nowhere else, from the old and the new image alone: a change that
  * the stream shows twice means the same both times.
  */
-import { eventsBetween, eventsInPage, type LockEvent } from '../lock/events.ts';
+import { eventsBetween, eventsInPage } from '../lock/events.ts';
 import { movingUp } from '../lock/pages.ts';
 import { type Holder, isAlwaysNotified, type LockState, type Notify, unusedLock, type Waiter } from '../lock/state.ts';
-import type { HistoryEntry, HistoryEvent, HistoryType } from '../store/history-store.ts';
+import { endedHold, grantEventOf, isShown, placeIn, placeOf, shown } from '../store/history-rules.ts';
+import type { HistoryEntry, HistoryEvent } from '../store/history-store.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { epochMs, toIso } from '../time/clock.ts';
 import type { LockChange, PageChange } from './lock-change.ts';
@@ -25,8 +26,10 @@ export interface ChangeEvents {
   readonly change: LockChange;
   /** Waiters that have just parked in a page: each has a deadline to be looked after. */
   readonly parked?: readonly Parked<Waiter>[];
-  /** For the history, the bus and watchers. */
+  /** For the bus, watchers and metrics. */
   readonly entries: readonly HistoryEntry[];
+  /** For the history: one of each hold that ended, and one of each waiter that joined the queue or left it. */
+  readonly kept: readonly HistoryEntry[];
   /** Those that asked to be notified and were granted the lock. */
   readonly grants: readonly Parked<Holder>[];
   readonly endedWaits: readonly EndedWait[];
@@ -36,8 +39,22 @@ export function eventsOfChange(change: LockChange): ChangeEvents {
   const { key, before, after } = change;
   const entries = eventsBetween(before, after)
     .filter(isShown)
-    .map((event, index) => ({ key, place: placeOf(after, index), event: shown(event) }));
-  return { change, entries, grants: grantsToDeliver(before, after), endedWaits: endedWaits(before, after) };
+    .map((event, index) => ({ key, place: placeIn(before, after, event, index), event: shown(event) }));
+  return {
+    change,
+    entries,
+    kept: entries.flatMap((entry) => keptOf(entry, before)),
+    grants: grantsToDeliver(before, after),
+    endedWaits: endedWaits(before, after),
+  };
+}
+
+/** A grant is kept when its hold ends: until then the lock itself tells of it. */
+function keptOf(entry: HistoryEntry, before: LockState): HistoryEntry[] {
+  const { type, fence, heldMs } = entry.event;
+  if (type === 'granted') return [];
+  const holder = heldMs === undefined ? undefined : before.holders.find((candidate) => candidate.fence === fence);
+  return holder === undefined ? [entry] : endedHold(entry, grantEventOf(holder), before.fence - fence);
 }
 
 /** A page tells only of those who join it and leave it: grants are the lock's. */
@@ -61,6 +78,7 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
   return {
     change: { key, before: unusedLock, after: unusedLock },
     entries,
+    kept: entries,
     grants: [],
     endedWaits: before.waiters
       .filter(isParked)
@@ -68,28 +86,6 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
       .map((waiter) => ({ waiter, how: released.has(waiter.leaseId) ? 'cancelled' : 'wait-timeout' })),
     // The SDK polls for a while before it parks, so most of them have their place in the page already.
     parked: after.waiters.filter(isParked).filter(({ leaseId }) => !parkedBefore.has(leaseId)),
-  };
-}
-
-type ShownEvent = LockEvent & { readonly type: HistoryType };
-const isShown = (event: LockEvent): event is ShownEvent => event.type !== 'renewed';
-
-/** Fences never fall and each write raises the revision. So places sort as things happened, whatever the clocks said. */
-const placeOf = ({ fence, rev }: Pick<LockState, 'fence' | 'rev'>, index: number): string =>
-  `${String(fence).padStart(16, '0')}.${String(rev).padStart(16, '0')}.${String(index).padStart(4, '0')}`;
-
-/** Two hosts may have written the two ends of a span. Their clocks may differ by more than the span. */
-const span = (ms: number): number => Math.max(0, ms);
-
-function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: ShownEvent): HistoryEvent {
-  return {
-    at,
-    type,
-    fence,
-    owner,
-    ...(heldMs === undefined ? {} : { heldMs: span(heldMs) }),
-    ...(waitedMs === undefined ? {} : { waitedMs: span(waitedMs) }),
-    ...(reason === undefined ? {} : { reason }),
   };
 }
 

@@ -30,8 +30,8 @@ export function publisherEffects(ports: PublisherPorts): Effect[] {
 
 async function recordAll({ history }: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   if (history === undefined) return [];
-  const unwritten = new Set(await history.append(items.flatMap(({ events }) => events?.entries ?? [])));
-  return items.filter(({ events }) => events?.entries.some((entry) => unwritten.has(entry)));
+  const unwritten = new Set(await history.append(items.flatMap(({ events }) => events?.kept ?? [])));
+  return items.filter(({ events }) => events?.kept.some((entry) => unwritten.has(entry)));
 }
 
 async function publishAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {

@@ -5,7 +5,7 @@ import type { LockKey } from './lock-store.ts';
 export type HistoryType = Exclude<LockEventType, 'renewed'>;
 export const historyTypes = lockEventTypes.filter((type) => type !== 'renewed');
 
-/** One thing that happened to a lock, as it is remembered and shown. Never a leaseId: it is read by many. */
+/** One thing that happened to a lock, as it is shown. Never a leaseId: it is read by many. */
 export interface HistoryEvent {
   readonly at: number;
   readonly type: HistoryType;
@@ -21,12 +21,25 @@ export interface HistoryEntry {
   /** Its place in the lock's history: sorts as things happened, and is the same however often the event is derived. */
   readonly place: string;
   readonly event: HistoryEvent;
+  /** If the event is the end of a hold: the grant with which the hold began. */
+  readonly grant?: HistoryEvent;
 }
 
 export interface HistoryPage {
   readonly events: readonly HistoryEvent[];
-  /** The place of the last event, where there may be older ones. */
+  /** Where the next page begins, if there may be older events. */
   readonly before?: string;
+}
+
+export interface HistoryPageAsked {
+  readonly limit: number;
+  /** As the page before gave it. */
+  readonly before?: string | undefined;
+  /**
+   * The grants of those that hold the lock. They must be read before the history is: a hold that ends in between is then known by both,
+   * and not by neither.
+   */
+  readonly standing: readonly HistoryEvent[];
 }
 
 /** Long enough to ask on Monday what happened on Friday, short enough that nobody pays for an archive. */
@@ -38,5 +51,5 @@ export interface HistoryStore {
   append(entries: readonly HistoryEntry[]): Promise<readonly HistoryEntry[]>;
 
   /** Newest first. */
-  page(key: LockKey, page: { readonly limit: number; readonly before?: string | undefined }): Promise<HistoryPage>;
+  page(key: LockKey, page: HistoryPageAsked): Promise<HistoryPage>;
 }

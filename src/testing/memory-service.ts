@@ -25,8 +25,8 @@ export function memoryService(
 ): MemoryService {
   const history = new MemoryHistory({ clock: time });
   const latest = new Map<string, { readonly key: LockKey; readonly state: LockState }>();
-  const tell = ({ entries }: ChangeEvents) => {
-    void history.append(entries);
+  const tell = ({ entries, kept }: ChangeEvents) => {
+    void history.append(kept);
     for (const entry of entries) onNews(entry);
   };
   // It reports each change, as the stream does for a table.

@@ -3,7 +3,14 @@ import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
-import { type HistoryEntry, type HistoryStore, historyKeptMs } from '../../src/store/history-store.ts';
+import { endedHold, placeOf } from '../../src/store/history-rules.ts';
+import {
+  type HistoryEntry,
+  type HistoryEvent,
+  type HistoryStore,
+  historyKeptMs,
+} from '../../src/store/history-store.ts';
+import type { LockKey } from '../../src/store/lock-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
@@ -27,8 +34,27 @@ const entries = (count: number, name: string = randomUUID()): HistoryEntry[] =>
   Array.from({ length: count }, (_, index) => ({
     key: { namespace: 'contract', name },
     place: place(index),
-    event: { at: now - count + index, type: 'granted', fence: index, owner: 'me', waitedMs: 0 },
+    event: { at: now - count + index, type: 'queued', fence: index, owner: 'me' },
   }));
+
+/** A hold that ended: granted under its fence, and over when the lock's fence was `endFence`. */
+const hold = (key: LockKey, fence: number, endFence = fence): HistoryEntry[] => {
+  const grant = { at: now - 1_000 + fence, type: 'granted', fence, owner: `owner-${fence}`, waitedMs: fence } as const;
+  const event = { at: now - 500 + endFence, type: 'released', fence, owner: `owner-${fence}`, heldMs: 500 } as const;
+  return endedHold({ key, place: placeOf({ fence: endFence, rev: 100 + fence }, 0), event }, grant, endFence - fence);
+};
+
+async function listAll(history: HistoryStore, key: LockKey, limit: number, standing: readonly HistoryEvent[] = []) {
+  const pages = [];
+  let before: string | undefined;
+  do {
+    const page = await history.page(key, { limit, before, standing });
+    pages.push(page.events);
+    before = page.before;
+  } while (before !== undefined);
+  return pages;
+}
+const told = (pages: readonly (readonly HistoryEvent[])[]) => pages.flat().map(({ type, fence }) => `${type} ${fence}`);
 
 describe.each(adapters)('the history in %s', (_name, open) => {
   let history: HistoryStore;
@@ -38,19 +64,14 @@ describe.each(adapters)('the history in %s', (_name, open) => {
   const keyOf = ([first]: HistoryEntry[]) => (first as HistoryEntry).key;
 
   it('has nothing of a lock that was never used', async () => {
-    expect(await history.page({ namespace: 'contract', name: 'unused' }, { limit: 10 })).toEqual({ events: [] });
+    const key = { namespace: 'contract', name: 'unused' };
+    expect(await history.page(key, { limit: 10, standing: [] })).toEqual({ events: [] });
   });
 
   it('shows events newest first, complete over pages', exactOnly, async () => {
     const written = entries(60);
     expect(await history.append(written)).toEqual([]);
-    const pages = [];
-    let before: string | undefined;
-    do {
-      const page = await history.page(keyOf(written), { limit: 25, before });
-      pages.push(page.events);
-      before = page.before;
-    } while (before !== undefined);
+    const pages = await listAll(history, keyOf(written), 25);
     expect(pages.map(({ length }) => length)).toEqual([25, 25, 10]);
     expect(pages.flat()).toEqual(written.map(({ event }) => event).reverse());
   });
@@ -59,21 +80,82 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     const written = entries(3);
     await history.append([...written, ...written]);
     await history.append(written);
-    expect((await history.page(keyOf(written), { limit: 10 })).events).toHaveLength(3);
+    expect((await history.page(keyOf(written), { limit: 10, standing: [] })).events).toHaveLength(3);
   });
 
   it('keeps every field, and keeps locks apart', exactOnly, async () => {
     const key = { namespace: 'contract', name: randomUUID() };
     const event = { at: now, type: 'revoked', fence: 7, owner: 'ключ', heldMs: 5, reason: 'stuck' } as const;
     await history.append([{ key, place: place(1), event }, ...entries(1)]);
-    expect((await history.page(key, { limit: 10 })).events).toEqual([event]);
+    expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([event]);
   });
 
   it('does not show what is older than it promises to keep', exactOnly, async () => {
     const [old, young] = entries(2) as [HistoryEntry, HistoryEntry];
     await history.append([{ ...old, event: { ...old.event, at: now - historyKeptMs } }, young]);
-    expect((await history.page(old.key, { limit: 10 })).events).toEqual([young.event]);
+    expect((await history.page(old.key, { limit: 10, standing: [] })).events).toEqual([young.event]);
   });
+});
+
+describe.each(adapters)('a hold in the history in %s', (_name, open) => {
+  const newKey = (): LockKey => ({ namespace: 'contract', name: randomUUID() });
+  let history: HistoryStore;
+  beforeAll(async () => {
+    history = await open();
+  });
+
+  it('is one entry that tells of its end and of its grant, with every field', async () => {
+    const key = newKey();
+    const entries = hold(key, 7);
+    expect(entries).toHaveLength(1);
+    await history.append(entries);
+    expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([
+      { at: now - 493, type: 'released', fence: 7, owner: 'owner-7', heldMs: 500 },
+      { at: now - 993, type: 'granted', fence: 7, owner: 'owner-7', waitedMs: 7 },
+    ]);
+  });
+
+  it.each([1, 2, 3, 1_000])(
+    'of a semaphore is listed in order, though holds overlap, in pages of %i',
+    async (limit) => {
+      const key = newKey();
+      await history.append([...hold(key, 1, 3), ...hold(key, 2, 2), ...hold(key, 3, 4), ...hold(key, 4, 4)]);
+      const inOrder = ['granted 1', 'granted 2', 'released 2', 'granted 3', 'released 1', 'granted 4', 'released 3'];
+      expect(told(await listAll(history, key, limit))).toEqual([...inOrder, 'released 4'].reverse());
+    },
+  );
+
+  it.each([7, 1_000])('that saw many other grants does not make the cursor long, in pages of %i', async (limit) => {
+    const key = newKey();
+    const others = Array.from({ length: 40 }, (_, index) => hold(key, 2 + index)).flat();
+    const long = hold(key, 1, 50);
+    expect(long).toHaveLength(2);
+    await history.append([...others, ...long]);
+    const pages = await listAll(history, key, limit);
+    expect([told(pages)[0], told(pages).at(-1), pages.flat().length]).toEqual(['released 1', 'granted 1', 82]);
+  });
+
+  it.each([1, 2, 1_000])('that still lasts is listed from the lock, once, in pages of %i', async (limit) => {
+    const key = newKey();
+    const [ended] = hold(key, 5) as [HistoryEntry];
+    const standing = [{ ...(ended.grant as HistoryEvent), fence: 6 }, ended.grant as HistoryEvent];
+    await history.append([...hold(key, 4), ended]);
+    // The lock was read before hold 5 ended.
+    expect(told(await listAll(history, key, limit, standing))).toEqual([
+      ...['granted 6', 'released 5', 'granted 5', 'released 4', 'granted 4'],
+    ]);
+  });
+
+  it.each([2, 3, 1_000])(
+    'whose grant an earlier release wrote by itself is listed once, in pages of %i',
+    async (limit) => {
+      const key = newKey();
+      const [ended] = hold(key, 5) as [HistoryEntry];
+      const grant = ended.grant as HistoryEvent;
+      await history.append([{ key, place: placeOf({ fence: 5, rev: 3 }, 1), event: grant }, ended, ...hold(key, 4)]);
+      expect(told(await listAll(history, key, limit))).toEqual(['released 5', 'granted 5', 'released 4', 'granted 4']);
+    },
+  );
 });
 
 describe('the history in DynamoDB', () => {

@@ -8,6 +8,7 @@ export interface Mutant {
 
 const decide = 'src/lock/decide.ts';
 const validity = 'src/lock/validity.ts';
+const historyRules = 'src/store/history-rules.ts';
 const notifier = 'src/notify/notifier.ts';
 const parked = 'src/notify/parked.ts';
 const publisher = 'src/notify/publisher.ts';
@@ -563,9 +564,33 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'events of one fence take the same place in history',
-    file: 'src/notify/change-events.ts',
+    file: historyRules,
     text: "String(rev).padStart(16, '0')",
     instead: "String(rev - rev).padStart(16, '0')",
+  },
+  {
+    name: 'what ended in a write is told after the grants of that write',
+    file: historyRules,
+    text: "fence: type === 'queued' ? after.fence : before.fence",
+    instead: "fence: type === 'queued' ? before.fence : after.fence",
+  },
+  {
+    name: 'the end of a hold does not tell of its grant',
+    file: 'src/notify/change-events.ts',
+    text: 'return holder === undefined ? [entry] :',
+    instead: 'return fence > 0 || holder === undefined ? [entry] :',
+  },
+  {
+    name: 'a listing forgets the grants of holds that ended on an earlier page',
+    file: historyRules,
+    text: 'return { events, before: [last, ...stillOpen].join(separator) };',
+    instead: 'return { events, before: [last, ...stillOpen.slice(1)].join(separator) };',
+  },
+  {
+    name: 'a hold that ends while it is read is listed twice',
+    file: historyRules,
+    text: 'const isNew = !granted.has(fence);',
+    instead: 'const isNew = fence > 0;',
   },
   {
     name: 'a delivery that failed is not tried again',

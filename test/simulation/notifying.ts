@@ -6,6 +6,7 @@
  *                          (deliveries)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
 import { lockLimits } from '../../src/lock/limits.ts';
+import { grantEventOf } from '../../src/store/history-rules.ts';
 import type { Watcher } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
@@ -176,7 +177,8 @@ export class Notifying {
     if (this.#stream.pending > 0)
       verdicts.breach('bounded', `${this.#stream.pending} changes were never taken from the stream`);
     await this.news.checkStories(async (name) => {
-      const { events } = await table.side.history.page({ namespace: 'sim', name }, { limit: 100_000 });
+      const standing = (table.states.get(name)?.holders ?? []).map(grantEventOf);
+      const { events } = await table.side.history.page({ namespace: 'sim', name }, { limit: 100_000, standing });
       return events;
     });
     this.watchers.check();

@@ -1,8 +1,10 @@
 import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
+import { listed, readPlaces } from '../history-rules.ts';
 import {
   type HistoryEntry,
   type HistoryEvent,
   type HistoryPage,
+  type HistoryPageAsked,
   type HistoryStore,
   historyKeptMs,
   historyTypes,
@@ -17,7 +19,7 @@ const words = { partition: 'pk', place: 'sk' };
 const partitionOf = ({ namespace, name }: LockKey): string => `${namespace}/history/${name}`;
 const itemKeyOf = ({ key, place }: HistoryEntry): ItemKey => ({ pk: partitionOf(key), sk: place });
 
-/** Each event is an item under its lock, sorted by its place. */
+/** Each hold that ended is an item under its lock, and so is each event of the queue, sorted by their places. */
 export class DynamoDBHistory implements HistoryStore {
   readonly #table: ItemTable;
   readonly #clock: Clock;
@@ -34,24 +36,30 @@ export class DynamoDBHistory implements HistoryStore {
     return entries.filter((entry) => unwritten.has(unique.get(idOf(entry)) as Item));
   }
 
-  async page(key: LockKey, { limit, before }: { limit: number; before?: string | undefined }): Promise<HistoryPage> {
-    const items = await this.#table.query(
-      {
-        where: `partition = :partition${before === undefined ? '' : ' AND place < :before'}`,
-        words,
-        values: { partition: partitionOf(key), before },
-        newestFirst: true,
-      },
+  async page(key: LockKey, { limit, before: cursor, standing }: HistoryPageAsked): Promise<HistoryPage> {
+    const { before, open } = readPlaces(cursor);
+    const pk = partitionOf(key);
+    const [items, holds] = await Promise.all([
+      this.#table.query(
+        {
+          where: `partition = :partition${before === undefined ? '' : ' AND place < :before'}`,
+          words,
+          values: { partition: pk, before },
+          newestFirst: true,
+        },
+        limit,
+      ),
+      open.length === 0 ? [] : this.#table.getMany(open.map((sk) => ({ pk, sk }))),
+    ]);
+    return listed({
       limit,
-    );
-    // Collection may lag by days. What is older than promised isn't shown, and nothing behind it is younger.
-    const keptSince = this.#clock.now() - historyKeptMs;
-    const kept = items.filter((item) => integer(item, 'at') > keptSince);
-    const last = kept.at(-1);
-    return {
-      events: kept.map(fromItem),
-      ...(kept.length === limit && last !== undefined ? { before: text(last, words.place) } : {}),
-    };
+      before,
+      found: items.map(fromItem),
+      open: holds.flatMap((item) => (item === undefined ? [] : [fromItem(item)])),
+      standing,
+      // Collection may lag by days. What is older than promised isn't shown.
+      keptSince: this.#clock.now() - historyKeptMs,
+    });
   }
 }
 
@@ -60,13 +68,15 @@ const idOf = (entry: HistoryEntry): string => `${partitionOf(entry.key)} ${entry
 const toItem = (entry: HistoryEntry): Item => ({
   ...itemKeyOf(entry),
   ...entry.event,
+  // The rest of the grant is as in the end: its fence and its owner.
+  ...(entry.grant === undefined ? {} : { grantedAt: entry.grant.at, grantWaitedMs: entry.grant.waitedMs ?? 0 }),
   ttl: toTtlSeconds(after(epochMs(entry.event.at), historyKeptMs)),
 });
 
-function fromItem(item: Item): HistoryEvent {
+function fromItem(item: Item): Omit<HistoryEntry, 'key'> {
   const [heldMs, waitedMs] = [optional(integer, item, 'heldMs'), optional(integer, item, 'waitedMs')];
   const reason = optional(text, item, 'reason');
-  return {
+  const event: HistoryEvent = {
     at: integer(item, 'at'),
     type: oneOf(item, 'type', historyTypes),
     fence: integer(item, 'fence'),
@@ -75,4 +85,11 @@ function fromItem(item: Item): HistoryEvent {
     ...(waitedMs === undefined ? {} : { waitedMs }),
     ...(reason === undefined ? {} : { reason }),
   };
+  const place = text(item, words.place);
+  // An earlier release wrote the end of a hold by itself.
+  const grantedAt = optional(integer, item, 'grantedAt');
+  if (grantedAt === undefined) return { place, event };
+  const { fence, owner } = event;
+  const grant = { at: grantedAt, type: 'granted', fence, owner, waitedMs: integer(item, 'grantWaitedMs') } as const;
+  return { place, event, grant };
 }

@@ -1,5 +1,12 @@
 import { type Clock, systemClock } from '../../time/clock.ts';
-import { type HistoryEntry, type HistoryPage, type HistoryStore, historyKeptMs } from '../history-store.ts';
+import { listed, readPlaces } from '../history-rules.ts';
+import {
+  type HistoryEntry,
+  type HistoryPage,
+  type HistoryPageAsked,
+  type HistoryStore,
+  historyKeptMs,
+} from '../history-store.ts';
 import { type LockKey, lockIdOf } from '../lock-store.ts';
 
 /** History in memory, for simulation and for users' own tests. */
@@ -20,16 +27,15 @@ export class MemoryHistory implements HistoryStore {
     return Promise.resolve([]);
   }
 
-  page(key: LockKey, { limit, before }: { limit: number; before?: string | undefined }): Promise<HistoryPage> {
-    const keptSince = this.#clock.now() - historyKeptMs;
-    const kept = [...(this.#entries.get(lockIdOf(key))?.values() ?? [])]
-      .filter(({ place, event }) => (before === undefined || place < before) && event.at > keptSince)
+  page(key: LockKey, { limit, before: cursor, standing }: HistoryPageAsked): Promise<HistoryPage> {
+    const { before, open } = readPlaces(cursor);
+    const entries = this.#entries.get(lockIdOf(key)) ?? new Map<string, HistoryEntry>();
+    const found = [...entries.values()]
+      .filter(({ place }) => before === undefined || place < before)
       .sort((one, other) => (one.place < other.place ? 1 : -1))
       .slice(0, limit);
-    const last = kept.at(-1);
-    return Promise.resolve({
-      events: kept.map(({ event }) => event),
-      ...(kept.length === limit && last !== undefined ? { before: last.place } : {}),
-    });
+    const holds = open.map((place) => entries.get(place)).filter((entry) => entry !== undefined);
+    const keptSince = this.#clock.now() - historyKeptMs;
+    return Promise.resolve(listed({ limit, before, found, open: holds, standing, keptSince }));
   }
 }

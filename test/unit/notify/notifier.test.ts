@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { historyView } from '../../../src/notify/change-events.ts';
 import { createNotifier } from '../../../src/notify/notifier.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
+import { historyPage } from '../../../src/service/history.ts';
+import type { HistoryEntry } from '../../../src/store/history-store.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -327,10 +330,48 @@ describe('what is optional', () => {
   it('is left out where nobody asked for it', async () => {
     const world = createWorld();
     await world.acquire(holder);
+    await world.release(holder);
     const bare = createPublisher({ ...world.ports, bus: undefined, history: undefined });
     expect(await bare({ Records: structuredClone(world.records()) })).toEqual({ batchItemFailures: [] });
     expect([world.published, await world.historyTypes()]).toEqual([[], []]);
     expect(world.measured.map(({ name }) => name)).toContain('Grants');
+  });
+});
+
+describe('the history of a hold', () => {
+  it('is written once, when it ends, and is the same however often the record comes', async () => {
+    const world = createWorld();
+    const written: HistoryEntry[] = [];
+    const { append } = world.ports.history;
+    world.ports.history.append = (entries) => {
+      written.push(...entries);
+      return append.call(world.ports.history, entries);
+    };
+    await world.acquire(holder);
+    await world.drain();
+    expect([written, await world.historyTypes()]).toEqual([[], ['granted']]);
+    await world.do({ kind: 'renew', leaseId: holder });
+    await world.clock.advance(100);
+    await world.release(holder);
+    await world.drain();
+    world.restart();
+    await world.deliver(world.records());
+    expect(new Set(written.map(({ place }) => place)).size).toBe(1);
+    expect(await world.historyTypes()).toEqual(['granted', 'released']);
+  });
+
+  it('tells the same of a grant as the bus did when it was made', async () => {
+    const world = await heldWorld(event('first'));
+    await world.clock.advance(1_000);
+    await world.release(holder);
+    await world.release(waiter);
+    await world.drain();
+    const { events } = await historyPage(world.ports, lockKey, { limit: 100 });
+    const told = world.published.filter(({ detailType }) => detailType !== 'granted-to-waiter');
+    const sorted = told.toSorted((one, other) => (String(one.detail.id) < String(other.detail.id) ? 1 : -1));
+    expect(events.map(historyView)).toEqual(
+      sorted.map(({ detail: { id: _id, namespace: _namespace, lock: _lock, ...shown } }) => shown),
+    );
   });
 });
 
@@ -389,7 +430,7 @@ describe('a batch of the stream', () => {
     await world.release(waiter);
     await world.release(nextWaiter);
     await world.drain();
-    const history = await world.ports.history.page(lockKey, { limit: 100 });
+    const history = await world.ports.history.page(lockKey, { limit: 100, standing: [] });
     const watched = world.posted.filter(({ connectionId }) => connectionId === 'watcher');
     const seen = JSON.stringify([world.published, history, watched, world.measured, world.logged]);
     expect(watched.length).toBeGreaterThan(4);

@@ -13,6 +13,7 @@ import { createReaper } from '../../../src/notify/reaper.ts';
 import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
+import { historyPage } from '../../../src/service/history.ts';
 import { systemLockContext } from '../../../src/service/system.ts';
 import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
 import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
@@ -193,7 +194,7 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
       return watcher;
     },
     historyTypes: async (key = lockKey) =>
-      (await ports.history.page(key, { limit: 1_000 })).events.map(({ type }) => type).reverse(),
+      (await historyPage(ports, key, { limit: 1_000 })).events.map(({ type }) => type).reverse(),
     /** The references of the waiters that got an event, in order. */
     toldRefs: () =>
       published.filter(({ detailType }) => detailType === 'granted-to-waiter').map(({ detail }) => detail.ref),
