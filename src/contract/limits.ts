@@ -35,8 +35,9 @@ export const requestLimits = {
   bodyBytesMax: 64 * 1024,
   /** Entries on one page of a listing or a history. */
   pageSizeMax: 1_000,
-  /** Encoded: one name, or some places of a history. */
+  /** A cursor contains one name, or some places of a history, encoded. */
   cursorLengthMax: 1_024,
+  /** API Gateway ends a request after 30 s. A cold start, the retries of the store and the answer need some of that time. */
   pollMsMax: 25_000,
   /** The longest time that one waiting request is open: API Gateway ends it after 30 s. */
   answerMsMax: 30_000,
