@@ -5,9 +5,9 @@ import { lockLimits } from '../contract/limits.ts';
 import type { lockOperations } from '../contract/locks.ts';
 import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, WaitingBody } from '../contract/views.ts';
 import type { Facts, Place } from '../lock/commands.ts';
-import { shownLimit, shownPermits } from '../lock/permits.ts';
 import type { Holder, LockState } from '../lock/state.ts';
 import {
+  depthOf,
   detailHolders,
   endsAt,
   limitInForce,
@@ -15,11 +15,13 @@ import {
   presentWaiters,
   remainingMs,
   retryAfterMs,
+  shownLimit,
+  shownPermits,
   standingHolders,
   viewHolders,
   viewQueue,
+  waitedMs,
 } from '../lock/view.ts';
-import { depthOf, waitedMs } from '../lock/waiting.ts';
 import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';

@@ -1,7 +1,6 @@
 import type { multiLockOperations } from '../contract/multi-locks.ts';
 import type { ManyGrantBody, ManyReleaseBody, ManyWaitingBody } from '../contract/views.ts';
-import { endsAt, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
-import { depthOf } from '../lock/waiting.ts';
+import { depthOf, endsAt, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
 import type { Refusal } from '../multi/plan.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';

@@ -28,6 +28,9 @@ import {
   type Ended,
   type EndedHow,
   type Holder,
+  hasPlace,
+  holdersWeight,
+  holderWeight,
   isParkedOn,
   isSameNotify,
   type LockState,
@@ -36,8 +39,7 @@ import {
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken } from './validity.ts';
-import { positionOf, waitedMs } from './waiting.ts';
-import { hasPlace, holdersWeight, holderWeight } from './weight.ts';
+import { positionOf, waitedMs } from './view.ts';
 
 /** If no change is given and the next state differs, it replaces the one before. */
 type Outcome = readonly [next: LockState, answer: Answer, change?: Change];

@@ -1,6 +1,6 @@
 import { movingUp, type Page } from './pages.ts';
 import type { Holder, LockState, Waiter } from './state.ts';
-import { waitedMs } from './waiting.ts';
+import { waitedMs } from './view.ts';
 
 export const lockEventTypes = [
   'queued',

@@ -1,5 +1,17 @@
+/**
+ * The state of a lock, and what can be counted in it: permits, and bytes.
+ *
+ * There is one way to count permits for every kind of lock. A semaphore has N permits. A read-write lock is a semaphore
+ * whose writers take every permit. A mutex is a read-write lock that has only writers, so a plain acquire and a reader
+ * of the same name exclude each other.
+ */
 import { type EpochMs, epochMs } from '../time/clock.ts';
-import { everyPermit, type LockMode } from './permits.ts';
+import { lockLimits } from './limits.ts';
+
+/** More than the largest semaphore (1,000), so a read-write lock and a semaphore never have the same limit. It is also the most readers at once. */
+export const everyPermit = 1_024;
+
+export type LockMode = 'exclusive' | 'shared';
 
 /** How a parked waiter wants to be notified of its grant. */
 export type Notify =
@@ -98,3 +110,57 @@ export const unusedLock: LockState = {
 };
 
 export const permitsHeld = (state: LockState): number => state.holders.reduce((sum, holder) => sum + holder.permits, 0);
+
+export interface Demand {
+  readonly limit: number;
+  readonly permits: number;
+}
+
+/** Turns what a caller asked for into permits of a semaphore. `limit: 1` is a mutex. */
+export function demandOf(asked: {
+  limit?: number | undefined;
+  permits?: number | undefined;
+  mode?: LockMode | undefined;
+}): Demand {
+  if (asked.mode === 'shared') return { limit: everyPermit, permits: 1 };
+  const limit = asked.limit ?? 1;
+  if (limit === 1) return { limit: everyPermit, permits: everyPermit };
+  return { limit, permits: asked.permits ?? 1 };
+}
+
+const utf8 = new TextEncoder();
+
+/** How many bytes a waiter adds to the lock's item, at most. Its JSON is longer than its form in DynamoDB. */
+export function weightOf({ aliveUntil: _, ...lasting }: Waiter): number {
+  // `aliveUntil` changes while it waits, but its weight must not.
+  return utf8.encode(JSON.stringify(lasting)).length;
+}
+
+export const queueWeight = (queue: readonly Waiter[]): number =>
+  queue.reduce((sum, waiter) => sum + weightOf(waiter), 0);
+
+/** The front has a limit in waiters, and one in bytes, because waiters differ a lot in size. An empty front takes any waiter. */
+export const hasPlace = (front: readonly Waiter[], waiter: Waiter, lengthMax: number): boolean =>
+  front.length === 0 || (front.length < lengthMax && queueWeight(front) + weightOf(waiter) <= lockLimits.frontBytesMax);
+
+/** The numbers of a holder, and the names of its attributes. */
+const holderBytes = 64;
+
+const weighed = new WeakMap<Claim, number>();
+
+/** About what the holder of a part adds to the item. It counts nothing that a renewal changes. */
+export function holderWeight(claim: Claim): number {
+  // A release that grants to hundreds of readers needs the same weights again and again.
+  const known = weighed.get(claim);
+  if (known !== undefined) return known;
+  const { leaseId, owner, sessionId = '', metadata, notify } = claim;
+  const texts = [owner, sessionId, ...[metadata, notify].map((part) => JSON.stringify(part ?? ''))];
+  // The leaseId is part of the names of two attributes.
+  const weight = holderBytes + texts.reduce((sum, text) => sum + utf8.encode(text).length, 2 * leaseId.length);
+  weighed.set(claim, weight);
+  return weight;
+}
+
+/** The weight of all holders that have only some of the permits. A holder of all permits is alone and always fits. */
+export const holdersWeight = ({ holders, limit }: Pick<LockState, 'holders' | 'limit'>): number =>
+  holders.reduce((sum, holder) => sum + (holder.permits < limit ? holderWeight(holder) : 0), 0);

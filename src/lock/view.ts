@@ -1,8 +1,8 @@
 /** What others may see of a lock. It never has a leaseId, a session id or an address for a delivery. */
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
-import { shownLimit, shownPermits } from './permits.ts';
-import type { Holder, LockState, Waiter } from './state.ts';
+import { isInPages, pageCount, positionInPage, sizesOf } from './pages.ts';
+import { everyPermit, type Holder, type LockState } from './state.ts';
 import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
 
 /** A holder as others see it. `remainingMs` is null if the lease ends with a session whose end isn't known. */
@@ -29,6 +29,15 @@ export interface WaiterView {
   readonly permits: number;
   /** A public short form. Set if the waiter waits under a session. */
   readonly sessionId?: string;
+}
+
+/** The permits of a holder or waiter as callers see them. An exclusive claim counts as one permit. */
+export const shownPermits = (permits: number): number => (permits === everyPermit ? 1 : permits);
+
+/** The limit as callers see it: 1 for a mutex, and the most readers while a read-write lock has readers. */
+export function shownLimit(limit: number, holders: readonly { readonly permits: number }[]): number {
+  if (limit !== everyPermit) return limit;
+  return holders.some((holder) => holder.permits < everyPermit) ? everyPermit : 1;
 }
 
 /** When a holder's lease ends: its own end, or the end of its session. Null if that is not known. */
@@ -80,17 +89,38 @@ export const viewQueue = (
   presentWaiters(state, facts).map((waiter, index) => ({
     owner: waiter.owner,
     position: index + 1,
-    waitingMs: waitingMs(waiter, facts),
+    waitingMs: waitedMs(waiter, facts.now),
     permits: shownPermits(waiter.permits),
     ...(waiter.sessionId === undefined ? {} : { sessionId: publicSessionId(waiter.sessionId) }),
   }));
 
-const waitingMs = ({ queuedAt }: Waiter, { now }: Facts): number => Math.max(0, now - queuedAt);
+/**
+ * The position of a waiter in the front, from one. Absent waiters ahead of it don't count: they will be dropped, and the
+ * first present waiter must sweep the lock. Undefined if the lease is not in the front.
+ */
+export function positionOf(state: LockState, leaseId: string, facts: Facts): number | undefined {
+  const index = state.queue.findIndex((waiter) => waiter.leaseId === leaseId);
+  return index < 0 ? undefined : state.queue.slice(0, index).filter((ahead) => isPresent(ahead, facts)).length + 1;
+}
+
+/** How long a claim waited until the given instant. Not below zero: two hosts wrote the two times, and their clocks may differ. */
+export const waitedMs = (claim: { readonly queuedAt?: number }, until: number): number =>
+  claim.queuedAt === undefined ? 0 : Math.max(0, until - claim.queuedAt);
+
+/** An upper bound of the position of a waiter in a page. Undefined if the page has moved up. */
+export const positionBehind = (state: LockState, page: number | undefined, facts: Facts): number | undefined =>
+  page !== undefined && isInPages(state, page)
+    ? positionInPage(state, page, sizesOf(facts).page - 1, sizesOf(facts))
+    : undefined;
+
+/** How many wait at most: the present waiters of the front, and all pages counted as full. */
+export const depthOf = (state: LockState, facts: Facts): number =>
+  presentWaiters(state, facts).length + pageCount(state) * sizesOf(facts).page;
 
 /** The queue is in order, so the next waiter has waited longest. 0 if nobody waits. */
 export function longestWaitMs(state: LockState, facts: Facts): number {
   const [next] = presentWaiters(state, facts);
-  return next === undefined ? 0 : waitingMs(next, facts);
+  return next === undefined ? 0 : waitedMs(next, facts.now);
 }
 
 export const limitInForce = (state: LockState, facts: Facts): number =>

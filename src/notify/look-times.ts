@@ -1,8 +1,7 @@
 import type { Facts } from '../lock/commands.ts';
-import { nextDueAt } from '../lock/due.ts';
 import { hasPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
-import { mayBeTaken } from '../lock/validity.ts';
+import { mayBeTaken, nextDueAt } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 
 /** A look that changed nothing isn't repeated at once, so that the reaper never spins. */

@@ -2,7 +2,7 @@ import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
 import { decide, wantsPage } from '../lock/decide.ts';
 import { hasPages, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import type { Holder, LockState } from '../lock/state.ts';
-import { positionOf } from '../lock/waiting.ts';
+import { positionOf } from '../lock/view.ts';
 import type { LockKey, Refused, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';

@@ -1,6 +1,6 @@
-import { nextDueAt } from '../lock/due.ts';
 import { isInPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
+import { nextDueAt } from '../lock/validity.ts';
 import { lockIdOf } from '../store/lock-store.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';

@@ -3,7 +3,7 @@ import type { Acquire, Answer, Facts, LockCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { hasPages, isInPages, moveUp, type Page, pageNumbers, positionInPage, sizesOf } from '../lock/pages.ts';
 import type { LockState, Waiter } from '../lock/state.ts';
-import { waitedMs } from '../lock/waiting.ts';
+import { waitedMs } from '../lock/view.ts';
 import type { LockKey, PageWritten, Refused } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';

@@ -1,9 +1,8 @@
 import type { Facts } from '../lock/commands.ts';
-import { nextDueAt } from '../lock/due.ts';
 import { isInPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
-import { isPresent } from '../lock/validity.ts';
-import { depthOf, positionBehind, positionOf } from '../lock/waiting.ts';
+import { isPresent, nextDueAt } from '../lock/validity.ts';
+import { depthOf, positionBehind, positionOf } from '../lock/view.ts';
 import { lockIdOf } from '../store/lock-store.ts';
 import type { EpochMs } from '../time/clock.ts';
 import { pauseFor, type Timers } from '../time/timers.ts';

@@ -247,7 +247,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'nobody sweeps at the end of a lease',
-    file: 'src/lock/due.ts',
+    file: 'src/lock/validity.ts',
     text: 'return known.length === 0 ? null : epochMs(Math.min(...known));',
     instead: 'return null;',
   },
@@ -894,7 +894,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a queue is weighed in characters, not in bytes',
-    file: 'src/lock/weight.ts',
+    file: 'src/lock/state.ts',
     text: 'utf8.encode(JSON.stringify(lasting)).length',
     instead: 'JSON.stringify(lasting).length',
   },

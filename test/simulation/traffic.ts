@@ -2,7 +2,7 @@ import { HoldfastError } from '../../src/client/errors.ts';
 import type { HeldLock, HeldLocks } from '../../src/client/held-lock.ts';
 import type { LockScope } from '../../src/client/lock-scope.ts';
 import type { Session } from '../../src/client/session.ts';
-import { demandOf } from '../../src/lock/permits.ts';
+import { demandOf } from '../../src/lock/state.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Beliefs, Resource } from './beliefs.ts';
 import type { Chance } from './chance.ts';

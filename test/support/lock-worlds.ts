@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import type { Acquire, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { demandOf, type LockMode } from '../../src/lock/permits.ts';
-import { type LockState, unusedLock } from '../../src/lock/state.ts';
+import { demandOf, type LockMode, type LockState, unusedLock } from '../../src/lock/state.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 /** Few names, so that commands conflict often. */

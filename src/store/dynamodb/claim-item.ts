@@ -3,7 +3,7 @@
  * short text, because an item costs by its size. The words give each part its letters.
  */
 import type { Claim, Notify, Waiter } from '../../lock/state.ts';
-import { holderWeight, weightOf } from '../../lock/weight.ts';
+import { holderWeight, weightOf } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs } from '../../time/clock.ts';
 import { asMap, asText, type Item, instant, integer, list, map, oneOf, optional, text, unreadable } from './reading.ts';
 

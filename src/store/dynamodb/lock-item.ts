@@ -14,14 +14,15 @@ import {
   type Ended,
   endedHows,
   type Holder,
+  holdersWeight,
   isAlwaysNotified,
   type LockState,
   type PageSpan,
   permitsHeld,
+  queueWeight,
   unusedLock,
   type Waiter,
 } from '../../lock/state.ts';
-import { holdersWeight, queueWeight } from '../../lock/weight.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import {

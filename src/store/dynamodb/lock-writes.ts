@@ -5,8 +5,7 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { lockLimits } from '../../lock/limits.ts';
 import { withOneMore } from '../../lock/pages.ts';
-import { isAlwaysNotified, type PageSpan, type Waiter } from '../../lock/state.ts';
-import { holderWeight, weightOf } from '../../lock/weight.ts';
+import { holderWeight, isAlwaysNotified, type PageSpan, type Waiter, weightOf } from '../../lock/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { Arrival, LockKey } from '../lock-store.ts';
 import { toClaimItem, toPartItem, toWaiterItem } from './claim-item.ts';

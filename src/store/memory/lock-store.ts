@@ -16,6 +16,7 @@ import {
 } from '../../lock/pages.ts';
 import {
   type Ended,
+  hasPlace,
   isSameNotify,
   type LockState,
   type PageSpan,
@@ -23,7 +24,6 @@ import {
   unusedLock,
   type Waiter,
 } from '../../lock/state.ts';
-import { hasPlace } from '../../lock/weight.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import {
   type Arrival,

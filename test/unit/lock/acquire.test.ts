@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { everyPermit } from '../../../src/lock/permits.ts';
 import type { Waiter } from '../../../src/lock/state.ts';
-import { weightOf } from '../../../src/lock/weight.ts';
+import { everyPermit, weightOf } from '../../../src/lock/state.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { nextDueAt } from '../../../src/lock/due.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { nextDueAt } from '../../../src/lock/validity.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 

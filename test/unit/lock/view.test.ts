@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { demandOf, everyPermit, shownLimit, shownPermits } from '../../../src/lock/permits.ts';
+import { demandOf, everyPermit } from '../../../src/lock/state.ts';
 import {
   detailHolders,
   limitInForce,
   longestWaitMs,
   presentWaiters,
   retryAfterMs,
+  shownLimit,
+  shownPermits,
   standingHolders,
   viewHolders,
   viewQueue,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Waiter } from '../../../src/lock/state.ts';
-import { weightOf } from '../../../src/lock/weight.ts';
+import { weightOf } from '../../../src/lock/state.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
 
 const waiterNamed = (owner: string): Waiter => ({
