@@ -1,9 +1,8 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import type { Page } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
-import { lockKeyOf, pageKeyOf } from '../store/dynamodb/keys.ts';
-import { fromLockItem, lockWords } from '../store/dynamodb/lock-item.ts';
-import { changedAtOf, fromPageItem } from '../store/dynamodb/page-item.ts';
+import { fromLockItem, lockKeyOf, lockWords } from '../store/dynamodb/lock-item.ts';
+import { changedAtOf, fromPageItem, pageKeyOf } from '../store/dynamodb/page-item.ts';
 import { imagesOf } from '../store/dynamodb/stream-images.ts';
 import type { LockKey } from '../store/lock-store.ts';
 

@@ -5,8 +5,7 @@
  * The stack gives the patterns to the event source mappings. The local pump and the tests apply the same patterns by `passesFilter`.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
-import { pageSortKey } from '../store/dynamodb/keys.ts';
-import { parkedName } from '../store/dynamodb/page-item.ts';
+import { pageSortKey, parkedName } from '../store/dynamodb/page-item.ts';
 import { tableShape, watcherSortPrefix } from '../store/dynamodb/table.ts';
 
 /** The part of Lambda's filter language that is used here. `exists` works on leaves only, such as the `S` of an attribute. */

@@ -1,13 +1,13 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Service, Sockets } from '../http/service.ts';
+import { systemLockContext } from '../service/context.ts';
 import { systemRecordContext } from '../service/records.ts';
-import { systemLockContext } from '../service/system.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
 import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
-import type { TableCalls } from '../store/dynamodb/table-calls.ts';
+import type { TableCalls } from '../store/dynamodb/wire.ts';
 import { version } from './version.ts';
 
 export interface Wiring {

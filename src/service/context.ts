@@ -1,16 +1,20 @@
+/** What the use cases work with: the context, how a process makes it, and the facts for a decision. */
+import { randomBytes } from 'node:crypto';
 import type { Facts, SessionFact } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
 import type { QueueSizes } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import type { LockKey, LockStore } from '../store/lock-store.ts';
 import type { SessionStore } from '../store/session-store.ts';
-import type { Clock } from '../time/clock.ts';
-import type { Timers } from '../time/timers.ts';
-import type { LockMemory } from './lock-memory.ts';
-import type { Refusals } from './refusals.ts';
-import type { SessionLives } from './session-lives.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
+import { systemTimers, type Timers } from '../time/timers.ts';
+import { LockMemory } from './lock-memory.ts';
+import { NotifiedWaits } from './notified-waits.ts';
+import { PolledWaits } from './polled-waits.ts';
+import { Refusals } from './refusals.ts';
+import { SessionLives } from './session-lives.ts';
 import type { Waits } from './waits.ts';
 
-/** What the use cases work with. */
 export interface LockContext {
   readonly store: LockStore;
   readonly clock: Clock;
@@ -19,15 +23,15 @@ export interface LockContext {
   readonly newLeaseId: () => string;
   readonly newSessionId: () => string;
   readonly graceMs: number;
-  /** How long an acquire that waits is kept open. */
+  /** How long an acquire request that waits is kept open. */
   readonly pollMs: number;
-  /** Other sizes of front and page than the usual ones, for tests. */
+  /** Other sizes of front and page than the defaults, for tests. */
   readonly sizes?: QueueSizes | undefined;
-  /** What this deployment allows, where that is less than the rules do. */
+  /** Limits of this deployment that are below those of the rules. */
   readonly leaseMsMax?: number;
   readonly waitMsMax?: number;
   readonly memory: LockMemory;
-  /** How long what is remembered of a lock is taken for true, by those writes that could find out only at a price. */
+  /** How long a remembered state is trusted by writes that would need another request to check it. */
   readonly rememberedMs: number;
   readonly waits: Waits;
   readonly refusals: Refusals;
@@ -35,20 +39,71 @@ export interface LockContext {
   readonly sessionStore: SessionStore;
 }
 
+/** API Gateway gives up after 30 s. 20 s leave time for a cold start, the store's retries and the answer. */
+const pollMsDefault = 20_000;
+
+/** 128 bits: nobody can guess it, and no two are the same. */
+const randomId = (): string => randomBytes(16).toString('base64url');
+
+/**
+ * If several processes serve, a page of a busy lock fills up within about a tenth of a second. A process that serves
+ * alone learns of all writes: its own, and those in the stream.
+ */
+const rememberedMs = 100;
+
+/** A context on the real clock. `alone`: only this process serves, so its own writes wake its waiters. */
+export function systemLockContext(options: {
+  store: LockStore;
+  alone: boolean;
+  clock?: Clock;
+  timers?: Timers;
+  random?: () => number;
+  pollMs?: number;
+  sizes?: QueueSizes | undefined;
+  graceMs?: number;
+  leaseMsMax?: number;
+  waitMsMax?: number;
+  sessionStore: SessionStore;
+}): LockContext {
+  const { clock = systemClock, timers = systemTimers, random = Math.random } = options;
+  const graceMs = options.graceMs ?? lockLimits.graceMs;
+  const memory = new LockMemory(clock);
+  return {
+    store: options.store,
+    clock,
+    timers,
+    random,
+    newLeaseId: randomId,
+    // A session id is part of paths, like a name, and a name starts with a letter or digit.
+    newSessionId: () => `s${randomId()}`,
+    graceMs,
+    ...(options.leaseMsMax === undefined ? {} : { leaseMsMax: options.leaseMsMax }),
+    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
+    pollMs: options.pollMs ?? pollMsDefault,
+    ...(options.sizes === undefined ? {} : { sizes: options.sizes }),
+    memory,
+    rememberedMs: options.alone ? Number.POSITIVE_INFINITY : rememberedMs,
+    waits: options.alone ? new NotifiedWaits({ clock, timers, memory }) : new PolledWaits({ timers, random }),
+    refusals: new Refusals({ memory, clock, graceMs }),
+    sessionStore: options.sessionStore,
+    sessions: new SessionLives({ store: options.sessionStore, graceMs }),
+  };
+}
+
 const noSessions: ReadonlyMap<string, SessionFact> = new Map();
 
-/** What a decision about a state may know: the time, and whether the sessions of its holders and waiters are alive. */
+/** The facts for a decision about a state: the time, and whether the sessions of its holders and waiters are alive. */
 export const factsAbout = (context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> =>
   factsAmong(context, namespace, [state]);
 
-/** The same for a look, on which nothing is decided: a session that was alive a moment ago is not read again. */
+/** The facts for showing a state. Nothing is decided on them, so a session that was alive a moment ago is not read again. */
 export async function factsForLook(context: LockContext, { namespace }: LockKey, state: LockState): Promise<Facts> {
   const ids = sessionIdsIn([state]);
   const sessions = ids.length === 0 ? noSessions : await context.sessions.lately(namespace, ids, context.clock.now());
   return { ...bareFacts(context), sessions };
 }
 
-/** The same for several locks, and for a session that none of them may name yet. */
+/** The facts for several locks, and for a session that none of them may name yet. */
 export async function factsAmong(
   context: LockContext,
   namespace: string,
@@ -60,7 +115,7 @@ export async function factsAmong(
   return { ...bareFacts(context), sessions };
 }
 
-/** Without sessions: what is known before anything was read. */
+/** The facts without sessions: all that is known before a read. */
 export const bareFacts = ({ clock, graceMs, sizes }: LockContext): Facts => ({
   now: clock.now(),
   graceMs,

@@ -1,7 +1,7 @@
 import type { Service } from '../http/service.ts';
 import type { LockState } from '../lock/state.ts';
 import { type ChangeEvents, eventsOfChange, eventsOfPage } from '../notify/change-events.ts';
-import { systemLockContext } from '../service/system.ts';
+import { systemLockContext } from '../service/context.ts';
 import type { HistoryEntry } from '../store/history-store.ts';
 import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import { MemoryHistory } from '../store/memory/history-store.ts';

@@ -11,7 +11,7 @@ import type { LockState } from '../../src/lock/state.ts';
 import { everyPermit } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
-import { systemLockContext } from '../../src/service/system.ts';
+import { systemLockContext } from '../../src/service/context.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { apply } from '../../src/service/apply.ts';
+import { systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
-import { systemLockContext } from '../../src/service/system.ts';
 import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';

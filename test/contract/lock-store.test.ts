@@ -4,7 +4,7 @@ import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
-import { listingKeyOf } from '../../src/store/dynamodb/keys.ts';
+import { listingKeyOf } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';

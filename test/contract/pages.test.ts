@@ -18,8 +18,8 @@ import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
+import { systemLockContext } from '../../src/service/context.ts';
 import { inspect, release } from '../../src/service/lease.ts';
-import { systemLockContext } from '../../src/service/system.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import type { LockKey, LockStore } from '../../src/store/lock-store.ts';

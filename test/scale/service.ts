@@ -21,7 +21,7 @@ import type { Completions, EventBus, LockTimers, Meter, NotifyLog } from '../../
 import { createPublisher } from '../../src/notify/publisher.ts';
 import { createReaper } from '../../src/notify/reaper.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
-import { systemLockContext } from '../../src/service/system.ts';
+import { systemLockContext } from '../../src/service/context.ts';
 import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
 import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';

@@ -1,6 +1,6 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
-import { fromWireMap, toWireMap, type WireValue } from '../../src/store/dynamodb/values.ts';
+import { fromWireMap, toWireMap, type WireValue } from '../../src/store/dynamodb/wire.ts';
 import type { ModelledTable } from './modelled-table.ts';
 
 type Plain = Record<string, unknown>;

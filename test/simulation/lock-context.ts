@@ -1,6 +1,6 @@
 import type { QueueSizes } from '../../src/lock/pages.ts';
 import type { LockContext } from '../../src/service/context.ts';
-import { systemLockContext } from '../../src/service/system.ts';
+import { systemLockContext } from '../../src/service/context.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import { causeOfTimer, runAs } from './cause.ts';

@@ -8,8 +8,7 @@ import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/p
 import { handlerBackoff, retryInMs } from '../../src/local/pump/pace.ts';
 import type { Page } from '../../src/lock/pages.ts';
 import type { LockState } from '../../src/lock/state.ts';
-import { shardOf } from '../../src/store/dynamodb/keys.ts';
-import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
+import { shardOf, toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import { parkedName } from '../../src/store/dynamodb/page-item.ts';
 import { type LockKey, lockIdOf } from '../../src/store/lock-store.ts';

@@ -5,7 +5,7 @@ import { inject } from 'vitest';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { ensureTable } from '../../src/local/table.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { sdkCalls, type TableCalls, wireCalls } from '../../src/store/dynamodb/table-calls.ts';
+import { sdkCalls, type TableCalls, wireCalls } from '../../src/store/dynamodb/wire.ts';
 import './engine.setup.ts';
 
 export interface FreshTable {

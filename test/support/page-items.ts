@@ -1,7 +1,7 @@
 import type { Page } from '../../src/lock/pages.ts';
 import { toText } from '../../src/store/dynamodb/claim-item.ts';
-import { pageItemKey } from '../../src/store/dynamodb/keys.ts';
 import { layoutKnown } from '../../src/store/dynamodb/lock-item.ts';
+import { pageItemKey } from '../../src/store/dynamodb/page-item.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 
 /** A page as the store would have written it, one step after the other. */

@@ -1,11 +1,9 @@
 import type { AwaitedLocks } from '../awaited-locks.ts';
 import type { LockKey } from '../lock-store.ts';
-import { update } from './expressions.ts';
+import { text, update } from './attributes.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
-import { awaitedPartition, lockItemKey, lockKeyOf } from './keys.ts';
-import { lockWords } from './lock-item.ts';
+import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from './lock-item.ts';
 import { nobodyWaits } from './lock-writes.ts';
-import { text } from './reading.ts';
 import { awaitedShards, tableShape } from './table.ts';
 
 /** The sparse index of locks that somebody waits for, oldest wait first. */

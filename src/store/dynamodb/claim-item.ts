@@ -5,7 +5,19 @@
 import type { Claim, Notify, Waiter } from '../../lock/state.ts';
 import { holderWeight, weightOf } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs } from '../../time/clock.ts';
-import { asMap, asText, type Item, instant, integer, list, map, oneOf, optional, text, unreadable } from './reading.ts';
+import {
+  asMap,
+  asText,
+  type Item,
+  instant,
+  integer,
+  list,
+  map,
+  oneOf,
+  optional,
+  text,
+  unreadable,
+} from './attributes.ts';
 
 /** What a claim is made of, of a holder or of a waiter. */
 export const claimWords = {

@@ -1,7 +1,7 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
-import { sdkCalls, type TableCalls, wireCalls } from './table-calls.ts';
+import { sdkCalls, type TableCalls, wireCalls } from './wire.ts';
 
 export interface StoreAddress {
   readonly tableName: string;

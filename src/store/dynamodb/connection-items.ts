@@ -11,10 +11,9 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { after, toTtlSeconds } from '../../time/clock.ts';
 import type { Subject, Watcher, WatcherStore } from '../watcher-store.ts';
-import { update } from './expressions.ts';
-import { type Item, ItemTable, type TableAccess } from './item-table.ts';
-import type { ItemKey } from './keys.ts';
-import { instant, optional, text } from './reading.ts';
+import type { Item, ItemKey } from './attributes.ts';
+import { instant, optional, text, update } from './attributes.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
 import { imagesOf } from './stream-images.ts';
 import { watcherSortPrefix } from './table.ts';
 

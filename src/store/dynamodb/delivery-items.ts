@@ -1,10 +1,9 @@
 import { after, type Clock, systemClock, toTtlSeconds } from '../../time/clock.ts';
 import type { Delivery, DeliveryStore } from '../delivery-store.ts';
 import type { LockKey } from '../lock-store.ts';
-import { update } from './expressions.ts';
-import { type Item, ItemTable, type TableAccess } from './item-table.ts';
-import type { ItemKey } from './keys.ts';
-import { integer, optional } from './reading.ts';
+import type { Item, ItemKey } from './attributes.ts';
+import { integer, optional, update } from './attributes.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
 
 /** A stream keeps its records for a day; twice that, and no repeat can come any more. */
 const deliveryKeptMs = 2 * 86_400_000;

@@ -1,6 +1,5 @@
 import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import { StoreError } from '../store-error.ts';
-import { fromWireMap, type WireValue } from './values.ts';
 
 /** Refusals to take traffic for a moment: the same request may pass later. */
 const throttlings = new Set([
@@ -34,15 +33,6 @@ const isTooLarge = (message: string): boolean => /size/i.test(message) && /excee
 
 /** Marks a refusal that followed a try of the same request whose outcome is not known: that try may have been written. */
 export const mayHaveTakenEffect = Symbol('mayHaveTakenEffect');
-
-/** The item that refused the condition. The document client turns results into plain values, but not what errors carry. */
-export function refusedItem(error: ConditionalCheckFailedException | TransactionCanceledException) {
-  const item =
-    'CancellationReasons' in error
-      ? error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item
-      : (error as ConditionalCheckFailedException).Item;
-  return item === undefined ? undefined : fromWireMap(item as Record<string, WireValue>);
-}
 
 /** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
 export const attemptsOf = (outcome: unknown): number =>

@@ -10,9 +10,9 @@ import {
   historyTypes,
 } from '../history-store.ts';
 import type { LockKey } from '../lock-store.ts';
-import { type Item, ItemTable, type TableAccess } from './item-table.ts';
-import type { ItemKey } from './keys.ts';
-import { integer, oneOf, optional, text } from './reading.ts';
+import type { Item, ItemKey } from './attributes.ts';
+import { integer, oneOf, optional, text } from './attributes.ts';
+import { ItemTable, type TableAccess } from './item-table.ts';
 
 const words = { partition: 'pk', place: 'sk' };
 

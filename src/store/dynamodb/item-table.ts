@@ -1,3 +1,4 @@
+import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import {
   BatchGetCommand,
   BatchWriteCommand,
@@ -8,13 +9,9 @@ import {
 import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
-import { type Condition, Translation, type Update, type Words } from './expressions.ts';
-import { attemptsOf, isConditionFailure, refusedItem, toStoreError } from './failures.ts';
-import type { ItemKey } from './keys.ts';
-import { type Item, text } from './reading.ts';
-import { sdkCalls, type TableCalls } from './table-calls.ts';
-
-export type { Item } from './reading.ts';
+import { type Condition, type Item, type ItemKey, Translation, text, type Update, type Words } from './attributes.ts';
+import { attemptsOf, isConditionFailure, toStoreError } from './failures.ts';
+import { fromWireMap, sdkCalls, type TableCalls, type WireValue } from './wire.ts';
 
 export interface ConditionalPut extends Condition {
   readonly Item: Item;
@@ -31,7 +28,7 @@ export type ItemWritten =
 
 export interface Query {
   readonly index?: string;
-  /** In words, as every expression. */
+  /** In words, like every expression. */
   readonly where: string;
   readonly filter?: string;
   readonly words: Words;
@@ -40,19 +37,19 @@ export interface Query {
   readonly newestFirst?: boolean;
 }
 
-/** A transaction on the same item lasts milliseconds; five jittered tries outlast it. */
+/** A transaction on the same item lasts milliseconds. Five tries with random pauses take longer. */
 const conflictTriesMax = 5;
-/** DynamoDB's own bounds for one batch. */
+/** DynamoDB's own limits for one batch. */
 const batchReadMax = 100;
 const batchWriteMax = 25;
-/** What a table hands back unwritten for want of capacity is written within a moment, or reported. */
+/** A busy table leaves items of a batch unwritten. They are tried again for a moment, and then reported. */
 const batchTriesMax = 4;
 
 /** Where the stores' items are. */
 export interface TableAccess {
   readonly client: DynamoDBDocumentClient;
   readonly tableName: string;
-  /** A shorter way for the calls that matter most; by the client where absent. */
+  /** A faster way for the most frequent calls. If undefined, the client makes them. */
   readonly calls?: TableCalls | undefined;
   readonly random?: (() => number) | undefined;
   readonly timers?: Timers | undefined;
@@ -61,8 +58,8 @@ export interface TableAccess {
 type Batched = { PutRequest: { Item: Item } } | { DeleteRequest: { Key: Item } };
 
 /**
- * The table as every store uses it: a refused condition is a value that carries the item, a conflict with a transaction is
- * tried again, pages are followed to their end, and everything else is a StoreError.
+ * The table as every store uses it. A refused condition is a value that has the item. A conflict with a transaction is
+ * tried again. Pages are followed to their end. Every other failure is a StoreError.
  */
 export class ItemTable {
   readonly #client: DynamoDBDocumentClient;
@@ -84,7 +81,7 @@ export class ItemTable {
     return this.#send(() => this.#calls.get({ TableName: this.#tableName, Key: { ...key }, ConsistentRead: true }));
   }
 
-  /** Consistent reads of many, in the order asked. */
+  /** Consistent reads of many, in the order of the keys. */
   async getMany(keys: readonly ItemKey[]): Promise<(Item | undefined)[]> {
     const found = new Map<string, Item>();
     let wanted: Item[] = keys.map((key) => ({ ...key }));
@@ -93,7 +90,7 @@ export class ItemTable {
       const request = { RequestItems: { [this.#tableName]: { Keys: batch, ConsistentRead: true } } };
       const output = await this.#send(() => this.#client.send(new BatchGetCommand(request)));
       for (const item of output.Responses?.[this.#tableName] ?? []) found.set(idOf(item), item);
-      // DynamoDB hands back what it did not get to.
+      // DynamoDB returns the keys that it did not read.
       const unread = output.UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
       wanted = [...unread, ...wanted.slice(batchReadMax)];
       fruitless = unread.length === batch.length ? fruitless + 1 : 0;
@@ -103,7 +100,7 @@ export class ItemTable {
     return keys.map((key) => found.get(idOf({ ...key })));
   }
 
-  /** Answers with the item as it is after the update, or with nothing of it where the caller has no use for it. */
+  /** Returns the item as it is after the update, or an empty one if the caller does not want it. */
   update(key: ItemKey, update: Update, { wantsItem = true } = {}): Promise<ItemWritten> {
     return this.#write(() =>
       this.#calls.update({
@@ -116,7 +113,7 @@ export class ItemTable {
     );
   }
 
-  /** A conditional update and an item beside it, both or neither. A refusal carries the item that was to be updated. */
+  /** Updates an item on a condition and puts another one: both or neither. A refusal has the item that was to be updated. */
   updateWith(key: ItemKey, update: Update, beside: Item): Promise<ItemWritten> {
     const TableName = this.#tableName;
     const updated = { TableName, Key: { ...key }, ...update, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const };
@@ -134,24 +131,24 @@ export class ItemTable {
     });
   }
 
-  /** Whatever was there before. */
+  /** Puts an item without a condition. */
   async replace(item: Item): Promise<void> {
     await this.#send(() => this.#calls.put({ TableName: this.#tableName, Item: item }));
   }
 
-  /** Whatever was there before, many at a time. Answers with those that could not be written. */
+  /** Puts many items without a condition. Returns those that could not be written. */
   async replaceMany(items: readonly Item[]): Promise<readonly Item[]> {
     const left = await this.#writeBatches(items.map((item) => ({ PutRequest: { Item: item } })));
     const unwritten = new Set(left.map((request) => ('PutRequest' in request ? idOf(request.PutRequest.Item) : '')));
     return items.filter((item) => unwritten.has(idOf(item)));
   }
 
-  /** What is left unprocessed under pressure is collected by its TTL. */
+  /** Items that a busy table leaves are deleted later by their TTL. */
   async removeMany(keys: readonly ItemKey[]): Promise<void> {
     await this.#writeBatches(keys.map((key) => ({ DeleteRequest: { Key: { ...key } } })));
   }
 
-  /** Everything that a query finds, page by page, up to `atMost` items. */
+  /** All items that a query finds, up to `atMost`. */
   async query(query: Query, atMost = Number.POSITIVE_INFINITY): Promise<Item[]> {
     const items: Item[] = [];
     for await (const item of this.queried(query, atMost)) {
@@ -161,7 +158,7 @@ export class ItemTable {
     return items;
   }
 
-  /** What a query finds, one by one: the next page is read when it is wanted. */
+  /** The items that a query finds, one by one. The next page is read only when it is needed. */
   async *queried(query: Query, pageMax = Number.POSITIVE_INFINITY): AsyncIterable<Item> {
     const { index, where, filter, words, values, consistent, newestFirst } = query;
     const translation = new Translation(words, values);
@@ -184,7 +181,7 @@ export class ItemTable {
     } while (start !== undefined);
   }
 
-  /** All or nothing. False if a condition was refused: somebody wrote in between. */
+  /** Writes all or nothing. False if a condition was refused because another process wrote in between. */
   async writeAll(writes: readonly (ConditionalPut | KeyedUpdate)[]): Promise<boolean> {
     const TransactItems = writes.map((write) =>
       'Item' in write
@@ -200,7 +197,7 @@ export class ItemTable {
     }
   }
 
-  /** Comes back with what was not written. */
+  /** Returns the requests that were not done. */
   async #writeBatches(requests: readonly Batched[]): Promise<Batched[]> {
     const unwritten: Batched[] = [];
     for (let start = 0; start < requests.length; start += batchWriteMax) {
@@ -218,7 +215,7 @@ export class ItemTable {
         const output = await this.#send(() => this.#client.send(request));
         left = (output.UnprocessedItems?.[this.#tableName] ?? []) as Batched[];
       } catch (error) {
-        // The client has tried a table that is out of reach often enough; the caller is told what is missing.
+        // The client has already tried an unreachable table several times. The caller gets what is missing.
         if (toStoreError(error).code === 'unavailable') return left;
       }
       if (left.length === 0) return [];
@@ -250,3 +247,12 @@ export class ItemTable {
 }
 
 const idOf = (item: Item): string => `${text(item, 'pk')} ${text(item, 'sk')}`;
+
+/** The item that refused the condition. The document client converts results to plain values, but not errors. */
+function refusedItem(error: ConditionalCheckFailedException | TransactionCanceledException) {
+  const item =
+    'CancellationReasons' in error
+      ? error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item
+      : (error as ConditionalCheckFailedException).Item;
+  return item === undefined ? undefined : fromWireMap(item as Record<string, WireValue>);
+}

@@ -1,12 +1,11 @@
 /**
- * How a lock lies in its item: itself, its holders in slots (see below), the front of the queue (see claim-item.ts), the numbers of the
- * pages behind it, the latest endings, and what TTL and the indexes need.
+ * A lock as an item: its key, its holders in slots (see below), the front of the queue (see claim-item.ts), the numbers
+ * of the pages, the latest endings, and the attributes for TTL and the indexes.
  *
- * A holder of every permit sits in slot `0`: there is only one, so a release can put the head of the queue there without
- * knowing who that is. A holder of a part sits in a slot named by its lease, so that grants do not touch each other.
- * Slots are attributes of the item, not of a map inside it, because a path into a map that isn't there yet is an error.
+ * A holder of every permit is in slot `0`. There is only one, so a release can put the head of the queue there without
+ * knowing its lease. A holder of a part is in a slot named by its lease, so that two grants never write the same
+ * attribute. Slots are attributes of the item and not of a map inside it, because a path into a missing map is an error.
  */
-
 import { brokenInvariant } from '../../lock/invariants.ts';
 import { lockLimits } from '../../lock/limits.ts';
 import { hasPages } from '../../lock/pages.ts';
@@ -24,7 +23,21 @@ import {
   type Waiter,
 } from '../../lock/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { LockKey } from '../lock-store.ts';
+import { type LockKey, lockIdOf } from '../lock-store.ts';
+import {
+  asMap,
+  asText,
+  type Item,
+  type ItemKey,
+  instant,
+  integer,
+  list,
+  map,
+  oneOf,
+  optional,
+  text,
+  unreadable,
+} from './attributes.ts';
 import {
   claimWords,
   fromClaimItem,
@@ -37,10 +50,38 @@ import {
   toWaiterItem,
   waiterWords,
 } from './claim-item.ts';
-import { awaitedPartitionOf, listingKeyOf, lockItemKey, sessionDigest } from './keys.ts';
-import { asMap, asText, type Item, instant, integer, list, map, oneOf, optional, text, unreadable } from './reading.ts';
+import { sessionDigest } from './session-item.ts';
+import { awaitedShards, listingShards } from './table.ts';
 
-/** Endings are attributes of their own, newest first, so that one update can move each of them up. */
+export const lockItemKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/lock/${name}`, sk: 'lock' });
+
+/** The lock of an item key. Undefined if the item is of another kind. */
+export function lockKeyOf({ pk, sk }: ItemKey): LockKey | undefined {
+  if (sk !== 'lock') return undefined;
+  const [namespace, kind, name] = pk.split('/');
+  if (namespace === undefined || kind !== 'lock' || name === undefined) return undefined;
+  return { namespace, name };
+}
+
+export const listingPartition = (namespace: string, shard: number): string => `${namespace}/locks/${shard}`;
+export const awaitedPartition = (shard: number): string => `awaited/${shard}`;
+
+/** The shard of a name in an index. */
+export const shardOf = (name: string, shards: number): number => {
+  // FNV-1a spreads similar names well. It must never change, because an item stays in the shard where it was put.
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193);
+  return (hash >>> 0) % shards;
+};
+
+export const listingKeyOf = ({ namespace, name }: LockKey) => ({
+  listingPartition: listingPartition(namespace, shardOf(name, listingShards)),
+  listingName: name,
+});
+
+export const awaitedPartitionOf = (key: LockKey): string => awaitedPartition(shardOf(lockIdOf(key), awaitedShards));
+
+/** Each ending is a separate attribute, newest first, so that one update can move all of them. */
 export const endingNames: readonly string[] = Array.from(
   { length: lockLimits.endedRemembered },
   (_, index) => `e${index}`,
@@ -53,12 +94,12 @@ export const lockWords = {
   ...Object.fromEntries(endingNames.map((name, index) => [`ending${index}`, name])),
   key: 'pk',
   layout: 'lv',
-  /** Not named as in layout 1: a release that knows only that one fails on such an item, instead of losing its pages. */
+  /** Layout 1 has another name for it. So a release that knows only layout 1 fails on this item, and can't lose its pages. */
   revision: 'r',
   fence: 'fence',
   limit: 'lim',
   permitsUsed: 'u',
-  /** What the holders of parts weigh. */
+  /** The weight of the holders of parts. */
   holdersBytes: 'hb',
   changedAt: 'at',
   front: 'q',
@@ -66,14 +107,14 @@ export const lockWords = {
   firstPage: 'pf',
   lastPage: 'pl',
   queuedLeases: 'w',
-  /** How leases ended that were not simply given back, by lease. */
+  /** How leases ended that were not released, by lease. */
   endingNotes: 'ed',
   collectAt: 'ttl',
   listingPartition: 'lp',
   listingName: 'ln',
   awaitedPartition: 'ap',
   awaitedSince: 'as',
-  /** The session that holds the whole lock, by its digest. */
+  /** The digest of the session that holds the whole lock. */
   sessionDigest: 'sp',
 } as const;
 
@@ -86,8 +127,9 @@ export const holderWords = (slot: string) => ({
 });
 
 /**
- * The newest layout that this release knows. An item of a newer one is not touched: its release may keep something there that this one
- * would lose, as happens while two releases run side by side during a deployment. 2: a queue in pages.
+ * The newest layout that this release knows. It does not touch an item of a newer layout, because it could lose
+ * attributes that it does not know. That happens while two releases run side by side during a deployment. Layout 2 has
+ * the queue in pages.
  */
 export const layoutKnown = 2;
 
@@ -99,7 +141,7 @@ const slotPrefix = holderWords('').holder;
 
 function holderIn(item: Item, slot: string, layout: number): Holder | undefined {
   const names = holderWords(slot);
-  // A release that found nobody waiting leaves null behind.
+  // A release that found nobody waiting writes null.
   if (item[names.holder] === null) return undefined;
   const held = map(item, names.holder);
   const fence = integer(item, names.holderFence);
@@ -138,7 +180,7 @@ function fromEndings(item: Item): Ended[] {
 }
 
 function fromNote(leaseId: string, notes: Item): Ended {
-  // Without a note it was simply given back.
+  // Without a note it was released.
   if (notes[leaseId] === undefined) return { leaseId, how: 'released' };
   const note = asMap(notes[leaseId], lockWords.endingNotes);
   const fence = optional(integer, note, noteWords.fence);
@@ -206,14 +248,14 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
   for (const holder of state.holders) addHolder(item, holder, state.limit);
   const [head] = state.queue;
   if (head !== undefined) item[lockWords.queuedLeases] = new Set(state.queue.map(({ leaseId }) => leaseId));
-  // The notifier sees awaited locks alone, so a grant at once that it has to deliver makes the lock one of them.
+  // The notifier sees only awaited locks. So an immediate grant that it must deliver makes the lock an awaited one.
   const awaitedSince =
     head?.queuedAt ?? (hasPages(state) ? state.changedAt : state.holders.find(isAlwaysNotified)?.acquiredAt);
   if (awaitedSince !== undefined) {
     item[lockWords.awaitedPartition] = awaitedPartitionOf(key);
     item[lockWords.awaitedSince] = awaitedSince;
   }
-  // A session may outlive any retention without touching the lock's item, so what it holds is never collected.
+  // A session may last longer than the retention without a write to the lock's item. So its locks are never collected.
   const heldBySession = state.holders.some((holder) => holder.leaseMs === null);
   if (!heldBySession) item[lockWords.collectAt] = ttlOf(state.changedAt, retentionMs, endsOf(state));
   return item;
@@ -233,7 +275,7 @@ function addHolder(item: Item, holder: Holder, limit: number): void {
   if (holder.sessionId !== undefined) item[lockWords.sessionDigest] = sessionDigest(holder.sessionId);
 }
 
-/** Checked after a read and before a write: a state that no rule makes is neither decided on nor spread. */
+/** Called after a read and before a write, so that a state that no rule makes is neither decided on nor written. */
 function checked(state: LockState): LockState {
   const broken = brokenInvariant(state);
   if (broken !== undefined) throw unreadable(broken);
@@ -245,10 +287,10 @@ const endsOf = ({ holders, queue }: LockState): EpochMs[] => [
   ...queue.map(({ deadlineAt }) => deadlineAt),
 ];
 
-/** What is still in force is kept for this much longer: more than any clock is wrong by, and than a holder may be late to renew. */
+/** An item stays this much longer than its last lease or wait: longer than any clock is wrong, or any renewal is late. */
 const ttlMarginMs = 86_400_000;
 
-/** An idle item goes after its retention; one that is held or awaited never before its last lease or wait has ended. */
+/** An idle item is collected after its retention. A held or awaited one stays until its last lease or wait has ended. */
 export const ttlOf = (now: EpochMs, retentionMs: number, ends: readonly EpochMs[] = []): number =>
   toTtlSeconds(after(Math.max(now, ...ends.map((end) => end + ttlMarginMs - retentionMs)) as EpochMs, retentionMs));
 
@@ -262,8 +304,8 @@ const frontIn = (item: Item): Waiter[] => waiterMaps(item).map(fromWaiterItem);
 const waiterMaps = (item: Item): Item[] => list(item, lockWords.front).map((waiter) => asMap(waiter, lockWords.front));
 
 /**
- * The queue as layout 1 had it, wholly in the item: a front of maps and a tail of texts, with places struck out. All of it becomes the
- * front, which drains; nobody joins it any more while it is too long.
+ * The queue of layout 1, all of it in the item: a front of maps and a tail of texts. Some places are struck out. All of
+ * it becomes the front. Nobody joins the front while it is too long.
  */
 function queueOfLayout1(item: Item): Waiter[] {
   const tail = item.t === undefined ? [] : list(item, 't').map((waiter) => asText(waiter, 't'));

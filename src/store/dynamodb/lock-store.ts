@@ -13,10 +13,18 @@ import type {
   Refused,
   Written,
 } from '../lock-store.ts';
-import { condition, type Update } from './expressions.ts';
+import { condition, text, type Update } from './attributes.ts';
 import { type ConditionalPut, ItemTable, type ItemWritten, type KeyedUpdate, type TableAccess } from './item-table.ts';
-import { listingPartition, lockItemKey, pageItemKey } from './keys.ts';
-import { exclusiveSlot, fromLockItem, lockWords, revisionOfLayout1, slotOf, toLockItem } from './lock-item.ts';
+import {
+  exclusiveSlot,
+  fromLockItem,
+  listingPartition,
+  lockItemKey,
+  lockWords,
+  revisionOfLayout1,
+  slotOf,
+  toLockItem,
+} from './lock-item.ts';
 import {
   appendWaiter,
   attendPlace,
@@ -27,8 +35,7 @@ import {
   releasePart,
   renewIfLive,
 } from './lock-writes.ts';
-import { appendTo, attendIn, close, fromPageItem, leave, stepAwayIn } from './page-item.ts';
-import { text } from './reading.ts';
+import { appendTo, attendIn, close, fromPageItem, leave, pageItemKey, stepAwayIn } from './page-item.ts';
 import { listingShards, tableShape } from './table.ts';
 
 /** An idle lock's item is collected after this long. Its fence survives: see `grant` in the rules. */

@@ -8,10 +8,20 @@ import { withOneMore } from '../../lock/pages.ts';
 import { holderWeight, isAlwaysNotified, type PageSpan, type Waiter, weightOf } from '../../lock/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { Arrival, LockKey } from '../lock-store.ts';
+import { type Clauses, type Update, update } from './attributes.ts';
 import { toClaimItem, toPartItem, toWaiterItem } from './claim-item.ts';
-import { type Clauses, type Update, update } from './expressions.ts';
-import { awaitedPartitionOf, listingKeyOf, sessionDigest } from './keys.ts';
-import { endingNames, exclusiveSlot, holderWords, layoutKnown, lockWords, slotOf, ttlOf } from './lock-item.ts';
+import {
+  awaitedPartitionOf,
+  endingNames,
+  exclusiveSlot,
+  holderWords,
+  layoutKnown,
+  listingKeyOf,
+  lockWords,
+  slotOf,
+  ttlOf,
+} from './lock-item.ts';
+import { sessionDigest } from './session-item.ts';
 
 const plainValues = { zero: 0, one: 1, none: null, empty: [], layout: layoutKnown };
 

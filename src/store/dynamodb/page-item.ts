@@ -7,10 +7,35 @@ import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from '../..
 import type { Notify, Waiter } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { PageKey } from '../lock-store.ts';
+import {
+  asText,
+  type Item,
+  type ItemKey,
+  instant,
+  integer,
+  list,
+  optional,
+  type Update,
+  unreadable,
+  update,
+} from './attributes.ts';
 import { fromText, notifyIn, toText } from './claim-item.ts';
-import { type Update, update } from './expressions.ts';
 import { layoutKnown } from './lock-item.ts';
-import { asText, type Item, instant, integer, list, optional, unreadable } from './reading.ts';
+
+/** Each page has its own key, so that pages do not use the write units of the lock's key. A name has no `#`. */
+export const pageItemKey = ({ lock: { namespace, name }, number }: PageKey): ItemKey => ({
+  pk: `${namespace}/page/${name}#${number}`,
+  sk: pageSortKey,
+});
+export const pageSortKey = 'page';
+
+/** The page of an item key. Undefined if the item is of another kind. */
+export function pageKeyOf({ pk, sk }: ItemKey): PageKey | undefined {
+  const found = sk === pageSortKey ? /^([^/]+)\/page\/([^/#]+)#(\d+)$/.exec(pk) : null;
+  const [, namespace, name, number] = found ?? [];
+  if (namespace === undefined || name === undefined) return undefined;
+  return { lock: { namespace, name }, number: Number(number) };
+}
 
 /** Set as soon as a parked waiter joins: only such pages concern the notifier. */
 export const parkedName = 'n';

@@ -7,8 +7,8 @@ import { recordLimits } from '../../record/limits.ts';
 import { type RecordState, unwrittenRecord, writtenHows } from '../../record/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { RecordKey } from '../record-store.ts';
-import type { ItemKey } from './keys.ts';
-import { asText, type Item, instant, integer, oneOf, optional, text } from './reading.ts';
+import type { ItemKey } from './attributes.ts';
+import { asText, type Item, instant, integer, oneOf, optional, text } from './attributes.ts';
 
 /** The ids of the latest writes are attributes of their own, newest first, so that one update can move each of them up. */
 const writeIdNames = Array.from({ length: recordLimits.writeIdsRemembered }, (_, index) => `w${index}`);

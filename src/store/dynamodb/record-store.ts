@@ -4,7 +4,8 @@ import type { RecordState } from '../../record/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
 import { StoreError } from '../store-error.ts';
-import { type Item, ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
+import type { Item } from './attributes.ts';
+import { ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
 import {
   belongsTogether,
   fromRecordItems,

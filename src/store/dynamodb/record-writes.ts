@@ -2,7 +2,7 @@
 import type { Expectation, RecordCommand } from '../../record/commands.ts';
 import { howWritten, stateAfter } from '../../record/decide.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import { type Update, update } from './expressions.ts';
+import { type Update, update } from './attributes.ts';
 import { recordWords, writeIdWords } from './record-item.ts';
 
 /** There is a record: its value is in the head, or it has an end that has not come. A tombstone has neither. */

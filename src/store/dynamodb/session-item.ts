@@ -1,11 +1,33 @@
 /**
- * How a session lies in its item. The end lies in the item itself, so ending a session, and with it every lock under it, is one write.
- * Each wait is an attribute of its own, named by the lock.
+ * A session as an item. The end is in the item, so one write ends a session, and with it every lock under it. Each wait
+ * is a separate attribute, named by the lock.
  */
+import { createHash } from 'node:crypto';
 import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import { sessionItemKey } from './keys.ts';
-import { asText, type Item, instant, integer, oneOf, optional, text } from './reading.ts';
+import type { SessionKey } from '../session-store.ts';
+import { asText, type Item, type ItemKey, instant, integer, oneOf, optional, text } from './attributes.ts';
+
+/**
+ * The name of a session in keys and indexes. Its id is secret, and CloudTrail's data events and Contributor Insights
+ * show keys in clear. 160 bits of a digest name it as well, and give no rights.
+ */
+export const sessionDigest = (sessionId: string): string =>
+  createHash('sha256').update(sessionId).digest('base64url').slice(0, 27);
+
+export const sessionItemKey = ({ namespace, sessionId }: SessionKey): ItemKey => ({
+  pk: `${namespace}/session/${sessionDigest(sessionId)}`,
+  sk: 'session',
+});
+
+/**
+ * A separate item for a part of a lock. The index finds the lock's item by only one session, and a semaphore has many
+ * holders.
+ */
+export const sessionPartKey = ({ namespace, sessionId }: SessionKey, lock: string): ItemKey => ({
+  pk: `${namespace}/lock/${lock}`,
+  sk: `part/${sessionDigest(sessionId)}`,
+});
 
 export const sessionWords = {
   key: 'pk',

@@ -1,11 +1,19 @@
 import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../session-store.ts';
-import { condition, update } from './expressions.ts';
+import { condition, text, update } from './attributes.ts';
 import { ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
-import { lockKeyOf, sessionDigest, sessionItemKey, sessionPartKey } from './keys.ts';
-import { text } from './reading.ts';
-import { fromSessionItem, sessionTtl, sessionWords, toSessionItem, waitName } from './session-item.ts';
+import { lockKeyOf } from './lock-item.ts';
+import {
+  fromSessionItem,
+  sessionDigest,
+  sessionItemKey,
+  sessionPartKey,
+  sessionTtl,
+  sessionWords,
+  toSessionItem,
+  waitName,
+} from './session-item.ts';
 import { tableShape } from './table.ts';
 
 /** Locks that one session may be found by: far more than one process keeps apart. */

@@ -9,11 +9,10 @@
 import { createHash } from 'node:crypto';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { Connection, ParkedWait, SocketStore, Ticket } from '../socket-store.ts';
+import type { ItemKey } from './attributes.ts';
+import { text, update } from './attributes.ts';
 import { connectionKey } from './connection-items.ts';
-import { update } from './expressions.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
-import type { ItemKey } from './keys.ts';
-import { text } from './reading.ts';
 
 /** A connection's last wait is read when the connection ends, which API Gateway may tell late. */
 const waitKeptMs = 3_600_000;

@@ -1,6 +1,6 @@
 import type { DynamoDBRecord } from 'aws-lambda';
-import type { Item } from './reading.ts';
-import { fromWireMap, type WireValue } from './values.ts';
+import type { Item } from './attributes.ts';
+import { fromWireMap, type WireValue } from './wire.ts';
 
 export interface Images {
   readonly before: Item | undefined;

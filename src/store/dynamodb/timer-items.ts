@@ -1,9 +1,9 @@
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { LockKey } from '../lock-store.ts';
 import type { TimerNotes } from '../timer-notes.ts';
+import type { ItemKey } from './attributes.ts';
+import { instant } from './attributes.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
-import type { ItemKey } from './keys.ts';
-import { instant } from './reading.ts';
 
 /** A note about a timer that has fired says nothing; an hour covers whatever a queue is late by. */
 const noteKeptMs = 3_600_000;

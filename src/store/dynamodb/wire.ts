@@ -1,10 +1,91 @@
+/**
+ * The calls to DynamoDB of which a grant, a renewal and a release consist: through the SDK, or over the wire in
+ * DynamoDB's own JSON.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type DynamoDBDocumentClient,
+  GetCommand,
+  type GetCommandInput,
+  PutCommand,
+  type PutCommandInput,
+  UpdateCommand,
+  type UpdateCommandInput,
+} from '@aws-sdk/lib-dynamodb';
+import type { Item } from './attributes.ts';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
 
-export type WireOperation = 'GetItem' | 'PutItem' | 'UpdateItem';
+/** Input and output are plain values. */
+export interface TableCalls {
+  get(input: GetCommandInput): Promise<Item | undefined>;
+  put(input: PutCommandInput): Promise<void>;
+  /** Returns the item as it is after the update, if `ReturnValues` asks for it. */
+  update(input: UpdateCommandInput): Promise<Item>;
+}
 
-/** What this needs of a request, a response and the settled configuration of an SDK client. */
+/** Through the SDK alone. If the client is the caller's own, its middleware sees every call. */
+export const sdkCalls = (client: DynamoDBDocumentClient): TableCalls => ({
+  get: async (input) => (await client.send(new GetCommand(input))).Item,
+  put: async (input) => {
+    await client.send(new PutCommand(input));
+  },
+  update: async (input) => (await client.send(new UpdateCommand(input))).Attributes ?? {},
+});
+
+/** The errors by which DynamoDB refuses a signature because its time or its credentials are out of date. */
+const untimely = new Set([
+  'InvalidSignatureException',
+  'RequestExpired',
+  'RequestTimeTooSkewed',
+  'ExpiredTokenException',
+  'UnrecognizedClientException',
+]);
+
+/**
+ * Over the wire. The SDK makes the call instead if a signature was refused, because it corrects this machine's clock and
+ * fetches new credentials. It also does so if no request of it could be captured.
+ */
+export function wireCalls(client: DynamoDBClient, sdk: TableCalls, bodyMsMax: number): TableCalls {
+  const wire = new Wire(client, bodyMsMax);
+  const orBySdk = async <T>(byWire: Promise<T>, bySdk: () => Promise<T>): Promise<T> => {
+    try {
+      return await byWire;
+    } catch (error) {
+      if (error instanceof NoTemplateError) return bySdk();
+      if (error instanceof Error && untimely.has(error.name)) return bySdk();
+      throw error;
+    }
+  };
+  return {
+    get: (input) =>
+      orBySdk(
+        wire
+          .call('GetItem', { ...input, Key: toWireMap(input.Key ?? {}) })
+          .then(({ Item }) => (Item === undefined ? undefined : fromWireMap(Item as Record<string, WireValue>))),
+        () => sdk.get(input),
+      ),
+    put: (input) =>
+      orBySdk(
+        wire.call('PutItem', { ...input, ...valuesOf(input), Item: toWireMap(input.Item ?? {}) }).then(() => {}),
+        () => sdk.put(input),
+      ),
+    update: (input) =>
+      orBySdk(
+        wire
+          .call('UpdateItem', { ...input, ...valuesOf(input), Key: toWireMap(input.Key ?? {}) })
+          .then(({ Attributes }) => fromWireMap((Attributes ?? {}) as Record<string, WireValue>)),
+        () => sdk.update(input),
+      ),
+  };
+}
+
+const valuesOf = ({ ExpressionAttributeValues: values }: { ExpressionAttributeValues?: Item | undefined }) =>
+  values === undefined ? {} : { ExpressionAttributeValues: toWireMap(values) };
+
+type WireOperation = 'GetItem' | 'PutItem' | 'UpdateItem';
+
+/** The parts of the SDK's request, response and client configuration that are used here. */
 interface WireRequest {
   readonly protocol: string;
   readonly hostname: string;
@@ -44,40 +125,44 @@ interface WireConfig {
   }>;
 }
 
-/** What every request has in common, and what signs it. */
+/** The parts that every request has in common, and the signer. */
 interface RequestTemplate {
   readonly request: WireRequest;
   readonly signer: WireSigner;
 }
 
 /**
- * The headers that are the same for every request. All others belong to the one request that was captured: a signature, an attempt, or
- * the trace of the invocation that happened to be the first.
+ * The headers that are the same for every request. All others belong only to the request that was captured: its
+ * signature, its attempt, and the trace of its invocation.
  */
 const lastingHeaders = new Set(['host', 'content-type', 'user-agent', 'x-amz-user-agent']);
 
-/** The SDK did not prepare a request that could be captured: its client was changed, or there are no credentials yet. */
-export class NoTemplateError extends Error {}
+/** No request could be captured: the client's middleware was changed, or there are no credentials yet. */
+class NoTemplateError extends Error {}
 
 /**
- * Calls DynamoDB in its own JSON, with the SDK's credentials, signature, connections and retries, and without the forty steps that the SDK
- * takes to build and read a request: those cost as much as the call itself. The SDK prepares one request, which is not sent; all
- * that follow go where it would have gone. Throws a NoTemplateError if that can't be done: then the SDK has to make the calls.
+ * Calls DynamoDB in its own JSON. It uses the SDK's credentials, signature, connections and retries, but not the forty
+ * steps in which the SDK builds and reads a request, because they cost as much as the call itself. The SDK prepares one
+ * request, which is captured and not sent. All later requests are made from it. Throws a NoTemplateError if that can't
+ * be done.
  */
-export class Wire {
+class Wire {
   readonly #client: DynamoDBClient;
   readonly #config: WireConfig;
   readonly #bodyMsMax: number;
   #template: Promise<RequestTemplate> | undefined;
 
-  /** `bodyMsMax`: how long an answer that has begun may take to end. */
+  /** `bodyMsMax`: how long an answer may take from its first byte to its last. */
   constructor(client: DynamoDBClient, bodyMsMax: number) {
     this.#client = client;
     this.#config = client.config as unknown as WireConfig;
     this.#bodyMsMax = bodyMsMax;
   }
 
-  /** The answer to a request. Errors are named as the SDK names them. `$metadata` says how often it was sent, and AWS's own request id. */
+  /**
+   * Sends a request and returns the answer. Errors have the same names as in the SDK. Their `$metadata` says how often the
+   * request was sent, and has AWS's own request id.
+   */
   async call(operation: WireOperation, input: object): Promise<Record<string, unknown>> {
     const template = await this.#templateOfRequests();
     const body = JSON.stringify(input);
@@ -125,14 +210,14 @@ export class Wire {
 
   #templateOfRequests(): Promise<RequestTemplate> {
     this.#template ??= this.#captureTemplate().catch((error: unknown) => {
-      // Credentials may be there a moment later.
+      // The credentials may be available a moment later.
       this.#template = undefined;
       throw new NoTemplateError('The SDK prepared no request that could be captured.', { cause: error });
     });
     return this.#template;
   }
 
-  /** Lets the SDK prepare a request, with all that it knows of endpoints, and takes it from where it would be sent. */
+  /** Lets the SDK prepare a request, because it knows the endpoints, and captures it instead of sending it. */
   async #captureTemplate(): Promise<RequestTemplate> {
     let captured: WireRequest | undefined;
     const requestHandler = {
@@ -157,15 +242,15 @@ export class Wire {
       query: {},
       headers: Object.fromEntries(lasting),
     };
-    // The signer asks for the credentials each time it signs, so expired ones are replaced.
+    // The signer asks for the credentials each time, so expired ones are replaced.
     return { request, signer: await this.#config.signer() };
   }
 }
 
-/** What DynamoDB answered instead of a result. */
+/** An answer of DynamoDB that is not a result. */
 class WireError extends Error {
   readonly statusCode: number;
-  /** As the SDK's errors have it. By the request id AWS finds what happened. */
+  /** As in the SDK's errors. AWS can find the request on its side by its id. */
   readonly $metadata: { readonly httpStatusCode: number; readonly requestId?: string; readonly attempts?: number };
 
   constructor(statusCode: number, text: string, requestId: string | undefined) {
@@ -174,12 +259,12 @@ class WireError extends Error {
     this.name = String(told.__type ?? 'UnknownError').replace(/^.*#/, '');
     this.statusCode = statusCode;
     this.$metadata = { httpStatusCode: statusCode, ...(requestId === undefined ? {} : { requestId }) };
-    // Of a refused condition: the item that refused it.
+    // If a condition was refused: the item that refused it.
     if (told.Item !== undefined) Object.assign(this, { Item: told.Item });
   }
 }
 
-/** Something between us and the store may answer in words of its own. */
+/** A proxy on the way may answer with text that is not JSON. */
 function parsed(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
@@ -188,7 +273,7 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-/** Whatever is no answer of DynamoDB's may be tried again: a connection that broke, an answer cut short, a store that is out of order. */
+/** An error that is no answer of DynamoDB may be tried again: a broken connection, half an answer, a failing store. */
 function errorTypeOf(error: Error): 'TRANSIENT' | 'THROTTLING' | undefined {
   if (isThrottling(error.name)) return 'THROTTLING';
   return error instanceof WireError && error.statusCode < 500 ? undefined : 'TRANSIENT';
@@ -208,4 +293,56 @@ function collect(body: WireResponse['body'], msMax: number): Promise<string> {
       reject(error);
     });
   });
+}
+
+/** DynamoDB's own JSON, as far as our items use it. */
+export type WireValue =
+  | { S: string }
+  | { N: string }
+  | { BOOL: boolean }
+  | { NULL: true }
+  | { L: WireValue[] }
+  | { M: Record<string, WireValue> }
+  | { SS: string[] };
+
+function toWire(value: unknown): WireValue {
+  switch (typeof value) {
+    case 'string':
+      return { S: value };
+    case 'number':
+      return { N: String(value) };
+    case 'boolean':
+      return { BOOL: value };
+    case 'object':
+      if (value === null) return { NULL: true };
+      if (Array.isArray(value)) return { L: value.map(toWire) };
+      if (value instanceof Set) return { SS: [...value] };
+      return { M: toWireMap(value as Record<string, unknown>) };
+    default:
+      throw new TypeError(`A ${typeof value} can't be stored.`);
+  }
+}
+
+/** Undefined values are left out, as in JSON. */
+export function toWireMap(values: Readonly<Record<string, unknown>>): Record<string, WireValue> {
+  const map: Record<string, WireValue> = {};
+  for (const name in values) if (values[name] !== undefined) map[name] = toWire(values[name]);
+  return map;
+}
+
+function fromWire(value: WireValue): unknown {
+  if ('S' in value) return value.S;
+  if ('N' in value) return Number(value.N);
+  if ('M' in value) return fromWireMap(value.M);
+  if ('L' in value) return value.L.map(fromWire);
+  if ('NULL' in value) return null;
+  if ('BOOL' in value) return value.BOOL;
+  if ('SS' in value) return new Set(value.SS);
+  throw new TypeError(`A stored value is of a type that isn't used here: ${Object.keys(value).join()}.`);
+}
+
+export function fromWireMap(map: Readonly<Record<string, WireValue>>): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const name in map) values[name] = fromWire(map[name] as WireValue);
+  return values;
 }

@@ -3,7 +3,7 @@ import { DeleteCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { documentClient } from '../../../src/store/dynamodb/client.ts';
-import { lockItemKey } from '../../../src/store/dynamodb/keys.ts';
+import { lockItemKey } from '../../../src/store/dynamodb/lock-item.ts';
 import { engineClient, exactOnly } from '../../support/engine.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 

@@ -10,7 +10,7 @@ import { memoryCheckpoints, type Pump, startPump } from '../../../src/local/pump
 import type { ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
-import { systemLockContext } from '../../../src/service/system.ts';
+import { systemLockContext } from '../../../src/service/context.ts';
 import { documentClient } from '../../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';

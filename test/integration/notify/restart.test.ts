@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { systemLockContext } from '../../../src/service/system.ts';
 import { documentClient } from '../../../src/store/dynamodb/client.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';

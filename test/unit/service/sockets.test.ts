@@ -1,8 +1,8 @@
 /** Parking on a connection that ends at that very moment. */
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { systemLockContext } from '../../../src/service/context.ts';
 import { acquireOnSocket, leaveConnection } from '../../../src/service/sockets.ts';
-import { systemLockContext } from '../../../src/service/system.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { MemorySockets } from '../../../src/store/memory/socket-store.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { nameRules } from '../../../src/contract/limits.ts';
 import { connectionKey } from '../../../src/store/dynamodb/connection-items.ts';
-import { lockItemKey, pageItemKey, pageKeyOf } from '../../../src/store/dynamodb/keys.ts';
+import { lockItemKey } from '../../../src/store/dynamodb/lock-item.ts';
+import { pageItemKey, pageKeyOf } from '../../../src/store/dynamodb/page-item.ts';
 
 describe('the keys of items', () => {
   it('of connections overlap with those of no namespace, whatever its name', () => {

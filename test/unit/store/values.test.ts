@@ -1,7 +1,7 @@
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromWireMap, toWireMap, type WireValue } from '../../../src/store/dynamodb/values.ts';
+import { fromWireMap, toWireMap, type WireValue } from '../../../src/store/dynamodb/wire.ts';
 
 const scalars = fc.oneof(
   fc.string(),
