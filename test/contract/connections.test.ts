@@ -42,7 +42,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
     subject,
   });
 
-  it('shows those of a namespace who were welcomed, with what they watch', async () => {
+  it('shows the watchers of a namespace that got their first message, with what they watch', async () => {
     const one = watcher('a', 'one=', { lock: 'wallet' });
     const other = watcher('a', 'other=', { prefix: '' });
     for (const added of [
@@ -58,7 +58,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
     expect([...found].sort((x, y) => (x.connectionId < y.connectionId ? -1 : 1))).toEqual([one, other]);
   });
 
-  it('forgets one by its id alone, and does not mind if it is repeated', async () => {
+  it('deletes one by its id alone, and may do so again', async () => {
     const gone = watcher('c', 'gone=', { prefix: '' });
     await watchers.add(gone);
     await watchers.welcome(gone);
@@ -67,7 +67,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
     expect(await watchers.welcomed('c')).toEqual([]);
   });
 
-  it('does not bring back a watcher that has left when it is welcomed', async () => {
+  it('does not bring back a watcher that left before its first message', async () => {
     const gone = watcher('d', 'left=', { prefix: '' });
     await watchers.add(gone);
     await watchers.remove('left=');
@@ -93,7 +93,7 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
     expect(await deliveries.read({ ...key, name: 'other' }, 7)).toEqual({ tries: 0, delivered: false });
   });
 
-  it('counts each try to tell, before and after it was noted', async () => {
+  it('counts each try to deliver, before and after it was written', async () => {
     const deliveries = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
     expect(await deliveries.begin(key, 9)).toEqual({ tries: 1, delivered: false });
@@ -105,7 +105,7 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
 });
 
 describe('the awaited locks in DynamoDB', () => {
-  it('lists each lock that somebody waits for, and forgets only those without a waiter', async () => {
+  it('lists each lock with waiters, and removes only locks without a waiter', async () => {
     const { client, tableName } = await freshTable();
     const store = new DynamoDBLockStore({ client: documentClient(client), tableName });
     const locks = systemLockContext({ store, alone: false, sessionStore: new MemorySessionStore() });

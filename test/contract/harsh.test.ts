@@ -70,7 +70,7 @@ describe('the proxy', exactOnly, () => {
     expect(used.throttled).toBeGreaterThan(0);
   });
 
-  it('refuses an item of more than 400 KB and leaves the one that is there', async () => {
+  it('refuses an item of more than 400 KB and keeps the old one', async () => {
     const { client, tableName: TableName } = table;
     const Key = { pk: { S: key.name }, sk: { S: 'big' } };
     const write = (length: number) =>
@@ -90,14 +90,14 @@ describe('the proxy', exactOnly, () => {
 });
 
 describe('a lock on a harsh table', exactOnly, () => {
-  it('is read as it is, though reads may be stale', async () => {
+  it('is read in its current state, even if other reads may be stale', async () => {
     await acquire();
     harsh.order('stale-read', { holds: key.name, times: 9 });
     expect((await store.read(key)).holders).toHaveLength(1);
     expect((await store.readMany([key, { ...key, name: randomUUID() }]))[0]?.holders).toHaveLength(1);
   });
 
-  it('keeps a name beyond ASCII whole, wherever the bytes of the answer are cut', async () => {
+  it('keeps a name beyond ASCII whole, even if the answer is cut anywhere', async () => {
     const owner = 'Zoë Ωμέγα 🔒';
     await acquire(owner);
     for (let round = 0; round < 5; round++) {
@@ -109,7 +109,7 @@ describe('a lock on a harsh table', exactOnly, () => {
     expect(await acquire()).toMatchObject({ applied: false, state: { holders: [{ owner }] } });
   });
 
-  it('is read in full where a batch is answered in part', async () => {
+  it('is read in full if a batch is answered in part', async () => {
     await acquire();
     const others = Array.from({ length: 9 }, () => ({ ...key, name: randomUUID() }));
     harsh.order('unprocessed', { operation: 'BatchGetItem', holds: key.name, times: 2 });
@@ -145,7 +145,7 @@ describe('a lock on a harsh table', exactOnly, () => {
     await expect(acquire()).rejects.toMatchObject({ code: 'throttled' });
   });
 
-  it('is swapped together with others in spite of a conflict, or of an error after it took effect', async () => {
+  it('is swapped together with others despite a conflict, or an error after it took effect', async () => {
     const swaps = [key, { ...key, name: randomUUID() }].map((each) => ({
       key: each,
       next: { ...unusedLock, rev: 1, fence: 7 },
@@ -158,7 +158,7 @@ describe('a lock on a harsh table', exactOnly, () => {
 });
 
 describe('a session on a harsh table', exactOnly, () => {
-  it('counts as alive where a batch leaves it unread at first', async () => {
+  it('counts as alive if a batch leaves it unread at first', async () => {
     const sessions = new DynamoDBSessionStore(table.access);
     const now = systemClock.now();
     const ids = Array.from({ length: 8 }, () => `session-${randomUUID()}`);
@@ -179,7 +179,7 @@ describe('a session on a harsh table', exactOnly, () => {
 });
 
 describe('history on a harsh table', exactOnly, () => {
-  it('is written in full where a batch is taken in part', async () => {
+  it('is written in full if a batch is accepted in part', async () => {
     const history = new DynamoDBHistory(table.access);
     const at = Date.now();
     const entries = Array.from({ length: 20 }, (_, index) => ({

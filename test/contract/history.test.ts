@@ -63,7 +63,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
   });
   const keyOf = ([first]: HistoryEntry[]) => (first as HistoryEntry).key;
 
-  it('has nothing of a lock that was never used', async () => {
+  it('has no events of a lock that was never used', async () => {
     const key = { namespace: 'contract', name: 'unused' };
     expect(await history.page(key, { limit: 10, standing: [] })).toEqual({ events: [] });
   });
@@ -76,7 +76,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect(pages.flat()).toEqual(written.map(({ event }) => event).reverse());
   });
 
-  it('keeps an event once, however often it is written, also in one go', exactOnly, async () => {
+  it('keeps an event once, even if it is written several times or twice in one request', exactOnly, async () => {
     const written = entries(3);
     await history.append([...written, ...written]);
     await history.append(written);
@@ -90,7 +90,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([event]);
   });
 
-  it('does not show what is older than it promises to keep', exactOnly, async () => {
+  it('does not show events that are older than its retention', exactOnly, async () => {
     const [old, young] = entries(2) as [HistoryEntry, HistoryEntry];
     await history.append([{ ...old, event: { ...old.event, at: now - historyKeptMs } }, young]);
     expect((await history.page(old.key, { limit: 10, standing: [] })).events).toEqual([young.event]);
@@ -184,7 +184,7 @@ describe('the history in DynamoDB', () => {
 });
 
 describe('an event of the history in DynamoDB', () => {
-  it('has an end of its own, so that the table collects it', async () => {
+  it('has its own end, so the table deletes it', async () => {
     const { client, own, tableName } = await freshTable();
     const [entry] = entries(1) as [HistoryEntry];
     await new DynamoDBHistory({ client: documentClient(client), tableName, clock }).append([entry]);

@@ -29,7 +29,7 @@ async function heldLock() {
 }
 
 describe('a direct hand-off', () => {
-  it('is refused where the head of the queue is gone, so that the rules drop it', async () => {
+  it('is refused if the first waiter is gone, so the rules drop it', async () => {
     const { key, state } = await heldLock();
     const goneAt = inMs(1_000);
     const waiter = {
@@ -51,7 +51,7 @@ describe('a direct hand-off', () => {
 });
 
 describe('a direct renewal', () => {
-  it('that was long on its way does not take back what a later one has promised', async () => {
+  it('that arrives late does not shorten a later one', async () => {
     const { key } = await heldLock();
     const renew = { kind: 'renew' as const, leaseId: mine };
     const later = await store.attempt(key, renew, factsAt(inMs(3_000)));
@@ -65,7 +65,7 @@ describe.each([
   ['memory', () => new MemorySessionStore() as SessionStore],
   ['DynamoDB', () => sessions],
 ])('a keepalive in %s', (_name, storeOf) => {
-  it('that was long on its way takes no time away from the session', async () => {
+  it('that arrives late does not shorten the session', async () => {
     const kept = storeOf();
     const sessionId = `s${randomUUID()}`;
     const key = { namespace: 'late', sessionId };

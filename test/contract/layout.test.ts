@@ -54,7 +54,7 @@ describe("a lock's item", () => {
     expect((error as Error).message).not.toContain('lease-of');
   });
 
-  it('that is held is never collected before its lease has ended, whatever the retention', async () => {
+  it('that is held is never deleted before its lease has ended, for any retention', async () => {
     const now = epochMs(1_800_000_000_000);
     const end = epochMs(now + 86_400_000);
     expect(ttlOf(now, 3_600_000, [end]) * 1_000).toBeGreaterThan(end);
@@ -64,7 +64,7 @@ describe("a lock's item", () => {
 });
 
 describe('a session id', () => {
-  it('stands in no key and in no index', async () => {
+  it('is in no key and in no index', async () => {
     const { session } = await createSession(context, 'layout', { ttlMs: 30_000, owner: 'me' });
     const { sessionId } = session;
     await acquire(context, lockNamed('whole'), ask('lease-under-session', { sessionId }));

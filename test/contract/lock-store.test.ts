@@ -51,7 +51,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     expect(await store.read(newKey())).toEqual(unusedLock);
   });
 
-  it('lets neither a late poll nor the end of an old connection shorten the presence of a parked waiter', async () => {
+  it('does not let a late poll or the end of an old connection make a parked waiter absent', async () => {
     const key = newKey();
     const waits = (more: object) => acquireOf('lease-b-0000000000', { waitMs: 60_000, ...more });
     const on = (connectionId: string) => waits({ attendMs: null, notify: { type: 'websocket', connectionId } });
@@ -67,7 +67,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     expect((await store.attend(key, 0, gone, startOfTime)).applied).toBe(true);
   });
 
-  it('gives back exactly the state that was written', async () => {
+  it('reads exactly the state that was written', async () => {
     const key = newKey();
     const asked = acquireOf('lease-a-0000000000', {
       lockDelayMs: 5,
@@ -85,7 +85,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     expect(queued.queue).toMatchObject([{ leaseId: 'lease-b-0000000000', notify: { type: 'event', ref: 'my ref' } }]);
   });
 
-  it('refuses a swap on anything but the revision that was read, and says what is there', async () => {
+  it('refuses a swap on any other revision than the one that was read, and returns the current state', async () => {
     const key = newKey();
     const first = await command(key, acquireOf('lease-a-0000000000'));
     const stale = { ...first, rev: first.rev + 2 };
@@ -143,7 +143,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
   });
 
   it.each([1, 2, 3, 5])(
-    'lists every name once in pages of %i, names that begin with one another included',
+    'lists every name once in pages of %i, even if one name is the beginning of another',
     async (limit) => {
       const namespace = randomUUID();
       const stems = ['job', 'job+', 'job-1', 'job:a', 'z'];
@@ -165,7 +165,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     },
   );
 
-  it('goes on where one shard of the listing holds exactly as many names as a page, and more behind', async () => {
+  it('goes on if one shard of the listing has exactly as many names as a page, and more follow', async () => {
     const namespace = randomUUID();
     const [first, ...others] = Array.from({ length: 200 }, (_, index) => `lock-${String(index).padStart(3, '0')}`);
     const shardOf = (name = '') => listingKeyOf({ namespace, name }).listingPartition;

@@ -117,7 +117,7 @@ const releaseOfHolder = ({ holders }: LockState): LockCommand => ({
 });
 
 describe('a direct write', () => {
-  it('leaves the state that decide makes, and is refused only outside the common case', async () => {
+  it('makes the same state as decide, and is refused only outside the common case', async () => {
     const seen = { applied: 0, refused: 0, handedOff: 0 };
     await fc.assert(
       fc.asyncProperty(
@@ -180,8 +180,8 @@ const askedNext: Record<string, LockCommand> = {
   'a release under the session': { kind: 'release', leaseId: boundPart.leaseId },
 };
 
-describe.each(Object.keys(held))('where %s holds', (holders) => {
-  it.each(Object.keys(askedNext))('%s leaves what decide makes, or is refused', async (ask) => {
+describe.each(Object.keys(held))('if %s holds', (holders) => {
+  it.each(Object.keys(askedNext))('%s makes the same state as decide, or is refused', async (ask) => {
     const taken = held[holders] as readonly LockCommand[];
     const world = taken
       .map((command) => ({ afterMs: 5, command }))
@@ -197,7 +197,7 @@ describe.each(Object.keys(held))('where %s holds', (holders) => {
 });
 
 describe('enqueue', () => {
-  it('leaves the state that decide makes wherever it applies', async () => {
+  it('makes the same state as decide whenever it is applied', async () => {
     let applied = 0;
     await fc.assert(
       fc.asyncProperty(worlds, commands, async (world, command) => {
@@ -231,7 +231,7 @@ describe('enqueue', () => {
     expect(applied).toBeGreaterThan(20);
   });
 
-  it('keeps the place of a waiter that says again that it is there', async () => {
+  it('keeps the place of a waiter that asks again', async () => {
     let attended = 0;
     await fc.assert(
       fc.asyncProperty(worlds, fc.nat(), async (world, pick) => {
@@ -262,7 +262,7 @@ describe('enqueue', () => {
     expect(attended).toBeGreaterThan(10);
   });
 
-  it('is refused where the lock can be had', async () => {
+  it('is refused if the lock can be granted', async () => {
     const key = { namespace: 'equivalence', name: randomUUID() };
     const waiter = {
       leaseId: 'lease-a-0000000000',

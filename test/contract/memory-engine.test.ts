@@ -193,7 +193,7 @@ describe('the built-in engine', () => {
 
   // dynoxide reports no units for writes, and differs from DynamoDB in what it calls a type error.
   it.skipIf(shared.name !== 'dynamodb-local')(
-    'leaves the items that DynamoDB Local leaves, refuses what it refuses, and charges the same units',
+    'makes the same items as DynamoDB Local, refuses the same requests, and charges the same units',
     { timeout: 60_000 },
     async () => {
       await fc.assert(

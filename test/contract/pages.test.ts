@@ -62,7 +62,7 @@ const arbitraryStep = fc.record({
 });
 
 describe.each(stores)('a page in %s', (_name, open) => {
-  it('is what the rules make of it, step by step', async () => {
+  it('follows the rules, step by step', async () => {
     const store = open();
     const seen = { applied: 0, refused: 0 };
     await fc.assert(
@@ -133,7 +133,7 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
   const arrival = (index: number, sizes = queueSizes) => ({ waiter: waiterOf(index), limit: 1_024, sizes });
   const tiny = { front: 2, page: 1 };
 
-  it('names a new last page only after the one that was seen, and only if there is no other place', async () => {
+  it('names a new last page only after the one that was read, and only if there is no other place', async () => {
     const store = open();
     const roomy = await crowdedLock(store, 1);
     expect((await store.openPage(roomy, arrival(5, tiny), undefined)).applied, 'the front has room').toBe(false);
@@ -147,7 +147,7 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
     expect((await store.openPage(drained, arrival(5, tiny), { first: 8, last: 7 })).applied).toBe(false);
   });
 
-  it('lets nobody join the front, nor take the lock, past those in pages', async () => {
+  it('lets nobody join the front or take the lock before the waiters in pages', async () => {
     const store = open();
     const key = await crowdedLock(store, 1, { first: 7, last: 7 });
     expect((await store.enqueue(key, arrival(5))).applied).toBe(false);
@@ -213,7 +213,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
   }
   const find = ({ queue }: LockState, index: number) => queue.find(({ leaseId }) => leaseId === leaseOf(index));
 
-  it('may wait in another way, in its place', async () => {
+  it('may change how it waits, and keeps its place', async () => {
     const { context, key } = await awaited();
     const other = contextOn(context.store);
     const { answer } = await acquire(other, key, parked(3, 'second'));
@@ -231,7 +231,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     ]);
   });
 
-  it('is never told too low a position, though its process remembers the lock before there were pages', async () => {
+  it('never gets too low a position, even if its process remembers the lock without pages', async () => {
     const store = open();
     const [context, other] = [contextOn(store), contextOn(store)];
     const key = newKey();
@@ -259,7 +259,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 3, 4, 2, 5].map(leaseOf));
   });
 
-  it('that gave its place back does not queue again by a late copy of its request', async () => {
+  it('that gave its place back does not join again by a late copy of its request', async () => {
     const { context, key } = await awaited();
     await release(context, key, { leaseId: leaseOf(3) });
     expect((await acquire(contextOn(context.store), key, parked(3, 'first'))).answer).toEqual({
@@ -269,7 +269,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 4].map(leaseOf));
   });
 
-  it('leaves it, though it moves up at the same moment', async () => {
+  it('leaves it, even if the page moves up at the same moment', async () => {
     const { context, key } = await awaited();
     const { pages } = await context.store.read(key);
     // Somebody closed the page and died before it moved up.
@@ -282,7 +282,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(leasesOf(await context.store.read(key))).toEqual([1, 2, 4].map(leaseOf));
   });
 
-  it('gives way in a deadlock, and learns of it', async () => {
+  it('is ended by a deadlock, and learns of it', async () => {
     const { context, key } = await awaited();
     const cycle = JSON.stringify([{ sessionId: 's', owner: 'me', waitsFor: key.name }]);
     await apply(contextOn(context.store), key, { kind: 'give-up', leaseId: leaseOf(3), deadlock: cycle });
@@ -290,7 +290,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect((await acquire(context, key, parked(3, 'first'))).answer).toEqual({ kind: 'deadlock', cycle });
   });
 
-  it('is served by one release, though hundreds of pages ahead of it are full of the dead', async () => {
+  it('is granted by one release, even if hundreds of pages ahead have only absent waiters', async () => {
     const store = open();
     const key = await crowdedLock(store, 0, { first: 1, last: 600 });
     const context = contextOn(store);
@@ -313,7 +313,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     });
   });
 
-  it('that holds the lock by now is told so by a process that remembers it free of it', async () => {
+  it('that holds the lock by now learns it from a process with an older memory of the lock', async () => {
     const { context, key } = await awaited();
     const other = contextOn(context.store);
     await acquire(other, key, parked(5, 'first'));
@@ -323,7 +323,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(state.queue).toEqual([]);
   });
 
-  it('is told how long it waited when its time is over', async () => {
+  it('learns how long it waited when its time is over', async () => {
     const { context, key } = await awaited();
     const until = context.clock.now() + 30;
     while (context.clock.now() < until) await new Promise((resolve) => setImmediate(resolve));
@@ -360,7 +360,7 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
   it.each([
     { front: 1, page: 1 },
     { front: 2, page: 2 },
-  ])('does what decide does with one long queue: front $front, pages of $page', async (sizes) => {
+  ])('gives the same as decide with one long queue: front $front, pages of $page', async (sizes) => {
     const store = open();
     let seen = 0;
     await fc.assert(
@@ -451,62 +451,59 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
   });
 });
 
-describe('a crowd', () => {
+describe('many waiters', () => {
   const sizes = [{ front: 1, page: 1 }, { front: 2, page: 2 }, queueSizes];
 
-  it.each(sizes)(
-    'is served in the order in which it came, with a front of $front and pages of $page',
-    async (given) => {
-      const contextOf = (): LockContext =>
-        systemLockContext({
-          store: new DynamoDBLockStore(table.access),
-          sessionStore: new DynamoDBSessionStore(table.access),
-          alone: false,
-          pollMs: 1,
-          sizes: given,
-        });
-      const [one, other] = [contextOf(), contextOf()];
-      const key = newKey();
-      const ask = (index: number, more: object = {}) => ({
-        // Parked, so that a slow machine does not make it absent.
-        notify: { type: 'event' as const, ref: 'crowd' },
-        leaseId: leaseOf(index),
-        owner: 'me',
-        waitMs: 600_000,
-        ...more,
+  it.each(sizes)('are granted in the order of arrival, with a front of $front and pages of $page', async (given) => {
+    const contextOf = (): LockContext =>
+      systemLockContext({
+        store: new DynamoDBLockStore(table.access),
+        sessionStore: new DynamoDBSessionStore(table.access),
+        alone: false,
+        pollMs: 1,
+        sizes: given,
       });
-      await acquire(one, key, ask(0));
-      const count = 24;
-      for (let index = 1; index <= count; index++) {
-        const { answer } = await acquire(index % 2 === 0 ? one : other, key, ask(index, { place: 'new' }));
-        expect(answer).toMatchObject({ kind: 'waiting', position: index });
-        // A repeat that does not know its place keeps it.
-        expect((await acquire(other, key, ask(index))).answer).toMatchObject({ kind: 'waiting', position: index });
-      }
-      expect((await inspect(one, key)).state.queue.map(({ leaseId }) => leaseId)).toEqual(
-        Array.from({ length: count }, (_, index) => leaseOf(index + 1)),
-      );
-      const gone = 7;
-      expect((await release(other, key, { leaseId: leaseOf(gone) })).answer).toEqual({
-        kind: 'released',
-        reason: 'cancelled',
-      });
-      expect((await release(one, key, { leaseId: leaseOf(gone) })).answer).toEqual({
-        kind: 'released',
-        reason: 'already_released',
-      });
-      for (let index = 0; index < count; index++) {
-        if (index === gone) continue;
-        await release(index % 3 === 0 ? one : other, key, { leaseId: leaseOf(index) });
-        const next = index + 1 === gone ? gone + 1 : index + 1;
-        expect((await acquire(one, key, ask(next))).answer).toMatchObject({ kind: 'granted' });
-      }
-      await release(one, key, { leaseId: leaseOf(count) });
-      expect(await one.store.read(key)).toMatchObject({ holders: [], queue: [] });
-    },
-  );
+    const [one, other] = [contextOf(), contextOf()];
+    const key = newKey();
+    const ask = (index: number, more: object = {}) => ({
+      // Parked, so that a slow machine does not make it absent.
+      notify: { type: 'event' as const, ref: 'crowd' },
+      leaseId: leaseOf(index),
+      owner: 'me',
+      waitMs: 600_000,
+      ...more,
+    });
+    await acquire(one, key, ask(0));
+    const count = 24;
+    for (let index = 1; index <= count; index++) {
+      const { answer } = await acquire(index % 2 === 0 ? one : other, key, ask(index, { place: 'new' }));
+      expect(answer).toMatchObject({ kind: 'waiting', position: index });
+      // A repeat that does not know its place keeps it.
+      expect((await acquire(other, key, ask(index))).answer).toMatchObject({ kind: 'waiting', position: index });
+    }
+    expect((await inspect(one, key)).state.queue.map(({ leaseId }) => leaseId)).toEqual(
+      Array.from({ length: count }, (_, index) => leaseOf(index + 1)),
+    );
+    const gone = 7;
+    expect((await release(other, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+      kind: 'released',
+      reason: 'cancelled',
+    });
+    expect((await release(one, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+      kind: 'released',
+      reason: 'already_released',
+    });
+    for (let index = 0; index < count; index++) {
+      if (index === gone) continue;
+      await release(index % 3 === 0 ? one : other, key, { leaseId: leaseOf(index) });
+      const next = index + 1 === gone ? gone + 1 : index + 1;
+      expect((await acquire(one, key, ask(next))).answer).toMatchObject({ kind: 'granted' });
+    }
+    await release(one, key, { leaseId: leaseOf(count) });
+    expect(await one.store.read(key)).toMatchObject({ holders: [], queue: [] });
+  });
 
-  it('of 200 that leaves at once is gone at once, and costs two writes each at most', async () => {
+  it('that leave at the same time, 200 of them, need at most two writes each', async () => {
     const contextOf = () =>
       systemLockContext({
         store: new DynamoDBLockStore(table.access),
@@ -544,7 +541,7 @@ describe('a crowd', () => {
     expect(fresh.answer.kind).toBe('granted');
   });
 
-  it('of readers behind a writer is served by one release, with long ids and large claims', async () => {
+  it('that are readers behind a writer are granted by one release, with long ids and large claims', async () => {
     const store = new DynamoDBLockStore(table.access);
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
     const key = newKey();

@@ -79,7 +79,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(await store.read(key)).toEqual(unwrittenRecord);
   });
 
-  it('reads back what it said it wrote, through creation, replacement, deletion and creation again', async () => {
+  it('reads what it wrote, through creation, replacement, deletion and creation again', async () => {
     const commands: RecordCommand[] = [
       putOf({ value: '1', writeId: 'write-1-0000000000' }),
       putOf({ value: '2', expects: at(1), fence: 5, writeId: 'write-2-0000000000' }),
@@ -95,14 +95,14 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     }
   });
 
-  it.each(awkwardValues.map((value) => [value.slice(0, 30), value]))('keeps %s as it came', async (_, value) => {
+  it.each(awkwardValues.map((value) => [value.slice(0, 30), value]))('keeps %s unchanged', async (_, value) => {
     await attempt(putOf({ value }));
     const kept = (await store.read(key)).value;
     // Compared apart, so that a failure does not print a quarter of a megabyte.
     expect(kept === value).toBe(true);
   });
 
-  it('refuses with the state in force, and writes nothing', async () => {
+  it('refuses with the current state, and writes nothing', async () => {
     const { state } = await attempt(putOf({ fence: 5 }));
     const refused: RecordCommand[] = [
       putOf({ fence: 5, writeId: 'write-9-0000000000' }),
@@ -116,7 +116,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(await store.read(key)).toEqual(state);
   });
 
-  it('lets one of many creators through', async () => {
+  it('accepts one of many creators', async () => {
     const creators = Array.from({ length: 20 }, (_, index) => putOf({ writeId: `creator-${index}-000000000` }));
     const outcomes = await Promise.all(creators.map((creator) => attempt(creator)));
     const winners = outcomes.filter(({ applied }) => applied);
@@ -124,7 +124,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(await store.read(key)).toEqual(winners[0]?.state);
   });
 
-  it('keeps version and floor of a record with an end, however late it is collected', async () => {
+  it('keeps version and floor of a record with an end, even if its value is deleted late', async () => {
     const created = await attempt(putOf({ value: '"kept"', fence: 5, expiresInMs: 2_000 }));
     expect(created).toMatchObject({ applied: true, state: { version: 1, expiresAt: recordTime + 2_000 } });
     expect(await store.read(key)).toEqual(created.state);
@@ -143,7 +143,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(latest(await store.read(key))).toEqual(latest(again.state));
   });
 
-  it('gives a record with an end another one, or none, with each write', async () => {
+  it('changes or removes the end of a record with each write', async () => {
     await attempt(putOf({ value: '1', expiresInMs: 1_000 }));
     await attempt(putOf({ value: '2', expects: at(1), expiresInMs: 9_000, writeId: 'write-2-0000000000' }));
     expect(await store.read(key)).toMatchObject({ value: '2', version: 2, expiresAt: recordTime + 9_000 });
@@ -163,7 +163,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(decide(repeated.state, lost, recordTime).answer).toEqual({ kind: 'written', how: 'created', version: 1 });
   });
 
-  it('lets one of many creators through at the end of a record, each with an end', async () => {
+  it('accepts one of many creators at the end of a record, each with an end', async () => {
     await attempt(putOf({ expiresInMs: 1_000 }));
     const late = laterBy(recordTime, 1_000);
     const creators = Array.from({ length: 10 }, (_, index) =>
@@ -176,7 +176,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     for (const { state } of outcomes) expect(latest(state)).toEqual(latest(after));
   });
 
-  it('goes on with version and floor through any writes, ends and collections', exactOnly, async () => {
+  it('continues version and floor through any writes, ends and deletions by time', exactOnly, async () => {
     const turns = fc.array(fc.tuple(recordCommands, fc.boolean(), fc.constantFrom(1, 900, 90_000), fc.boolean()), {
       minLength: 5,
       maxLength: 15,
@@ -218,7 +218,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
 });
 
 describe('a conditional write', () => {
-  it('applies exactly where decide would, and leaves the state that decide makes', exactOnly, async () => {
+  it('is applied exactly if decide accepts it, and makes the same state', exactOnly, async () => {
     const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
     const seen: Record<string, number> = {};
     await fc.assert(
@@ -258,8 +258,8 @@ describe('a conditional write', () => {
   });
 });
 
-describe('a value that is collected', () => {
-  it('is that of a record at its end, a minute later, and no item that holds a version or a floor', async () => {
+describe('a value that is deleted by time', () => {
+  it('is the value of a record a minute after its end, and never the item with version and floor', async () => {
     const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
     const key = newKey();
     await store.attempt(key, putOf({ fence: 5, expiresInMs: 2_000 }), recordTime);
@@ -270,7 +270,7 @@ describe('a value that is collected', () => {
     expect(await collect(key, epochMs(Number.MAX_SAFE_INTEGER))).toEqual([]);
   });
 
-  it('is never read with the head of another write, however often it is replaced meanwhile', async () => {
+  it('is never read together with the version of another write, even if it is replaced in the meantime', async () => {
     const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
     const key = newKey();
     let done = false;
@@ -324,7 +324,7 @@ describe('a response that was lost on its way from the store', () => {
     ['replace by version', putOf({ expects: at(1) }), 'replaced', 2],
     ['replace any', putOf({ expects: present }), 'replaced', 2],
     ['delete', deleteOf({ expects: at(1) }), 'deleted', 2],
-  ] as const)('is made up for by the next try, which has no second effect: %s', async (_, command, how, version) => {
+  ] as const)('is corrected by the next try, which has no second effect: %s', async (_, command, how, version) => {
     const { client, context } = watchedContext();
     const key = newKey();
     if (version === 2) await writeRecord(context, key, putOf({ writeId: randomUUID() }));
@@ -341,7 +341,7 @@ describe('a response that was lost on its way from the store', () => {
 });
 
 describe('a store that fails', () => {
-  it('is unavailable where it does not answer', async () => {
+  it('is unavailable if it does not answer', async () => {
     const away = new DynamoDBClient({
       endpoint: 'http://127.0.0.1:9',
       region: table.region,
@@ -353,7 +353,7 @@ describe('a store that fails', () => {
     await expect(store.attempt(newKey(), putOf(), recordTime)).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('is throttled where it says so, and never takes that for a refusal', async () => {
+  it('is throttled if it says so, and that is never a refusal', async () => {
     const { client, context } = watchedContext(1);
     client.failure = Object.assign(new Error('slow down'), { name: 'ProvisionedThroughputExceededException' });
     await expect(readRecord(context, newKey())).rejects.toMatchObject({ name: 'StoreError', code: 'throttled' });

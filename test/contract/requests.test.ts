@@ -40,7 +40,7 @@ describe('requests to the store', exactOnly, () => {
   it.each([
     ['a semaphore', { limit: 3 }],
     ['a reader', { mode: 'shared' as const }],
-  ])('are as few for %s', async (_kind, kind) => {
+  ])('are just as few for %s', async (_kind, kind) => {
     const key = newKey();
     const [one, other] = [ask(kind), ask(kind)];
     await acquire(context, key, one);
@@ -61,7 +61,7 @@ describe('requests to the store', exactOnly, () => {
 
   const depthOf = async (key: LockKey) => (await inspect(context, key)).state.queue.length;
 
-  it('are about one write for a waiter to join and one for a hand-off, however many wait, and nothing while they wait', async () => {
+  it('are about one write to join and one for a hand-off, for any number of waiters, and none while they wait', async () => {
     const key = newKey();
     const first = ask();
     await acquire(context, key, first);
@@ -91,7 +91,7 @@ describe('requests to the store', exactOnly, () => {
     expect(writes).toBe(waiters.length + pages);
   });
 
-  it('do not multiply when a crowd queues at once', async () => {
+  it('do not multiply if many join the queue at once', async () => {
     const key = newKey();
     const first = ask();
     await acquire(context, key, first);
@@ -115,7 +115,7 @@ describe('requests to the store', exactOnly, () => {
     expect(sent.take().writes).toBeLessThanOrEqual(crowd.length + 2 * Math.ceil(crowd.length / queueSizes.page) + 2);
   });
 
-  it('are a handful for 200 callers that stampede in the efficiency tier', async () => {
+  it('are a few for 200 callers at once in the efficiency tier', async () => {
     const key = newKey();
     const tier = 'efficiency' as const;
     const callers = Array.from({ length: 200 }, () => ask({ tier }));
@@ -132,7 +132,7 @@ describe('requests to the store', exactOnly, () => {
     expect((await acquire(context, key, ask({ tier }))).answer.kind).toBe('granted');
   });
 
-  it('renew several crowded locks by their own leases alone, however many wait there', async () => {
+  it('renew several locks by their own leases alone, even if many wait there', async () => {
     const { client, access } = await freshTable();
     const written: string[] = [];
     client.middlewareStack.add(

@@ -51,7 +51,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     return store.expire(key, at, epochMs(now - graceMs));
   };
 
-  it('does what the rules say, whatever order the commands come in', async () => {
+  it('follows the rules, in any order of commands', async () => {
     const commands = fc.array(
       fc.record({
         kind: fc.constantFrom('keepalive' as const, 'keepalive' as const, 'end' as const, 'expire' as const),
@@ -85,7 +85,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     expect(await store.create('contract', { ...session, owner: 'another' })).toMatchObject({ applied: false, session });
   });
 
-  it('notes what a session waits for while it lives, and forgets only its own note', async () => {
+  it('stores the waits of a session while it lives, and deletes only its own entry', async () => {
     const session = newSession();
     const key = { namespace: 'contract', sessionId: session.sessionId };
     await store.create('contract', session);
@@ -103,7 +103,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     expect((await store.noteWait(key, two)).applied).toBe(false);
   });
 
-  it('finds the parts of locks that were noted', async () => {
+  it('finds the locks of which the session holds a part', async () => {
     const key = { namespace: 'contract', sessionId: randomUUID() };
     await store.notePart(key, 'semaphore:1', startOfTime);
     await store.notePart(key, 'semaphore:1', startOfTime);
@@ -124,7 +124,7 @@ describe('requests to the store', exactOnly, () => {
   });
   const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
 
-  it('are one write for a keepalive, however many locks the session has', async () => {
+  it('are one write for a keepalive, for any number of locks', async () => {
     const { session } = await createSession(context, 'count', { ttlMs: 30_000, owner: 'me' });
     const key = { namespace: 'count', sessionId: session.sessionId };
     expect(sent.take()).toEqual({ reads: 0, writes: 1 });

@@ -54,7 +54,7 @@ describe('timers as delayed messages', () => {
     expect(Messages?.map(({ Body }) => readTimer(Body ?? ''))).toEqual([{ key: key(), firesAt: now }]);
   });
 
-  it('adds none where one fires in time, and one where it would be late', async () => {
+  it('adds none if one fires in time, and one if it would be late', async () => {
     await timers.arm(key(), epochMs(now + 10_000));
     await timers.arm(key(), epochMs(now + 10_000));
     await timers.arm(key(), epochMs(now + 60_000));
@@ -63,7 +63,7 @@ describe('timers as delayed messages', () => {
     expect(firesIn().sort()).toEqual([10_000, 3_000]);
   });
 
-  it('reaches an hour by links of a quarter', async () => {
+  it('waits an hour with a chain of messages of 15 minutes', async () => {
     const dueAt = epochMs(now + 3_600_000);
     await timers.arm(key(), dueAt);
     for (let link = 1; link <= 4; link++) {

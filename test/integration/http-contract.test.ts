@@ -90,7 +90,7 @@ describe('POST acquire', () => {
     ['notify', { waitMs: 1, notify: { type: 'task-token', token: 't'.repeat(2_048) } }],
     ['metadata', { metadata: {} }],
     ['metadata', { metadata: metadataOf(1_024) }],
-  ])('takes %s at its bounds', async (_field, body: object) => {
+  ])('accepts %s at its limits', async (_field, body: object) => {
     const leaseId = newLeaseId().replaceAll('-', '_');
     const answer = await newLock().acquire({ leaseId: `${leaseId}`, ...body });
     expect(answer, JSON.stringify(answer.body)).toMatchObject({ status: 200, body: { status: 'granted' } });
@@ -165,7 +165,7 @@ describe('POST acquire', () => {
     );
   });
 
-  it('takes no body at all for one with every default', async () => {
+  it('treats a missing body as one with every default', async () => {
     const answer = await call('POST', `/v1/test/locks/${randomUUID()}/acquire`);
     expect(answer).toMatchObject({
       status: 200,
@@ -175,7 +175,7 @@ describe('POST acquire', () => {
     expect(Date.parse(answer.body.expiresAt) - Date.now()).toBeGreaterThan(28_000);
   });
 
-  it('answers 410 under a session that there is not', async () => {
+  it('answers 410 under a session that does not exist', async () => {
     expect(await newLock().acquire({ sessionId: 'never-opened' })).toMatchObject({
       status: 410,
       body: { code: 'session-lost' },
@@ -197,7 +197,7 @@ describe('POST acquire', () => {
 });
 
 describe('Retry-After', () => {
-  it('counts seconds, rounded up, so that nobody comes too early', async () => {
+  it('counts seconds, rounded up, so nobody retries too early', async () => {
     const lock = newLock();
     await lock.acquire({ leaseMs: 1_000 });
     const { body, headers } = await lock.acquire();
@@ -233,11 +233,11 @@ describe('a body', () => {
     },
   );
 
-  it.each(['application/json; charset=utf-8', 'Application/JSON'])('of type %s is taken', async (type) => {
+  it.each(['application/json; charset=utf-8', 'Application/JSON'])('of type %s is accepted', async (type) => {
     expect((await call('POST', path(), '{}', { headers: { 'content-type': type } })).status).toBe(200);
   });
 
-  it('is taken up to 64 KiB and refused beyond', async () => {
+  it('is accepted up to 64 KiB and refused above', async () => {
     const padded = (bytes: number) => `{${' '.repeat(bytes - 2)}}`;
     expect((await call('POST', path(), padded(64 * 1024))).status).toBe(200);
     expect(await call('POST', path(), padded(64 * 1024 + 1))).toMatchObject({
@@ -264,7 +264,7 @@ describe('a path', () => {
     ['PUT', '/v1/test/sessions/a', 'GET, DELETE'],
     ['PATCH', '/v1/test/records/a', 'GET, PUT, DELETE'],
     ['GET', '/v1/test/multi-locks/acquire', 'POST'],
-  ])('takes no %s at %s, and says what it takes', async (method, path, allowed) => {
+  ])('refuses %s at %s, and says what is allowed', async (method, path, allowed) => {
     const answer = await call(method, path);
     expect(answer).toMatchObject({ status: 405, body: { code: 'method-not-allowed' } });
     expect(answer.headers.get('allow')).toBe(allowed);
@@ -332,7 +332,7 @@ describe('POST renew, release and revoke', () => {
     expectRefusal(await call('POST', `/v1/test/locks/${randomUUID()}/${operation}`, body), field, '');
   });
 
-  it('answer as published', async () => {
+  it('have the published answers', async () => {
     const lock = newLock();
     const { body: grant } = await lock.acquire({ metadata: { job: 'nightly' } });
     expectPublished(responses.granted, grant);

@@ -153,7 +153,7 @@ describe('a locked section of a state machine', () => {
     expect(await stateOf(wallet)).toBe('free');
   });
 
-  it('waits behind a holder, in line', async () => {
+  it('waits in the queue behind a holder', async () => {
     const wallet = randomUUID();
     const lock = lockAt(service.call, wallet);
     const leaseId = newLeaseId();

@@ -91,7 +91,7 @@ describe('the OpenAPI document', () => {
     for (const { summary } of described.values()) expect(summary.length).toBeGreaterThan(10);
   });
 
-  it('describes exactly the parameters that stand in each path', () => {
+  it('describes exactly the parameters of each path', () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       for (const { parameters } of Object.values(methods)) {
@@ -166,7 +166,7 @@ describe('a request body as published', () => {
     expect(z.fromJSONSchema(bodyOf(id)).safeParse(example).success).toBe(false);
   });
 
-  it('carries the very bounds of the rules', () => {
+  it('has exactly the limits of the rules', () => {
     const { properties: acquire = {} } = bodyOf('acquireLock');
     expect(acquire).toMatchObject({
       leaseMs: { minimum: lockLimits.leaseMsMin, maximum: lockLimits.leaseMsMax, default: lockLimits.leaseMsDefault },

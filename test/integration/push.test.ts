@@ -74,7 +74,7 @@ const queueDepthOf = async (name: string): Promise<number> =>
   (await lockAt(service.call, name).inspect()).body.queueDepth;
 
 describe('a ticket', () => {
-  it('opens one connection, once, which is told its id though it says nothing', async () => {
+  it('opens one connection, once, which gets its id without asking', async () => {
     const { status, body } = await service.call('POST', '/v1/test/tickets', {});
     expect([status, body]).toMatchObject([
       201,
@@ -88,11 +88,11 @@ describe('a ticket', () => {
     expect(await statusOf(`${body.url}?ticket=${body.ticket}`)).toBe(403);
   });
 
-  it('is refused where it was made up', async () => {
+  it('is refused if it was made up', async () => {
     expect(await statusOf(`${service.url.replace('http', 'ws')}/v1/watch?ticket=made-up`)).toBe(403);
   });
 
-  it('stands in for the token, where one is asked for, and is not given without it', async () => {
+  it('replaces the token if one is required, and is not given without it', async () => {
     const guarded = await startService({ token: 'right' });
     try {
       const watch = `${guarded.url.replace('http', 'ws')}/v1/watch`;
@@ -125,7 +125,7 @@ describe('a ticket', () => {
 });
 
 describe('a wait on a connection', () => {
-  it('is refused where the connection is of another namespace, or none', async () => {
+  it('is refused if the connection belongs to another namespace or does not exist', async () => {
     const { connectionId } = await connectionOf('other');
     const lock = lockAt(service.call, 'foreign');
     await lock.acquire();
@@ -139,7 +139,7 @@ describe('a wait on a connection', () => {
     expect(await queueDepthOf('foreign')).toBe(0);
   });
 
-  it('is told of its grant, and of its end', async () => {
+  it('gets a message about its grant, and about its end', async () => {
     const { socket, connectionId } = await connectionOf();
     const lock = lockAt(service.call, 'told');
     const { body: held } = await lock.acquire();
@@ -159,7 +159,7 @@ describe('a wait on a connection', () => {
     );
   });
 
-  it('has left the queue five seconds after its connection ended, and is granted nothing', async () => {
+  it('has left the queue five seconds after its connection ended, and is not granted', async () => {
     const { socket, connectionId } = await connectionOf();
     const lock = lockAt(service.call, 'gone');
     const { body: held } = await lock.acquire();
@@ -172,7 +172,7 @@ describe('a wait on a connection', () => {
     expect((await lock.inspect()).body).toMatchObject({ state: 'free' });
   }, 20_000);
 
-  it('keeps its place where it comes back on another connection', async () => {
+  it('keeps its place if it comes back on another connection', async () => {
     const one = await connectionOf();
     const lock = lockAt(service.call, 'back');
     const { body: held } = await lock.acquire();
@@ -193,7 +193,7 @@ describe('a wait on a connection', () => {
 });
 
 describe('the SDK', () => {
-  it('waits parked after two seconds, on one socket, with no request open, and is told at once', async () => {
+  it('waits parked after two seconds, on one socket without an open request, and gets its grant at once', async () => {
     const holder = clientAt(service.url);
     const waiter = clientAt(service.url);
     const names = ['push:1', 'push:2', 'push:3'];
@@ -216,7 +216,7 @@ describe('the SDK', () => {
     expect(waiter.sent.slice(before)).toEqual(['renew', 'renew', 'renew']);
   }, 20_000);
 
-  it('throws as ever when the wait is over', async () => {
+  it('throws WaitTimeoutError when the wait is over', async () => {
     const holder = clientAt(service.url);
     await holder.locks.acquire('push:late');
     const waiting = clientAt(service.url).locks.acquire('push:late', { waitMs: 3_500 });
@@ -235,7 +235,7 @@ describe('the SDK', () => {
     await eventually(async () => expect(await queueDepthOf('push:left')).toBe(0));
   }, 20_000);
 
-  it('waits by long polling where no WebSocket can be opened, without an error', async () => {
+  it('waits by long polling if no WebSocket can be opened, without an error', async () => {
     const holder = clientAt(service.url);
     const held = await holder.locks.acquire('push:none');
     class Broken {
@@ -250,7 +250,7 @@ describe('the SDK', () => {
     await waiting;
   }, 30_000);
 
-  it('is told through a proxy that delays everything', async () => {
+  it('gets its grant through a proxy that delays everything', async () => {
     const held = await clientAt(service.url).locks.acquire('push:slow');
     const proxy = await startProxy(Number(new URL(service.url).port), 150);
     try {

@@ -78,7 +78,7 @@ describe('GET', () => {
     expect(await record.get({ 'if-none-match': tags })).toMatchObject({ status: 200, body: { version: 1 } });
   });
 
-  it('answers 404 if there is no record, was none, or is none any more', async () => {
+  it('answers 404 if the record never existed or was deleted', async () => {
     const record = recordAt();
     expect(await record.get()).toMatchObject({ status: 404, body: { code: 'not-found' } });
     await record.put('1', absent);
@@ -87,7 +87,7 @@ describe('GET', () => {
     expect(await record.get({ 'if-none-match': '*' })).toMatchObject({ status: 404 });
   });
 
-  it('refuses an If-None-Match that is none', async () => {
+  it('refuses an If-None-Match that is not valid', async () => {
     expect(await recordAt().get({ 'if-none-match': '7' })).toMatchObject({
       status: 400,
       body: { code: 'invalid-request', errors: [{ field: 'If-None-Match' }] },
@@ -109,7 +109,7 @@ describe('PUT', () => {
     expect(await record.get()).toMatchObject({ body: { value: 3, version: 3 } });
   });
 
-  it('refuses another version with 412 and the one in force', async () => {
+  it('refuses another version with 412 and the current one', async () => {
     const record = recordAt();
     await record.put('1', absent);
     const refused = { status: 412, body: { code: 'version-mismatch', version: 1 } };
@@ -179,7 +179,7 @@ describe('PUT', () => {
     expect({ status, allow: headers.get('allow') }).toEqual({ status: 405, allow: 'GET, PUT, DELETE' });
   });
 
-  it('refuses names that are none', async () => {
+  it('refuses names that are not valid', async () => {
     expect(await recordAt('-x').put('1', absent)).toMatchObject({ status: 400, body: { errors: [{ field: 'key' }] } });
   });
 });
@@ -198,7 +198,7 @@ describe('a value', () => {
     'null',
     'false',
     '""',
-  ])('comes back as the text that it was: %s', async (value) => {
+  ])('is returned as the same text: %s', async (value) => {
     const record = recordAt();
     expect(await record.put(value, absent)).toMatchObject({ status: 201 });
     expect(await record.text()).toContain(
@@ -248,13 +248,13 @@ describe('Fence-Token', () => {
     expect(await record.delete(at(1))).toMatchObject(refused);
   });
 
-  it('informs a writer that is stale in both ways that it lost the lock', async () => {
+  it('tells a writer with a stale fence and a stale version that it lost the lock', async () => {
     const record = await guardedRecord(7);
     const answer = await record.put('2', { ...at(99), ...fenced(6) });
     expect(answer).toMatchObject({ status: 409, body: { code: 'stale-fence', fenceFloor: 7 } });
   });
 
-  it('keeps out a holder that was paused past its lease', async () => {
+  it('refuses a holder that was paused until after its lease', async () => {
     const name = randomUUID();
     const lock = lockAt(service.call, name);
     const record = recordAt();
@@ -269,7 +269,7 @@ describe('Fence-Token', () => {
 });
 
 describe('DELETE', () => {
-  it('leaves version and floor to go on from', async () => {
+  it('keeps version and floor for a later creation', async () => {
     const record = await guardedRecord(7);
     const deleted = await record.delete({ ...at(1), ...fenced(8) });
     expect(deleted).toMatchObject({ status: 200, body: { key: record.key, version: 2, fence: 8 } });
@@ -319,7 +319,7 @@ describe('Write-Id', () => {
     expect(await record.delete(deletion)).toMatchObject({ status: 200, body: deleted.body });
   });
 
-  it('is known after a later write has replaced it, so that an update is not made twice', async () => {
+  it('is known after a later write has replaced it, so an update is not made twice', async () => {
     const record = recordAt();
     const creation = { ...absent, ...named() };
     await record.put('1', creation);
@@ -336,7 +336,7 @@ describe('Write-Id', () => {
     expect(await record.get()).toMatchObject({ body: { value: 1, version: 1 } });
   });
 
-  it('goes to nobody', async () => {
+  it('is shown to nobody', async () => {
     const record = recordAt();
     const id = named();
     await record.put('1', { ...absent, ...id });

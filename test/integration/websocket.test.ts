@@ -144,7 +144,7 @@ describe('connect', () => {
     await once(dial(world, '/v1/watch', { authorization: 'Bearer right' }), 'open');
   });
 
-  it('refuses the page of another site, which no same-origin policy keeps from opening a WebSocket', async () => {
+  it('refuses the page of another site, because no same-origin policy stops it from opening a WebSocket', async () => {
     const world = await start();
     expect((await refusal(dial(world, '/v1/watch', { origin: 'https://evil.example' }))).status).toBe(403);
     await once(dial(world, '/v1/watch', { origin: 'http://localhost:3000' }), 'open');
@@ -200,7 +200,7 @@ describe('message', () => {
     expect(await nextText(client)).toBe('fine');
   });
 
-  it('is not followed by another one while the handler is at work', async () => {
+  it('is not followed by another one while the handler works', async () => {
     let answer: (text: string) => void = () => expect.unreachable();
     const world = await start({
       message: () =>
@@ -260,7 +260,7 @@ describe('disconnect', () => {
     expect(callsOf(world)).toEqual(['connect', 'disconnect']);
   });
 
-  it('comes for a client that vanished without a word', async () => {
+  it('comes for a client that vanished without closing', async () => {
     const world = await start({}, { heartbeatMs: 20 });
     const disconnected = once(world.calls, 'disconnect') as Promise<[Called]>;
     // A raw socket does the handshake and then never answers a ping, like a laptop with a closed lid.
@@ -307,7 +307,7 @@ describe('disconnect', () => {
 });
 
 describe('close', () => {
-  it('cuts off a peer that does not say goodbye, and one that is still connecting', async () => {
+  it('ends the connection of a peer that does not close it, and of one that is still connecting', async () => {
     const world = await start(
       { connect: ({ query }) => (query.lock === 'slow' ? new Promise(() => undefined) : Promise.resolve(welcome)) },
       { closingMs: 3_600_000 },
@@ -333,7 +333,7 @@ describe('connections', () => {
     expect(await nextText(one.client)).toBe('{"type":"granted"}');
   });
 
-  it('say that a connection is gone that never was', async () => {
+  it('say that a connection that never existed is gone', async () => {
     const world = await start();
     expect(await world.connections.post('AAAAAAAAAAAAAAA=', 'x')).toBe('gone');
     world.connections.close('AAAAAAAAAAAAAAA=');

@@ -110,7 +110,7 @@ describe('stuck sessions', () => {
     expect(deadlocks).toBeLessThan(4_900);
   });
 
-  it('hold a cycle, and when its youngest gives way there is one fewer reason to be stuck', () => {
+  it('contain a cycle, and ending its youngest wait removes one reason to be stuck', () => {
     let broken = 0;
     fc.assert(
       fc.property(worlds, (locks) => {

@@ -196,7 +196,7 @@ describe('any history of commands', () => {
     );
   });
 
-  it('remembers, queues and holds within bounds', () => {
+  it('remembers, queues and holds within limits', () => {
     fc.assert(
       fc.property(histories, (history) => {
         replay(history, (before, _step, { state }) => {

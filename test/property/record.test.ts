@@ -103,7 +103,7 @@ describe('any interleaving of writes', () => {
     );
   });
 
-  it('lets a record be created from its end on, and not a moment before, and goes on with its version and floor', () => {
+  it('lets a record be created from its end on and not before, and continues its version and floor', () => {
     let ended = 0;
     fc.assert(
       fc.property(histories, (steps) => {
@@ -131,7 +131,7 @@ describe('cutting out a value', () => {
     return { text: indented, around };
   });
 
-  it('gives back the text as it came, wherever it stands', () => {
+  it('returns the text unchanged, anywhere in the object', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string(), texts), { maxLength: 6 }), (members) => {
         const object = `{${members.map(([name, { text, around }]) => `${around}${JSON.stringify(name)}${around}:${around}${text}${around}`).join(',')}}`;

@@ -74,7 +74,7 @@ describe('the pages', () => {
     expect(pages.flatMap(linksOf).length).toBeGreaterThan(50);
   });
 
-  it('have local links that lead to a file and to a heading of it', () => {
+  it('have local links to files and headings that exist', () => {
     expect(
       pages
         .flatMap(linksOf)
@@ -83,7 +83,7 @@ describe('the pages', () => {
     ).toEqual([]);
   });
 
-  it('have no line of prose that is too long to read', () => {
+  it('have no line of text that is too long to read', () => {
     // A table's row can't be wrapped, and an indented line is code.
     const long = pages.flatMap((page) =>
       proseOf(page).flatMap((line, index) =>
@@ -110,7 +110,7 @@ describe('the pages', () => {
     expect(named.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  it('ship with the package, so that the links of the README lead somewhere', () => {
+  it('are in the package, so the links of the README work', () => {
     const { files } = JSON.parse(textOf('package.json')) as { files: string[] };
     const linked = linksOf('README.md').map(({ target }) => target.split(/[/#]/)[0] as string);
     // npm ships these by itself.

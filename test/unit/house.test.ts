@@ -224,7 +224,7 @@ describe('the house', () => {
     expect(imports.map(complaint).filter((wrong) => wrong !== undefined)).toEqual([]);
   });
 
-  it('has no import that goes in a circle of rooms', () => {
+  it('has no circle of imports between folders', () => {
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean => {
       if (seen.has(from)) return false;
       seen.add(from);
@@ -235,7 +235,7 @@ describe('the house', () => {
     expect(Object.keys(rooms).filter((room) => reaches(room, room))).toEqual([]);
   });
 
-  it('has only files at its top that people look for there', () => {
+  it('has only the usual files in its top folder', () => {
     const expected = new Set([
       'package.json',
       'package-lock.json',
@@ -256,7 +256,7 @@ describe('the house', () => {
     expect([...top].filter((name) => !expected.has(name) && !name.startsWith('.'))).toEqual([]);
   });
 
-  it('has no test that is left out or that leaves out others', () => {
+  it('has no test that is skipped or that excludes others', () => {
     // Built from parts, so that this file does not find itself. `skipIf` and `runIf` state their reason, and are fine.
     const left = new RegExp(`\\.(?:${['only', 'skip', 'todo', 'fails'].join('|')})[(.]|\\bx(?:it|describe)\\(`);
     const tests = files.filter((file) => /^test\/.*\.test\.ts$/.test(file) && file !== 'test/unit/house.test.ts');
@@ -300,7 +300,7 @@ describe('the house', () => {
     expect(missing).toEqual([]);
   });
 
-  it('names no place of the machine that it was written on', () => {
+  it('names no path of the machine on which it was written', () => {
     // If the clone is directly under the root, any mention of its name would look like its path.
     const own = root.split('/').length > 2 ? [root] : [];
     const places = [...own.map((path) => `${path}/`), ...own.map((path) => `${path}'`)];

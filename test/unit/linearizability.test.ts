@@ -61,7 +61,7 @@ describe('checkLinearizable of a mutex', () => {
     expect(judge(lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2, 3], granted(8)))).toBe('violated');
   });
 
-  it('accepts a second holder once the first lease may have run out, and not a millisecond earlier', () => {
+  it('accepts a second holder after the first lease may have expired, and not a millisecond earlier', () => {
     const first = lock('a', 'acquire', [0, 1], granted(7));
     expect(judge(first, lock('b', 'acquire', [2, leaseMs], granted(8)))).toBe('linearizable');
     expect(judge(first, lock('b', 'acquire', [2, leaseMs - 1], granted(8)))).toBe('violated');
@@ -109,7 +109,7 @@ describe('checkLinearizable of a mutex', () => {
     expect(checkLinearizable(forgottenAt(6), history).kind).toBe('violated');
   });
 
-  it('refuses a renewal of what was released, and one by somebody else', () => {
+  it('refuses a renewal of a released lease, and one by somebody else', () => {
     const taken = lock('a', 'acquire', [0, 1], granted(7));
     expect(judge(taken, lock('a', 'release', [2, 3], released), lock('a', 'renew', [4, 5], granted(7)))).toBe(
       'violated',
@@ -117,23 +117,23 @@ describe('checkLinearizable of a mutex', () => {
     expect(judge(taken, lock('b', 'renew', [4, 5], granted(7)))).toBe('violated');
   });
 
-  it('lets a renewal push the end out', () => {
+  it('lets a renewal move the end', () => {
     const [taken, renewed] = [lock('a', 'acquire', [0, 1], granted(7)), lock('a', 'renew', [900, 901], granted(7))];
     expect(judge(taken, renewed, lock('b', 'acquire', [902, 1_500], granted(8)))).toBe('violated');
     expect(judge(taken, renewed, lock('b', 'acquire', [902, 1_900], granted(8)))).toBe('linearizable');
   });
 
-  it('refuses to call a lease released that is in force', () => {
+  it('refuses an answer of released for a lease that is still valid', () => {
     expect(judge(lock('a', 'acquire', [0, 1], granted(7)), lock('a', 'release', [2, 3], repeated))).toBe('violated');
   });
 
-  it('lets a lost acquire take over only once the lease before it may have run out', () => {
+  it('lets a lost acquire take over only after the lease before it may have expired', () => {
     const [taken, lost] = [lock('a', 'acquire', [0, 1], granted(7)), lock('b', 'acquire', [2])];
     expect(judge(taken, lost, lock('b', 'renew', [10, 20], granted(8)))).toBe('violated');
     expect(judge(taken, lost, lock('b', 'renew', [10, leaseMs], granted(8)))).toBe('linearizable');
   });
 
-  it('says how far it came', () => {
+  it('says how much of the history it could explain', () => {
     const verdict = checkLinearizable(mutex, [
       lock('a', 'acquire', [0, 1], granted(7)),
       lock('b', 'acquire', [2, 3], granted(8)),
@@ -152,7 +152,7 @@ describe('checkLinearizable of a mutex', () => {
 });
 
 describe('relevantOf', () => {
-  it('leaves out what was refused, and what was lost of leases that no answer shows', () => {
+  it('leaves out refusals, and lost requests of leases that no answer shows', () => {
     const kept = [
       lock('a', 'acquire', [0]),
       lock('a', 'acquire', [1, 2], granted(7)),
@@ -269,11 +269,11 @@ describe('checkLinearizable of a record', () => {
     expect(judgeRecord(created, lost, record('b', put('y', 1), [5, 6], written(2)))).toBe('linearizable');
   });
 
-  it('refuses an acknowledged write that is gone', () => {
+  it('refuses the loss of an acknowledged write', () => {
     expect(judgeRecord(created, record('c', get, [2, 3], { kind: 'none' }))).toBe('violated');
   });
 
-  it('refuses a stale fence that was let in, and a version that restarts after a deletion', () => {
+  it('refuses an accepted stale fence, and a version that restarts after a deletion', () => {
     const fenced = record('a', put('x', 'absent', { fence: 5 }), [0, 1], written(1));
     expect(judgeRecord(fenced, record('b', put('y', 1, { fence: 4 }), [2, 3], written(2)))).toBe('violated');
     const deleted = record('a', { kind: 'delete', expects: 1, writeId: 'deletion' }, [2, 3], written(2));
@@ -384,7 +384,7 @@ describe('checkLinearizable of 800 operations, half of them without an answer', 
     expect(checkLinearizable(recordSpecification, crowdedRecord(seed)).kind).toBe('linearizable');
   });
 
-  it.each([1, 2, 3])('finds the one answer that can not be, in the history of seed %i', (seed) => {
+  it.each([1, 2, 3])('finds the one impossible answer, in the history of seed %i', (seed) => {
     const locks = crowdedLock(seed);
     const grant = locks[lastOf(locks, 'granted')]?.answer?.output as { fence: number };
     Object.assign(grant, { fence: grant.fence - 1 });

@@ -89,7 +89,7 @@ describe('S3', () => {
       expect(await stored(key)).toEqual({ value: 'anew', floor: 33 });
     });
 
-    it('takes over an object that was there before the guard', async () => {
+    it('takes over an object that existed before the guard', async () => {
       const key = freshKey();
       await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: 'old' }));
       expect(await putFenced(objects, { key, fence: 33, value: 'new' })).toMatchObject({ kind: 'written' });

@@ -112,7 +112,7 @@ describe('SQLite', () => {
   );
 
   describe('raiseFloor', () => {
-    it('keeps a rival out until the transaction that raised the floor has ended', async () => {
+    it('makes another writer wait until the transaction that raised the floor has ended', async () => {
       const resource = freshId();
       first.exec('BEGIN IMMEDIATE');
       await executeFenced(runOn(first), raiseFloor({ dialect, resource, fence: 33 }));

@@ -65,7 +65,7 @@ describe('100 contenders on one key', () => {
 });
 
 describe('a semaphore of 3 with 20 clients', () => {
-  it('never has more than 3 holders, and serves all', async () => {
+  it('never has more than 3 holders, and grants to all', async () => {
     const lock = newLock();
     let holding = 0;
     let most = 0;
@@ -87,7 +87,7 @@ describe('a semaphore of 3 with 20 clients', () => {
     expect((await lock.inspect()).body).toMatchObject({ state: 'free', holders: [], queue: [] });
   });
 
-  it('refuses another limit while it is in use, and takes one when it is free', async () => {
+  it('refuses another limit while it is in use, and accepts one when it is free', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     await lock.acquire({ leaseId, limit: 3, permits: 2 });
@@ -100,7 +100,7 @@ describe('a semaphore of 3 with 20 clients', () => {
 });
 
 describe('a read-write lock', () => {
-  it('is shared by readers until a writer waits; the writer stops new readers and gets its turn', async () => {
+  it('is shared by readers until a writer waits, and then granted to the writer before new readers', async () => {
     const lock = newLock();
     const readers = [newLeaseId(), newLeaseId()];
     for (const leaseId of readers) {
@@ -126,7 +126,7 @@ describe('a read-write lock', () => {
     expect((await lateReader).body).toMatchObject({ status: 'granted', mode: 'shared' });
   });
 
-  it('excludes a caller that takes the lock without a mode', async () => {
+  it('excludes a caller that asks without a mode', async () => {
     const lock = newLock();
     await lock.acquire({ mode: 'shared' });
     expect((await lock.acquire()).body.code).toBe('lock-held');

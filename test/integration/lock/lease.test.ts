@@ -16,7 +16,7 @@ afterAll(() => service.stop());
 const newLock = (name: string = randomUUID()) => lockAt(service.call, name);
 
 describe('a holder that dies', () => {
-  it('is followed by the waiter after its expiry plus grace, long before its own wait ends; its late requests are refused and harmless', async () => {
+  it('is followed by the waiter after its expiry plus grace, and its late requests are refused', async () => {
     const lock = newLock();
     const dead = newLeaseId();
     const taken = await lock.acquire({ leaseId: dead, leaseMs: 1_000, owner: 'dead' });
@@ -53,7 +53,7 @@ describe('a holder that dies', () => {
     expect((await lock.check(granted.body.fence)).body).toMatchObject({ valid: true });
   });
 
-  it('may give back a lease that expired and that nobody has taken, but not renew it', async () => {
+  it('may release a lease that expired and that nobody has taken, but not renew it', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     const taken = await lock.acquire({ leaseId, leaseMs: 1_000 });
@@ -73,7 +73,7 @@ describe('a holder that dies', () => {
 });
 
 describe('retries', () => {
-  it('of an acquire whose response was lost find the same grant and fence, and no more time', async () => {
+  it('of an acquire whose answer was lost find the same grant, fence and end', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     const [one, two] = await Promise.all([lock.acquire({ leaseId }), lock.acquire({ leaseId })]);
@@ -101,7 +101,7 @@ describe('retries', () => {
     });
   });
 
-  it('of a release in flight with a renewal never revive the lease', async () => {
+  it('of a release at the same time as a renewal never revive the lease', async () => {
     const lock = newLock();
     for (let round = 0; round < 20; round++) {
       const leaseId = newLeaseId();
@@ -168,7 +168,7 @@ describe('revoke', () => {
 });
 
 describe('fences', () => {
-  it('rise across release, expiry, revocation and the collection of the item', async () => {
+  it('rise across release, expiry, revocation and deletion of the item', async () => {
     const name = randomUUID();
     const lock = newLock(name);
     const fences: number[] = [];

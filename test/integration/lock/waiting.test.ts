@@ -36,7 +36,7 @@ async function untilGranted(lock: Lock, request: object): ReturnType<Lock['acqui
 }
 
 describe('a long poll', () => {
-  it('answers 202 when it ends, and the same request resumes in the same place', async () => {
+  it('answers 202 when it ends, and the same request goes on in the same place', async () => {
     const lock = newLock();
     const held = await lock.acquire({ owner: 'holder' });
     const leaseId = newLeaseId();
@@ -76,7 +76,7 @@ describe('a long poll', () => {
     expect(await owners(lock)).toEqual([]);
   });
 
-  it('says when the turn may come, once the queue has moved', async () => {
+  it('estimates the rest of the wait after the queue has moved', async () => {
     // A poll that is long enough for the queue to move, even on a busy machine.
     const patient = await startService({ pollMs: 2_000, table: service.table });
     const lock = { ...newLock(), ...lockAt(patient.call, randomUUID()) };
@@ -98,7 +98,7 @@ describe('a long poll', () => {
 });
 
 describe('a waiter', () => {
-  it('that cancels gives up its place; its late duplicate does not queue again', exactOnly, async () => {
+  it('that cancels gives up its place, and its late duplicate does not join again', exactOnly, async () => {
     const lock = newLock();
     await lock.acquire({ owner: 'holder' });
     const leaseId = newLeaseId();
@@ -148,7 +148,7 @@ describe('a waiter', () => {
 });
 
 describe('two services on one table', () => {
-  it('hand over to each other: the stream wakes the waiter of the other', async () => {
+  it('pass a lock to each other: the stream wakes the waiter of the other', async () => {
     const lock = newLock();
     const held = await lock.acquire();
     const leaseId = newLeaseId();

@@ -102,7 +102,7 @@ describe('the deployed functions', () => {
   const parked = (leaseId: string, ref: string) =>
     acquireOf(leaseId, { leaseMs: 1_000, waitMs: 60_000, attendMs: null, notify: { type: 'event', ref } });
 
-  it('notify a parked waiter by timer, and the one behind it by schedule, though every holder dies', async () => {
+  it('notify a parked waiter by timer, and the next by schedule, even if every holder dies', async () => {
     const { handler: reaper } = await import('../../../functions/reaper.ts');
     await apply(locks, key, acquireOf('lease-holder-00001', { leaseMs: 1_000 }));
     await apply(locks, key, parked('lease-waiter-00001', 'by timer'));

@@ -89,7 +89,7 @@ describe('a lock that is granted at once', () => {
 });
 
 describe('parked waiters', () => {
-  it('are served in order with one notification each, though none of them runs', exactOnly, async () => {
+  it('are granted in order with one delivery each, while none of them runs', exactOnly, async () => {
     const lock = freshLock();
     const first = await lock.acquire({ leaseMs: 60_000 });
     const leases = await park(lock, 50);
@@ -113,7 +113,7 @@ describe('parked waiters', () => {
     expect(new Set(fences).size).toBe(51);
   });
 
-  it('make one grant and one notification of one release, however many wait', async () => {
+  it('make one grant and one delivery for one release, for any number of waiters', async () => {
     const lock = freshLock();
     const holder = newLeaseId();
     const leases = new Map(Array.from({ length: 200 }, (_, index) => [`${lock.name} ${index}`, newLeaseId()]));
@@ -184,7 +184,7 @@ describe('a waiter by WebSocket', () => {
     await Promise.all([own.close(), stranger.close()]);
   });
 
-  it('gives way at once to the next one if its connection is closed', async () => {
+  it('is followed at once by the next waiter if its connection is closed', async () => {
     const lock = freshLock();
     const holder = await lock.acquire({ leaseMs: 60_000 });
     const gone = await watch(service.url, `namespace=test&lock=${lock.name}`);
@@ -225,7 +225,7 @@ describe('a waiter by task token', () => {
     expect(failed).toMatchObject({ action: 'SendTaskFailure', error: 'Holdfast.WaitTimeout' });
   });
 
-  it('gives way at once to the next one if its task is gone', async () => {
+  it('is followed at once by the next waiter if its task is gone', async () => {
     const lock = freshLock();
     const holder = await lock.acquire();
     await lock.acquire({

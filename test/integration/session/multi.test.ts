@@ -67,7 +67,7 @@ describe('a try of several locks', () => {
     expect(mismatch.body).toMatchObject({ code: 'limit-mismatch', limit: 3, blockedBy: [b] });
   });
 
-  it('under concurrent plain writes is all or nothing all the same', exactOnly, async () => {
+  it('is all or nothing even with other writes at the same time', exactOnly, async () => {
     const locks = names(3);
     let stop = false;
     const traffic = locks.map(async (name) => {
@@ -106,7 +106,7 @@ describe('a try of several locks', () => {
 });
 
 describe('a wait for several locks', () => {
-  it('gets all when they come free, and its full lease begins then', async () => {
+  it('gets all when they become free, and its full lease begins then', async () => {
     const [a, b] = names(2) as [string, string];
     const holder = newLeaseId();
     await lock(b).acquire({ leaseId: holder });

@@ -76,7 +76,7 @@ describe('a session', () => {
     expect((await lock.check(first.body.fence)).body.valid).toBe(false);
   });
 
-  it('that is lost gives way at its end plus grace; its own waiting entries are never granted', async () => {
+  it('that is lost frees its locks at its end plus grace, and its own waiters are never granted', async () => {
     const id = await open({ ttlMs: 1_500, owner: 'lost' });
     const [held, wanted] = [newLock(), newLock()];
     const grant = await held.acquire({ sessionId: id });
@@ -98,7 +98,7 @@ describe('a session', () => {
     expect((await service.call('POST', `${sessions}/${id}/keepalive`)).status).toBe(410);
   });
 
-  it('keeps all its locks by one keepalive, and shows others only its owner and a public form of its id', async () => {
+  it('keeps all its locks with one keepalive, and shows others only its owner and a public form of its id', async () => {
     const id = await open({ ttlMs: 1_000, owner: 'keeper' });
     const lock = newLock();
     const leaseId = newLeaseId();
@@ -117,7 +117,7 @@ describe('a session', () => {
     expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok' });
   });
 
-  it('refuses a lease beside it, and a session that never existed', async () => {
+  it('refuses a leaseMs together with it, and a session that never existed', async () => {
     const id = await open();
     expect((await newLock().acquire({ sessionId: id, leaseMs: 5_000 })).body.errors).toMatchObject([
       { field: 'leaseMs' },
@@ -141,7 +141,7 @@ describe('a deadlock', () => {
   };
 
   it.each([2, 3, 5])(
-    'in a ring of %i has one victim, soon, and the others are then served',
+    'in a ring of %i ends one wait, soon, and the others are then granted',
     exactOnly,
     async (size) => {
       const members = await ring(size);

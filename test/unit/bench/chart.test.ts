@@ -17,12 +17,12 @@ describe('logScale', () => {
     expect(scale.at(100)).toBe(1);
   });
 
-  it('labels 1, 2 and 5 of each decade, and only the decades where there are many', () => {
+  it('labels 1, 2 and 5 of each decade, and only the decades if there are many', () => {
     expect(logScale([1, 20]).ticks).toEqual([1, 2, 5, 10, 20]);
     expect(logScale([0.01, 1_000]).ticks).toEqual([0.01, 0.1, 1, 10, 100, 1_000]);
   });
 
-  it('has room even for a single value, or for none', () => {
+  it('works for a single value and for none', () => {
     expect(logScale([5]).high).toBeGreaterThan(5);
     expect(logScale([]).ticks.length).toBeGreaterThan(1);
   });
@@ -51,20 +51,20 @@ describe('lineChart', () => {
     expect(svg.indexOf('>high</text>')).toBeLessThan(svg.indexOf('>low</text>'));
   });
 
-  it('leaves out what has no points', () => {
+  it('leaves out lines without points', () => {
     expect(draw(series('there', [1, 2]), series('absent', []))).not.toContain('absent');
   });
 
-  it('draws the strong heavier and the dashed with dashes', () => {
+  it('draws strong lines thicker, and dashed lines with dashes', () => {
     const svg = draw(series('a', [1, 2], { strong: true, dashed: true }));
     expect(svg).toContain('stroke-width="3.5" stroke-dasharray');
   });
 
-  it('writes names so that they stay text', () => {
+  it('writes names as text and never as markup', () => {
     expect(draw(series('a < b & "c"', [1, 2]))).toContain('a &lt; b &amp; &quot;c&quot;');
   });
 
-  it('has letters for light and for dark pages, and no background', () => {
+  it('has text that can be read on light and on dark pages, and no background', () => {
     const svg = draw(series('a', [1, 2]));
     expect(svg).toContain('prefers-color-scheme: dark');
     expect(svg).not.toContain('<rect');
@@ -76,7 +76,7 @@ describe('chartsOf', () => {
     for (const svg of Object.values(chartsOf(exampleResults))) expect(svg).not.toMatch(/NaN|undefined|Infinity/);
   });
 
-  it('skips what a store could not do instead of drawing it as nothing', () => {
+  it('leaves out what a store could not do, and does not draw it as zero', () => {
     const { 'hand-off.svg': svg = '' } = chartsOf(exampleResults);
     expect(svg.match(/<circle/g)).toHaveLength(5);
   });

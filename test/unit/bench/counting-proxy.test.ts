@@ -4,29 +4,29 @@ import { describe, expect, it } from 'vitest';
 import { addTo, noTally, startCountingProxy, tellsNews, unitsOf } from '../../bench/counting-proxy.ts';
 
 describe('tellsNews', () => {
-  it('takes locks, sessions and records for what they are', () => {
+  it('counts locks, sessions and records as such', () => {
     expect(tellsNews('{"Key":{"pk":{"S":"a/lock/b"},"sk":{"S":"lock"}}}')).toBe(false);
     expect(tellsNews('{"Key":{"pk":{"S":"a/record/b"},"sk":{"S":"record"}}}')).toBe(false);
   });
 
-  it("takes a peer's table as a whole for its locks", () => {
+  it('counts the whole table of a peer as its locks', () => {
     expect(tellsNews('{"Key":{"id":{"S":"b"}}}')).toBe(false);
   });
 
-  it('takes history, timers, watchers and indexes for news', () => {
+  it('counts history, timers, watchers and indexes as news', () => {
     expect(tellsNews('{"Item":{"pk":{"S":"a/history/b"},"sk":{"S":"0017"}}}')).toBe(true);
     expect(tellsNews('{"Key":{"pk":{"S":"a/timer/b"},"sk":{"S":"timer"}}}')).toBe(true);
     expect(tellsNews('{"KeyConditionExpression":"#pk = :pk"}')).toBe(true);
     expect(tellsNews('{"IndexName":"due"}')).toBe(true);
   });
 
-  it('takes a transaction that touches a lock for a lock, whatever else it touches', () => {
+  it('counts a transaction with a lock as a lock, even if it has other items', () => {
     expect(tellsNews('{"TransactItems":[{"sk":{"S":"timer"}},{"sk":{"S":"lock"}}]}')).toBe(false);
   });
 });
 
 describe('unitsOf', () => {
-  it('sums what the engine says, over all tables of a transaction', () => {
+  it('sums the units of the engine over all tables of a transaction', () => {
     expect(unitsOf('UpdateItem', '{"ConsumedCapacity":{"TableName":"t","CapacityUnits":3.0}}')).toEqual({
       readUnits: 0,
       writeUnits: 3,
@@ -35,14 +35,14 @@ describe('unitsOf', () => {
     expect(unitsOf('BatchGetItem', two)).toEqual({ readUnits: 4.5, writeUnits: 0 });
   });
 
-  it('takes a refused write by the size of the item that it returns', () => {
+  it('counts a refused write by the size of the item that it returns', () => {
     expect(unitsOf('UpdateItem', '{}').writeUnits).toBe(1);
     expect(unitsOf('UpdateItem', 'x'.repeat(2_100)).writeUnits).toBe(3);
   });
 });
 
 describe('addTo', () => {
-  it('tells reads, writes and refused writes apart', () => {
+  it('distinguishes reads, writes and refused writes', () => {
     const afterRead = addTo(noTally, 'GetItem', 200, '{"ConsumedCapacity":{"CapacityUnits":1}}');
     const afterAll = addTo(
       addTo(afterRead, 'PutItem', 200, '{"ConsumedCapacity":{"CapacityUnits":1}}'),

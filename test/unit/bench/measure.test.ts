@@ -2,12 +2,12 @@ import { describe, expect, it, vi } from 'vitest';
 import { rateOf, summarize, takeTurns } from '../../bench/measure.ts';
 
 describe('summarize', () => {
-  it('finds the middle and the far end, whatever order the times came in', () => {
+  it('finds the median and the 99th percentile in any order of times', () => {
     const times = Array.from({ length: 100 }, (_, index) => 100 - index);
     expect(summarize(times)).toEqual({ p50: 51, p99: 100, count: 100 });
   });
 
-  it('knows nothing of no times', () => {
+  it('has no result without times', () => {
     expect(summarize([])).toEqual({ p50: Number.NaN, p99: Number.NaN, count: 0 });
   });
 });
@@ -28,7 +28,7 @@ describe('takeTurns', () => {
 });
 
 describe('rateOf', () => {
-  it('counts what all clients got done until the time was over', async () => {
+  it('counts what all clients did until the time was over', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     try {
       const seen: number[] = [];

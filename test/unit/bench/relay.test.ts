@@ -49,7 +49,7 @@ function contestantServing(from: 'front' | 'back'): { contestant: Contestant; qu
 const bounds = { roundsMax: 20, budgetMs: 60_000 };
 
 describe('Relay', () => {
-  it('sees no inversion where the oldest waiter is served', async () => {
+  it('sees no inversion if the oldest waiter is served', async () => {
     const { contestant, queue } = contestantServing('front');
     const relay = new Relay(contestant);
     expect(await relay.fill(5)).toBe(true);
@@ -65,7 +65,7 @@ describe('Relay', () => {
     expect((await relay.pass(bounds)).inversions).toBe(20);
   });
 
-  it('keeps as many waiting as it began with', async () => {
+  it('keeps the number of waiters', async () => {
     const { contestant, queue } = contestantServing('front');
     const relay = new Relay(contestant);
     await relay.fill(3);
@@ -73,7 +73,7 @@ describe('Relay', () => {
     expect(queue).toHaveLength(3);
   });
 
-  it('does what is to be done between two hand-offs before each of them', async () => {
+  it('runs the step between two hand-offs before each of them', async () => {
     const relay = new Relay(contestantServing('front').contestant);
     await relay.fill(2);
     let writes = 0;
@@ -83,7 +83,7 @@ describe('Relay', () => {
     expect(writes).toBe(20);
   });
 
-  it('passes the lock on until the time is over, and leaves nobody behind', async () => {
+  it('passes the lock on until the time is over, and leaves no waiter', async () => {
     const { contestant, queue, isHeld } = contestantServing('front');
     const relay = new Relay(contestant);
     await relay.fill(4);

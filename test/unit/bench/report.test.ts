@@ -22,7 +22,7 @@ describe('table', () => {
 });
 
 describe('cycleDollars', () => {
-  it('comes to the same as the page on costs: 1.25 for the table, 4.48 through HTTP, 1.25 for history', () => {
+  it('gives the same as the page on costs: 1.25 for the table, 4.48 through HTTP, 1.25 for history', () => {
     const [http, direct] = exampleResults.cycleRequests.map(cycleDollars);
     expect(direct?.table).toBeCloseTo(1.25);
     expect(direct?.service).toBe(0);
@@ -32,12 +32,12 @@ describe('cycleDollars', () => {
 });
 
 describe('crossover', () => {
-  it('is where the lock begins to do better and stays so', () => {
+  it('is the point from which the lock is always better', () => {
     expect(crossover(exampleResults, 'rate')).toBe(32);
     expect(crossover(exampleResults, 'requestsPerIncrement')).toBe(8);
   });
 
-  it('is nowhere where the lock never does better', () => {
+  it('does not exist if the lock is never better', () => {
     const increment = exampleResults.increment.map((row) => ({ ...row, rate: row.way === 'cas' ? 1 : 0.5 }));
     expect(crossover({ ...exampleResults, increment }, 'rate')).toBeNull();
   });
@@ -68,7 +68,7 @@ describe('targetsOf', () => {
     ]);
   });
 
-  it('misses requests that grow with the queue, and a crowd that was never counted', () => {
+  it('misses requests that grow with the queue, and waiters that were never counted', () => {
     const grown = exampleResults.handOffRequests.map((row) => (row.waiters === 200 ? { ...row, perHandOff: 30 } : row));
     const flat = 'Requests per hand-off flat from 10 to 200 waiters, through the service';
     expect(missed({ ...exampleResults, handOffRequests: grown })).toEqual([flat]);
@@ -93,22 +93,22 @@ describe('targetsOf', () => {
 });
 
 describe('reportOf', () => {
-  it('has no hole in it', () => {
+  it('has no missing values', () => {
     expect(reportOf(exampleResults)).not.toMatch(/NaN|undefined|Infinity|null|\[object/);
   });
 
-  it('says what was not there, and what a store could not do', () => {
+  it('says what was missing, and what a store could not do', () => {
     const report = reportOf(exampleResults);
     expect(report).toContain('etcd is not installed.');
     expect(report).toContain('not borne');
   });
 
-  it('warns of a quick run, and only of one', () => {
+  it('warns of a quick run, and of no other', () => {
     expect(reportOf(exampleResults)).not.toContain('quick run,');
     expect(reportOf({ ...exampleResults, quick: true })).toContain('quick run,');
   });
 
-  it('can be written of a run in which nothing was there', () => {
+  it('can be written for a run without any peer', () => {
     const empty: Results = {
       ...exampleResults,
       contestants: [],

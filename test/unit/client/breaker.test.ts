@@ -21,7 +21,7 @@ describe('breaker', () => {
     expect(twin.now()).toBe(began);
   });
 
-  it('lets one probe through when it is half open, and closes when that is answered', async () => {
+  it('lets one probe pass after a while, and closes if the probe is answered', async () => {
     const { twin, locks, states } = world();
     twin.partition(locks);
     await twin.until(locks.inspect('a')).catch(() => undefined);
@@ -34,7 +34,7 @@ describe('breaker', () => {
     expect(await locks.inspect('a')).toMatchObject({ state: 'free' });
   });
 
-  it('counts failures in a row only: an answer in between begins the count anew', async () => {
+  it('counts only failures in a row: an answer in between resets the count', async () => {
     const { twin, locks, states } = world();
     for (let round = 0; round < 4; round++) {
       twin.loseRequest(locks, { times: 2 });
@@ -43,7 +43,7 @@ describe('breaker', () => {
     expect(states()).toEqual([]);
   });
 
-  it('does not open for refusals and throttling: the service is there', async () => {
+  it('does not open after refusals and throttling, because the service answered', async () => {
     const { twin, locks, states } = world();
     await locks.acquire('a');
     for (let index = 0; index < 10; index++) expect((await locks.tryAcquire('a')).ok).toBe(false);
@@ -52,7 +52,7 @@ describe('breaker', () => {
     expect(states()).toEqual([]);
   });
 
-  it('lets renewals pass while it is open, so that a lease outlives the outage', async () => {
+  it('lets renewals pass while it is open, so a lease survives the outage', async () => {
     const { twin, locks, states } = world();
     const lock = await locks.acquire('a', { leaseMs: 20_000 });
     await twin.advance(1_000);
@@ -68,13 +68,13 @@ describe('breaker', () => {
 });
 
 describe('fail-open', () => {
-  it('is refused for any other tier than efficiency', async () => {
+  it('is refused for every tier except efficiency', async () => {
     const { twin, locks } = world();
     expect(() => twin.client({ onUnavailable: 'fail-open' })).toThrow(/efficiency/);
     await expect(locks.acquire('a', { onUnavailable: 'fail-open' })).rejects.toMatchObject({ code: 'invalid-request' });
   });
 
-  it('runs the work without the lock when the service is out of reach, with a fence below every other', async () => {
+  it('runs the work without the lock if the service cannot be reached, with a fence below every real one', async () => {
     const { twin } = world();
     const locks = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
     twin.partition(locks);
@@ -86,7 +86,7 @@ describe('fail-open', () => {
     expect(twin.now() - began).toBeLessThan(1_000);
   });
 
-  it('never turns a refusal into a pass', async () => {
+  it('never runs the work after a refusal', async () => {
     const { twin, locks } = world();
     await locks.acquire('a');
     const open = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });

@@ -45,12 +45,12 @@ describe.each(['cut off', 'silent'] as const)('a service that is %s', (away) => 
     ['record update with deadlineMs', (locks) => locks.record('a').update(() => 1, { deadlineMs: 300 }), 300],
   ];
 
-  it.each(calls)('does not keep %s beyond its time', async (_, call, withinMs) => {
+  it.each(calls)('does not delay %s longer than its deadline', async (_, call, withinMs) => {
     const { twin, locks } = world(away);
     expect(await failsAfterMs(twin, () => call(locks))).toBeLessThanOrEqual(withinMs);
   });
 
-  it('lets the client bound every call', async () => {
+  it('does not delay any call longer than the deadline of the client', async () => {
     const { twin, locks } = world(away, { deadlineMs: 400 });
     expect(await failsAfterMs(twin, () => locks.health())).toBeLessThanOrEqual(400);
     expect(await failsAfterMs(twin, () => locks.tryAcquire('a'))).toBeLessThanOrEqual(400);
@@ -59,7 +59,7 @@ describe.each(['cut off', 'silent'] as const)('a service that is %s', (away) => 
 });
 
 describe('a service that comes back', () => {
-  it('is found again within the deadline', async () => {
+  it('is reached within the deadline', async () => {
     const { twin, locks } = world('cut off');
     const tried = locks.tryAcquire('a');
     await twin.advance(300);
@@ -69,7 +69,7 @@ describe('a service that comes back', () => {
 });
 
 describe('a deadline within a wait', () => {
-  it('ends the wait in time, with what the service says', async () => {
+  it('ends the wait in time, with the answer of the service', async () => {
     const twin = new Twin();
     await twin.client().acquire('a', { leaseMs: 60_000 });
     const beganAt = twin.now();
@@ -86,7 +86,7 @@ describe('an invocation', () => {
     return { getRemainingTimeInMillis: () => endsAt - twin.now() } as Context;
   };
 
-  it('with 3 s left answers 503 in time where the service is away', async () => {
+  it('with 3 s left answers 503 in time if the service is unavailable', async () => {
     const { twin, locks } = world('silent');
     const event = { requestContext: { http: {} }, rawPath: '/' };
     const context = contextOf(twin, 3_000);
@@ -95,7 +95,7 @@ describe('an invocation', () => {
     expect(context.getRemainingTimeInMillis()).toBeGreaterThanOrEqual(400);
   });
 
-  it('reports a batch as failed in time where the service is away', async () => {
+  it('reports a batch as failed in time if the service is unavailable', async () => {
     const { twin, locks } = world('silent');
     const context = contextOf(twin, 3_000);
     const handler = withRecordLocks({ locks, name: () => 'a' }, () => 'never');
@@ -105,7 +105,7 @@ describe('an invocation', () => {
     expect(context.getRemainingTimeInMillis()).toBeGreaterThanOrEqual(400);
   });
 
-  it('leaves time for its answer where the release is not heard', async () => {
+  it('leaves time for its answer if the release gets no answer', async () => {
     const twin = new Twin();
     const locks = twin.client();
     const context = contextOf(twin, 3_000);
@@ -118,7 +118,7 @@ describe('an invocation', () => {
     expect(context.getRemainingTimeInMillis()).toBeGreaterThan(0);
   });
 
-  it('keeps the lock no longer than it lasts, however often its lease was renewed', async () => {
+  it('holds the lock no longer than it lasts, even if the lease was renewed', async () => {
     const twin = new Twin();
     const locks = twin.client();
     const context = contextOf(twin, 6_000);
@@ -132,7 +132,7 @@ describe('an invocation', () => {
     expect(await twin.client().tryAcquire('a')).toMatchObject({ ok: true });
   });
 
-  it("takes the client's own defaults for lease and wait", async () => {
+  it("uses the client's defaults for lease and wait", async () => {
     const twin = new Twin();
     const locks = twin.client({ leaseMs: 2_000, waitMs: 4_000 });
     const held = await twin.client().acquire('a', { leaseMs: 60_000 });
@@ -151,7 +151,7 @@ describe('an invocation', () => {
 });
 
 describe('an unavailable service', () => {
-  it('is named by its URL, with the cause underneath', async () => {
+  it('is reported with its URL and the cause', async () => {
     await using locks = new Holdfast({ url: 'http://127.0.0.1:9/prod', namespace: 'test', deadlineMs: 3_000 });
     const error = await locks.health().catch((caught: unknown) => caught as Error & { cause?: unknown });
     expect(error).toBeInstanceOf(UnavailableError);
@@ -159,7 +159,7 @@ describe('an unavailable service', () => {
     expect((error as Error).cause).toBeInstanceOf(Error);
   });
 
-  it('is not what a missing or wrong URL is taken for', () => {
+  it('is not reported for a missing or wrong URL', () => {
     const of = (url: unknown) => () => new Holdfast({ url: url as string, namespace: 'test' });
     expect(of(undefined)).toThrow(InvalidRequestError);
     expect(of(undefined)).toThrow(/url is missing/);

@@ -26,7 +26,7 @@ const world = () => {
 };
 
 describe('elect', () => {
-  it('elects one leader at a time and hands over when it closes', async () => {
+  it('elects one leader at a time, and the next one after it closes', async () => {
     const { twin, log, terms, stand, clients } = world();
     const first = stand(clients[0], 'first');
     await twin.settle();
@@ -41,7 +41,7 @@ describe('elect', () => {
     await twin.until(second.close());
   });
 
-  it('tells a leader that is cut off before another is elected', async () => {
+  it('fires the signal of a leader without connection before another is elected', async () => {
     const { twin, log, stand, clients } = world();
     const first = stand(clients[0], 'first');
     await twin.settle();
@@ -54,7 +54,7 @@ describe('elect', () => {
     expect(first.isLeader).toBe(false);
   });
 
-  it('stands again after it was cut off', async () => {
+  it('is a candidate again after it lost its connection', async () => {
     const { twin, log, stand, clients } = world();
     const first = stand(clients[0], 'first');
     await twin.advance(1_000);
@@ -66,7 +66,7 @@ describe('elect', () => {
     expect(first.isLeader).toBe(true);
   });
 
-  it('steps down when the work of the leader fails, and stands again', async () => {
+  it('gives leadership up if the work fails, and is a candidate again', async () => {
     const { twin, clients } = world();
     const errors: unknown[] = [];
     let terms = 0;
@@ -85,7 +85,7 @@ describe('elect', () => {
     await twin.until(election.close());
   });
 
-  it('does not wait for ever for work that does not stop', async () => {
+  it('waits only for a limited time for work that does not stop', async () => {
     const { twin, clients } = world();
     const election = clients[0].elect('scheduler', { onElected: () => new Promise(() => {}), handOverMs: 3_000 });
     await twin.advance(1_000);
@@ -104,7 +104,7 @@ describe('elect', () => {
     expect((await clients[1].inspect('scheduler')).state).toBe('free');
   });
 
-  it('keeps the office while its work winds down, also where the whole client is closed', async () => {
+  it('leads until its work has stopped, even if the whole client is closed', async () => {
     const { twin, log, stand, clients } = world();
     const [client, rival] = clients;
     const stopped = Promise.withResolvers<void>();

@@ -22,7 +22,7 @@ const clientOf = (respond: (url: URL, init: RequestInit) => Response | Promise<R
 };
 
 describe('HttpTransport', () => {
-  it('sends the contract: path, query, JSON, and the headers of auth', async () => {
+  it('sends path, query and JSON of the contract, and the headers of auth', async () => {
     const seen: { url: string; init: RequestInit }[] = [];
     const { locks } = clientOf(
       (url, init) => {
@@ -47,13 +47,13 @@ describe('HttpTransport', () => {
     [413, undefined, 'too-large'],
     [429, { code: 'queue-full' }, 'queue-full'],
     [301, undefined, 'unexpected-answer'],
-  ])('takes %i with %o for %s, without a retry', async (status, body, code) => {
+  ])('turns %i with %o into %s, without a retry', async (status, body, code) => {
     const { locks, fetch } = clientOf(() => answer(status, body, { 'x-request-id': 'r1' }));
     await expect(locks.acquire('a', { waitMs: 0 })).rejects.toMatchObject({ code, status, requestId: 'r1' });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
-  it('sends names as they are, so that a signature is the same for every reading of the path', async () => {
+  it('sends names without escaping, so the signature fits the raw and the decoded path', async () => {
     const seen: string[] = [];
     const { locks } = clientOf((url) => {
       seen.push(url.href);
@@ -63,7 +63,7 @@ describe('HttpTransport', () => {
     expect(seen).toEqual(['https://locks.example.com/prod/v1/payments/locks/wallet:42@eu=a+b~c/check?fence=7']);
   });
 
-  it.each([500, 502, 503, 504])('takes %i for an unavailable service, and tries again', async (status) => {
+  it.each([500, 502, 503, 504])('treats %i as an unavailable service, and tries again', async (status) => {
     let calls = 0;
     const { locks } = clientOf(() => {
       calls += 1;
@@ -75,7 +75,7 @@ describe('HttpTransport', () => {
     expect(calls).toBe(2);
   });
 
-  it('repeats an acquire with the same lease id, and shows it to nobody', async () => {
+  it('repeats an acquire with the same leaseId, and never shows it', async () => {
     const bodies: { leaseId: string }[] = [];
     const { locks } = clientOf((url, { body }) => {
       if (url.pathname.endsWith('/acquire')) bodies.push(JSON.parse(String(body)));
@@ -92,14 +92,14 @@ describe('HttpTransport', () => {
     expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain(leaseId);
   });
 
-  it('does not call a failure to authorize an outage', async () => {
+  it('does not report a failure to authorize as an outage', async () => {
     const auth = () => Promise.reject(new Error('no keys'));
     const { locks, fetch } = clientOf(() => answer(200, {}), { auth });
     await expect(locks.health()).rejects.toMatchObject({ code: 'unauthorized', cause: { message: 'no keys' } });
     expect(fetch).not.toHaveBeenCalled();
   });
 
-  it('watches again after its connection broke', async () => {
+  it('goes on watching after its connection broke', async () => {
     const sockets: FakeSocket[] = [];
     class FakeSocket extends EventTarget {
       readonly url: string;

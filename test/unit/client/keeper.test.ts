@@ -9,7 +9,7 @@ const world = () => {
 };
 
 describe('renewal', () => {
-  it('keeps a lease for as long as it is wanted, about three times in each', async () => {
+  it('keeps a lease until its release, with about three renewals in each lease', async () => {
     const { twin, one, events } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
     await twin.advance(90_000);
@@ -19,7 +19,7 @@ describe('renewal', () => {
     expect(renewals).toBeLessThanOrEqual(34);
   });
 
-  it('outlives an outage that is shorter than the lease', async () => {
+  it('survives an outage that is shorter than the lease', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
     await twin.advance(2_000);
@@ -30,7 +30,7 @@ describe('renewal', () => {
     expect(lock.isHeld()).toBe(true);
   });
 
-  it('gets over an answer that never comes', async () => {
+  it('survives an answer that never comes', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
     twin.hang(one, { operation: 'renew' });
@@ -38,7 +38,7 @@ describe('renewal', () => {
     expect(lock.isHeld()).toBe(true);
   });
 
-  it('comes in time where only a part of the lease was left when its grant was found again', async () => {
+  it('comes in time if the grant was found late and only a part of the lease was left', async () => {
     const { twin, one, events } = world();
     // The grant was made, but its answer never came. The repeat that finds the grant comes ten seconds later.
     twin.hang(one, { operation: 'acquire' });
@@ -58,7 +58,7 @@ describe('renewal', () => {
     expect(lock.signal.reason).toBeInstanceOf(LeaseLostError);
   });
 
-  it('does not happen by itself with autoRenew off', async () => {
+  it('does not happen if autoRenew is off', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000, autoRenew: false });
     await twin.advance(6_000);
@@ -71,7 +71,7 @@ describe('renewal', () => {
 });
 
 describe('the lost-lock signal', () => {
-  it('fires before another can be granted the lock', async () => {
+  it('fires before another caller can be granted', async () => {
     const { twin, one, other } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
     const firedAt: number[] = [];
@@ -84,7 +84,7 @@ describe('the lost-lock signal', () => {
     expect(lock.signal.reason).toMatchObject({ code: 'lease-lost', reason: 'unconfirmed' });
   });
 
-  it('counts from before the request was sent, not from when its answer came', async () => {
+  it('counts from before the request was sent, and not from its answer', async () => {
     const { twin, one, other } = world();
     twin.delay(one, 8_000, { operation: 'acquire' });
     const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 60_000, autoRenew: false }));
@@ -95,7 +95,7 @@ describe('the lost-lock signal', () => {
     expect(lock.remainingMs()).toBe(51_000);
   });
 
-  it('fires a tenth of the lease before its end', async () => {
+  it('fires when a tenth of the lease is left', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 1_500, autoRenew: false });
     await twin.advance(1_349);
@@ -105,7 +105,7 @@ describe('the lost-lock signal', () => {
     expect(signal.aborted).toBe(true);
   });
 
-  it('fires as soon as a renewal is told that the lease was revoked', async () => {
+  it('fires as soon as the answer to a renewal says that the lease was revoked', async () => {
     const { twin, one, other } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
     await other.revoke('wallet:42', { fence: lock.fence, reason: 'for the test' });
@@ -113,7 +113,7 @@ describe('the lost-lock signal', () => {
     expect(lock.signal.reason).toMatchObject({ reason: 'revoked' });
   });
 
-  it('is known at once to a thawed process, before any of its timers has run', async () => {
+  it('is known at once to a process after a freeze, before any of its timers has run', async () => {
     const { twin, one, other } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
     const { signal } = lock;
@@ -127,7 +127,7 @@ describe('the lost-lock signal', () => {
     await thawed;
   });
 
-  it('fires within a second in a process whose timers slept too', async () => {
+  it('fires within a second after a freeze that also stopped the timers', async () => {
     const { twin, one } = world();
     const { signal } = await one.acquire('wallet:42', { leaseMs: 60_000 });
     await twin.advance(200);
@@ -147,7 +147,7 @@ describe('the lost-lock signal', () => {
     expect(lock.isHeld()).toBe(false);
   });
 
-  it('stays fired, also where a late renewal would succeed', async () => {
+  it('stays fired, even if a late renewal would succeed', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 10_000 });
     twin.partition(one);

@@ -32,7 +32,7 @@ describe('acquire', () => {
     expect(second.fence).toBeGreaterThan(first.fence);
   });
 
-  it('waits in line and is granted when the holder releases', async () => {
+  it('waits in the queue and is granted when the holder releases', async () => {
     const { twin, one, other } = world();
     const held = await one.acquire('wallet:42');
     const waiting = other.acquire('wallet:42', { waitMs: 60_000 });
@@ -66,7 +66,7 @@ describe('acquire', () => {
     expect(holders.map(({ fence }) => fence)).toEqual([lock.fence]);
   });
 
-  it('repeats a request that was lost, throttled or met an unavailable store', async () => {
+  it('repeats a request that was lost or throttled, or that found the store unavailable', async () => {
     const { twin, one, events } = world();
     twin.loseRequest(one);
     twin.failUnavailable(one);
@@ -76,7 +76,7 @@ describe('acquire', () => {
     expect(events.filter(({ type }) => type === 'retry')).toHaveLength(3);
   });
 
-  it('waits as long as it was told to before it repeats a request that was throttled', async () => {
+  it('waits as long as the service asks before it repeats a throttled request', async () => {
     const { twin, one } = world();
     const began = twin.now();
     // The twin asks for 100 ms each time. The client's own pause before its first repeat is shorter.
@@ -85,7 +85,7 @@ describe('acquire', () => {
     expect(twin.now() - began).toBeGreaterThanOrEqual(100);
   });
 
-  it('never takes an unavailable service for a held lock', async () => {
+  it('never reports an unavailable service as a held lock', async () => {
     const { twin, one } = world();
     twin.partition(one);
     await expect(twin.until(one.tryAcquire('wallet:42'))).rejects.toThrow(UnavailableError);
@@ -104,7 +104,7 @@ describe('acquire', () => {
     expect((await one.inspect('wallet:42')).queueDepth).toBe(0);
   });
 
-  it('gives back what may have been granted when it is never answered', async () => {
+  it('releases what may have been granted if no answer comes', async () => {
     const { twin, one, other } = world();
     twin.loseResponse(one, { operation: 'acquire', times: 100 });
     await expect(twin.until(one.acquire('wallet:42', { waitMs: 0 }))).rejects.toThrow(UnavailableError);
@@ -112,7 +112,7 @@ describe('acquire', () => {
     expect((await other.inspect('wallet:42')).state).toBe('free');
   });
 
-  it('renews a grant that it waited for before it relies on it', async () => {
+  it('renews a grant after a wait before it relies on it', async () => {
     const { twin, one, other } = world();
     const held = await one.acquire('wallet:42');
     const waiting = other.acquire('wallet:42', { waitMs: 60_000, leaseMs: 10_000 });
@@ -124,7 +124,7 @@ describe('acquire', () => {
     expect(lock.remainingMs()).toBe(9_000);
   });
 
-  it('rejects a name that would become another path', async () => {
+  it('rejects a name that would change the path', async () => {
     const { one } = world();
     await expect(one.acquire('../records/x')).rejects.toMatchObject({ code: 'invalid-request' });
     await expect(one.acquire('..')).rejects.toMatchObject({ code: 'invalid-request' });
@@ -132,7 +132,7 @@ describe('acquire', () => {
 });
 
 describe('tryAcquire', () => {
-  it('answers with the holders where somebody else holds', async () => {
+  it('returns the holders if somebody else holds the lock', async () => {
     const { one, other } = world();
     await one.acquire('wallet:42');
     const tried = await other.tryAcquire('wallet:42');
@@ -142,14 +142,14 @@ describe('tryAcquire', () => {
 });
 
 describe('withLock', () => {
-  it('releases after the work and gives its result', async () => {
+  it('releases after the work and returns its result', async () => {
     const { one, other } = world();
     const fence = await one.withLock('wallet:42', { leaseMs: 30_000 }, (lock) => lock.fence);
     expect(fence).toBeGreaterThan(0);
     expect((await other.inspect('wallet:42')).state).toBe('free');
   });
 
-  it('throws the error of the work, whatever the release meets', async () => {
+  it('throws the error of the work, even if the release fails too', async () => {
     const { twin, one } = world();
     const working = one.withLock('wallet:42', () => {
       twin.partition(one);
@@ -158,7 +158,7 @@ describe('withLock', () => {
     await expect(twin.until(working)).rejects.toThrow('the work failed');
   });
 
-  it('gives the result of work whose release could not be told', async () => {
+  it('returns the result of the work even if the release could not be sent', async () => {
     const { twin, one, events } = world();
     const working = one.withLock('wallet:42', () => {
       twin.partition(one);
@@ -189,14 +189,14 @@ describe('withLock', () => {
 });
 
 describe('release', () => {
-  it('counts its own earlier try whose answer was lost as its success', async () => {
+  it('counts as a success if its earlier try released and the answer was lost', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42');
     twin.loseResponse(one, { operation: 'release' });
     expect(await twin.until(lock.release())).toEqual({ released: true, reason: 'ok' });
   });
 
-  it('is one request, however often it is called', async () => {
+  it('is one request, even if it is called several times', async () => {
     const { one } = world();
     const lock = await one.acquire('wallet:42');
     expect(lock.release()).toBe(lock.release());
@@ -248,7 +248,7 @@ describe('detach and adopt', () => {
 });
 
 describe('close', () => {
-  it('gives back what is held and ends waits', async () => {
+  it('releases what is held and ends waits', async () => {
     const { twin, one, other } = world();
     await one.acquire('a');
     await other.acquire('b');
@@ -261,7 +261,7 @@ describe('close', () => {
     await expect(one.inspect('a')).rejects.toMatchObject({ code: 'closed' });
   });
 
-  it('is bounded where the service is out of reach', async () => {
+  it('takes limited time if the service cannot be reached', async () => {
     const { twin, one } = world();
     await one.acquire('a');
     twin.partition(one);

@@ -73,7 +73,7 @@ describe('holdfastLock', () => {
     expect(left?.isHeld()).toBe(false);
   });
 
-  it('answers HTTP with 409 and when to come back', async () => {
+  it('answers HTTP with 409 and the time for a retry', async () => {
     const { locks, other } = world();
     await other.acquire('wallet:42');
     const handler = middy()
@@ -100,7 +100,7 @@ describe('holdfastLock', () => {
     });
   });
 
-  it('throws the refusal to other sources, which repeat what failed', async () => {
+  it('throws the refusal for other sources, which repeat failed events', async () => {
     const { locks, other } = world();
     await other.acquire('wallet:42');
     const handler = middy()
@@ -109,7 +109,7 @@ describe('holdfastLock', () => {
     await expect(handler({ detail: {} }, contextWith(30_000))).rejects.toMatchObject({ code: 'lock-held' });
   });
 
-  it('needs no lock where the event names none', async () => {
+  it('takes no lock if the event names none', async () => {
     const { locks } = world();
     const handler = middy()
       .use(holdfastLock({ locks, name: () => undefined }))
@@ -162,7 +162,7 @@ describe('withRecordLocks', () => {
     expect(done.toSorted()).toEqual(['1', '4', '5']);
   });
 
-  it('lets nothing overtake a failed message of its FIFO group', async () => {
+  it('handles no message of a FIFO group after one that failed', async () => {
     const { locks, other } = world();
     await other.acquire('taken');
     const done: string[] = [];
@@ -220,7 +220,7 @@ describe.each([
     expect((await other.inspect('once:webhook:a')).state).toBe('free');
   });
 
-  it('works again on an event whose handler threw, or answered that it failed', async () => {
+  it('handles an event again if the handler threw or answered that it failed', async () => {
     const { locks } = world();
     const answers = [() => Promise.reject(new Error('away')), () => ({ statusCode: 503 }), () => ({ statusCode: 200 })];
     const handler = handle(locks, async () => answers.shift()?.());
@@ -231,7 +231,7 @@ describe.each([
     expect(answers).toEqual([]);
   });
 
-  it('answers 409 to a repeat that comes while the first is worked on', async () => {
+  it('answers 409 to a repeat that comes while the first one is being handled', async () => {
     const { twin, locks, other } = world();
     let end = (_: unknown) => {};
     const first = handle(locks, () => new Promise((resolve) => (end = resolve)))(webhook('a'), contextWith(30_000));
@@ -245,7 +245,7 @@ describe.each([
 });
 
 describe('holdfastOnce', () => {
-  it('runs the handler each time for an event without a key, and keeps an answer that is nothing', async () => {
+  it('runs the handler each time for an event without a key, and keeps an empty answer', async () => {
     const { locks } = world();
     let runs = 0;
     const handler = middy<Webhook, unknown, Error, LockedContext>()
@@ -257,7 +257,7 @@ describe('holdfastOnce', () => {
     expect(runs).toBe(3);
   });
 
-  it('throws where the source of the event repeats what failed', async () => {
+  it('throws if the source of the event repeats failed events', async () => {
     const { twin, locks, other } = world();
     void locks.once('nightly', () => new Promise(() => {}));
     await twin.settle();

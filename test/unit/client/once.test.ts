@@ -47,13 +47,13 @@ describe('once for a key', () => {
     expect(await other.once('charge:2', work)).toMatchObject({ ran: true });
   });
 
-  it('keeps a result that is nothing', async () => {
+  it('keeps an empty result', async () => {
     const { one, other } = world();
     expect(await one.once('ping', () => {})).toEqual({ ran: true, done: true, value: undefined });
     expect(await other.once('ping', () => {})).toEqual({ ran: false, done: true, value: undefined });
   });
 
-  it('keeps the result for as long as asked, a day by default', async () => {
+  it('keeps the result as long as asked, and a day by default', async () => {
     const { twin, one, other } = world();
     await one.once('short', { keepMs: 60_000 }, () => 1);
     await one.once('long', () => 1);
@@ -82,7 +82,7 @@ describe('once for a key', () => {
     expect(work.runs).toBe(1);
   });
 
-  it('returns at once where asked, while another is at it', async () => {
+  it('returns at once if asked to, while another caller does the work', async () => {
     const { twin, one, other } = world();
     const { work, run } = slowWork();
     const first = one.once('charge', run);
@@ -98,7 +98,7 @@ describe('once for a key', () => {
     expect(work.runs).toBe(1);
   });
 
-  it('leaves the key open after a failure, to a caller that waits as to a later one', async () => {
+  it('lets the next caller run after a failure, both one that waits and a later one', async () => {
     const { twin, one, other, third } = world();
     const { work, run } = slowWork();
     const failing = one.once('charge', run);
@@ -111,7 +111,7 @@ describe('once for a key', () => {
     expect(await twin.until(third.once('charge', run))).toMatchObject({ ran: false, value: 'mended' });
   });
 
-  it('closes the key after a failure where asked, for as long as a result would be kept', async () => {
+  it('closes the key after a failure if asked to, as long as a result would be kept', async () => {
     const { twin, one, other } = world();
     const options: OnceOptions = { onFailure: 'close', keepMs: 60_000 };
     const fail = () => Promise.reject(new TypeError('card declined'));
@@ -130,7 +130,7 @@ describe('once for a key', () => {
     ['too large', () => 'x'.repeat(255 * 1024), 'too-large'],
     ['not JSON', () => 1n, undefined],
   ])(
-    'closes the key where the result is %s: the work is done, and doing it again would not help',
+    'closes the key if the result is %s: the work is done, and doing it again would not help',
     async (_, work, code) => {
       const { one, other } = world();
       await expect(one.once<unknown>('charge', work)).rejects.toMatchObject(
@@ -165,7 +165,7 @@ describe('once in each window', () => {
     expect(await one.once('nightly', daily, work)).toMatchObject({ ran: true, value: 3 });
   });
 
-  it('begins windows where it is told to', async () => {
+  it('begins windows at the given offset', async () => {
     const { twin, one } = world();
     const options = { everyMs: dayMs, offsetMs: 7_200_000 };
     await one.once('nightly', options, () => 1);
@@ -175,7 +175,7 @@ describe('once in each window', () => {
     expect(await one.once('nightly', options, () => 2)).toMatchObject({ ran: true, value: 2 });
   });
 
-  it('counts a run to the window in which it began', async () => {
+  it('counts a run in the window in which it began', async () => {
     const { twin, one, other } = world();
     await twin.advance(dayMs - 1_000);
     const { work, run } = slowWork();
@@ -187,7 +187,7 @@ describe('once in each window', () => {
     expect(await one.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'of today' });
   });
 
-  it('goes by the clock of the service, whatever the clocks of the callers say', async () => {
+  it('uses the clock of the service, even if the clocks of the callers differ', async () => {
     const { twin, one } = world();
     // This clock is half a century behind. A caller that used its own clock would see another window.
     const runtime = { ...systemRuntime, wallMs: () => 0 };
@@ -201,7 +201,7 @@ describe('once in each window', () => {
     expect(await one.once('nightly', daily, () => 3)).toMatchObject({ ran: false, value: 2 });
   });
 
-  it('is done again by another within the window where the runner died', async () => {
+  it('is done again by another caller in the same window if the runner died', async () => {
     const { twin, one, other } = world();
     const { run } = slowWork();
     void one.once('nightly', { ...daily, leaseMs: 10_000 }, run).catch(() => undefined);
@@ -225,7 +225,7 @@ describe('a runner that paused', () => {
     return { twin, one, other, third, work, late };
   };
 
-  it('can not overwrite the result of another, and learns it', async () => {
+  it('cannot overwrite the result of another runner, and gets that result', async () => {
     const { twin, one, other, work, late } = await paused();
     await other.once('nightly', daily, () => 'theirs');
     await twin.thaw(one);
@@ -234,7 +234,7 @@ describe('a runner that paused', () => {
     expect(await other.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
   });
 
-  it('can not complete while another runs', async () => {
+  it('cannot complete while another one runs', async () => {
     const { twin, one, other, third, work, late } = await paused();
     const { work: current, run } = slowWork();
     const running = other.once('nightly', daily, run);
@@ -247,7 +247,7 @@ describe('a runner that paused', () => {
     expect(await third.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
   });
 
-  it('can not close with its failure what another has done', async () => {
+  it('cannot close the key with its failure after another one has completed', async () => {
     const { twin, one, other, work, late } = await paused('close');
     await other.once('nightly', daily, () => 'theirs');
     await twin.thaw(one);
@@ -256,7 +256,7 @@ describe('a runner that paused', () => {
     expect(await other.once('nightly', daily, () => 'again')).toMatchObject({ ran: false, value: 'theirs' });
   });
 
-  it('completes where nobody has begun since: its result is the only one', async () => {
+  it('completes if nobody has begun since, because its result is the only one', async () => {
     const { twin, one, other, work, late } = await paused();
     await twin.thaw(one);
     work.end('mine');
@@ -309,7 +309,7 @@ describe('what it asks', () => {
     expect(sent).toEqual([]);
   });
 
-  it('leaves a record alone that somebody else wrote under its name', async () => {
+  it('does not touch a record of the same name that another program wrote', async () => {
     const { one } = world();
     await one.record('once:job').put({ mine: true }, 'absent');
     await expect(one.once('job', () => 1)).rejects.toMatchObject({ code: 'unexpected-answer' });

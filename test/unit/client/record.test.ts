@@ -8,7 +8,7 @@ const world = () => {
 };
 
 describe('record', () => {
-  it('is undefined where there is none, and keeps any JSON', async () => {
+  it('is undefined if there is none, and keeps any JSON', async () => {
     const { one } = world();
     const record = one.record('config');
     expect(await record.get()).toBeUndefined();
@@ -19,7 +19,7 @@ describe('record', () => {
     expect(await record.put('again', 'absent')).toMatchObject({ version: 3 });
   });
 
-  it('ends where it was given an end, and goes on with its version and floor', async () => {
+  it('ends at its end, and its version and floor continue', async () => {
     const { twin, one } = world();
     const record = one.record('reply');
     expect(await record.put('yes', 'absent', { fence: 7, expiresInMs: 60_000 })).toMatchObject({
@@ -41,7 +41,7 @@ describe('record', () => {
     expect(await record.get()).toMatchObject({ value: 'no', version: 2, fence: 7 });
   });
 
-  it.each([999, 31_536_000_001, 1.5])('refuses an end of %d ms by name', async (expiresInMs) => {
+  it.each([999, 31_536_000_001, 1.5])('refuses an end of %d ms and names the field', async (expiresInMs) => {
     const { one } = world();
     await expect(one.record('reply').put(1, 'absent', { expiresInMs })).rejects.toMatchObject({
       code: 'invalid-request',
@@ -49,7 +49,7 @@ describe('record', () => {
     });
   });
 
-  it('refuses a version that is not in force', async () => {
+  it('refuses a version that is not the current one', async () => {
     const { one } = world();
     await one.record('config').put(1, 'absent');
     await expect(one.record('config').put(2, { version: 7 })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe('record', () => {
     expect(paused.signal.aborted).toBe(true);
   });
 
-  it('writes once, however often the answer is lost', async () => {
+  it('writes once, even if the answer is lost several times', async () => {
     const { twin, one } = world();
     await one.record('hits').put(0, 'absent');
     twin.loseResponse(one, { operation: 'putRecord', times: 2 });
@@ -86,7 +86,7 @@ describe('record', () => {
 });
 
 describe('update', () => {
-  it('loses nothing when many write at once', async () => {
+  it('loses no write if many write at once', async () => {
     const { twin } = world();
     const clients = Array.from({ length: 8 }, () => twin.client());
     const increments = clients.map((client) =>
@@ -96,7 +96,7 @@ describe('update', () => {
     expect((await clients[0]?.record('hits').get())?.value).toBe(8);
   });
 
-  it('gives up after as many tries as it may', async () => {
+  it('gives up after triesMax tries', async () => {
     const { twin, one, other } = world();
     let version = 1;
     await other.record('hits').put(0, 'absent');
@@ -112,7 +112,7 @@ describe('update', () => {
     expect(error).toMatchObject({ tries: 4, cause: { code: 'version-mismatch' } });
   });
 
-  it('throws what the function throws', async () => {
+  it('throws the error of the function', async () => {
     const { one } = world();
     const update = one.record('hits').update(() => {
       throw new Error('can not compute');

@@ -8,7 +8,7 @@ const world = () => {
 };
 
 describe('session', () => {
-  it('keeps all its locks by one keepalive and frees them when it ends', async () => {
+  it('keeps all its locks with one keepalive, and frees them when it ends', async () => {
     const { twin, one, other } = world();
     const session = await one.session({ ttlMs: 9_000 });
     const locks = await Promise.all(['a', 'b'].map((name) => session.acquire(name)));
@@ -20,7 +20,7 @@ describe('session', () => {
     expect(locks.map((lock) => lock.isHeld())).toEqual([false, false]);
   });
 
-  it('takes its locks with it when it is lost, and tells each of them before another can have it', async () => {
+  it('ends all its locks if it is lost, and fires the signal of each before another caller can be granted', async () => {
     const { twin, one, other } = world();
     const session = await one.session({ ttlMs: 9_000 });
     const lock = await session.acquire('a');
@@ -36,7 +36,7 @@ describe('session', () => {
     expect(lostAt[0]).toBeLessThan(await grantedAt);
   });
 
-  it('is known to be lost at once in a thawed process', async () => {
+  it('is known to be lost at once in a process after a freeze', async () => {
     const { twin, one } = world();
     const session = await one.session({ ttlMs: 9_000 });
     const lock = await session.acquire('a');
@@ -48,7 +48,7 @@ describe('session', () => {
     await thawed;
   });
 
-  it('releases a lock of its own without ending', async () => {
+  it('releases one of its locks and lives on', async () => {
     const { one, other } = world();
     await using session = await one.session();
     const lock = await session.acquire('a');
@@ -59,7 +59,7 @@ describe('session', () => {
 });
 
 describe('acquireAll', () => {
-  it('takes all, each with a fence of its own, and releases all', async () => {
+  it('takes all, each with its own fence, and releases all', async () => {
     const { twin, one, other } = world();
     const both = await one.acquireAll(['b', 'a'], { leaseMs: 9_000 });
     expect(both.names).toEqual(['b', 'a']);
@@ -70,7 +70,7 @@ describe('acquireAll', () => {
     expect((await other.tryAcquireAll(['a', 'b'])).ok).toBe(true);
   });
 
-  it('takes none where one is held, and names it', async () => {
+  it('takes none if one is held, and names that one', async () => {
     const { one, other } = world();
     await one.acquire('b');
     const tried = await other.tryAcquireAll(['a', 'b']);
@@ -78,7 +78,7 @@ describe('acquireAll', () => {
     expect((await one.inspect('a')).state).toBe('free');
   });
 
-  it('waits until all can be had', async () => {
+  it('waits until all can be granted', async () => {
     const { twin, one, other } = world();
     const held = await one.acquire('b');
     const waiting = other.acquireAll(['a', 'b'], { waitMs: 60_000 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Twin } from '../../../src/testing/twin.ts';
 
 describe('renew for less time than is left', () => {
-  it('stops relying on the longer lease where the answer was lost', async () => {
+  it('stops relying on the longer lease if the answer was lost', async () => {
     const twin = new Twin();
     const [one, other] = [twin.client(), twin.client()];
     const lock = await one.acquire('wallet:42', { leaseMs: 60_000, autoRenew: false });
@@ -14,7 +14,7 @@ describe('renew for less time than is left', () => {
     expect(lock.isHeld()).toBe(false);
   });
 
-  it('still relies on it where a longer one was asked for', async () => {
+  it('still relies on it if it asked for a longer one', async () => {
     const twin = new Twin();
     const one = twin.client();
     const lock = await one.acquire('wallet:42', { leaseMs: 10_000, autoRenew: false });

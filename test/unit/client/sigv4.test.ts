@@ -53,11 +53,14 @@ const vectors = [
 ];
 
 describe('sign', () => {
-  it.each(vectors)('signs $name as AWS published it', async ({ method, path, headers = {}, body, signature }) => {
-    const url = new URL(path, 'https://example.amazonaws.com');
-    const { authorization } = await sign({ ...suite, method, url, headers, body });
-    expect(authorization?.split('Signature=')[1]).toBe(signature);
-  });
+  it.each(vectors)(
+    'signs $name with the signature that AWS published',
+    async ({ method, path, headers = {}, body, signature }) => {
+      const url = new URL(path, 'https://example.amazonaws.com');
+      const { authorization } = await sign({ ...suite, method, url, headers, body });
+      expect(authorization?.split('Signature=')[1]).toBe(signature);
+    },
+  );
 
   it('signs a session token and says so', async () => {
     const credentials = { ...suite.credentials, sessionToken: 'token' };
@@ -93,7 +96,7 @@ describe('sigv4', () => {
     body: undefined,
   };
 
-  it('takes the keys of the environment and the Region of the URL', async () => {
+  it('uses the keys of the environment and the Region of the URL', async () => {
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIDEXAMPLE');
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
     vi.stubEnv('AWS_SESSION_TOKEN', 'token');
@@ -102,7 +105,7 @@ describe('sigv4', () => {
     expect(headers['x-amz-security-token']).toBe('token');
   });
 
-  it('asks for keys once, and again when they are about to expire', async () => {
+  it('asks for keys once, and again shortly before they expire', async () => {
     let asked = 0;
     const expiration = () => new Date(Date.now() + (asked === 1 ? 60_000 : 3_600_000));
     const auth = sigv4({
@@ -129,7 +132,7 @@ describe('sigv4', () => {
     await expect(auth(request)).resolves.toHaveProperty('authorization');
   });
 
-  it('says what is missing where no Region is known', async () => {
+  it('says what is missing if no Region is known', async () => {
     vi.stubEnv('AWS_REGION', undefined);
     vi.stubEnv('AWS_DEFAULT_REGION', undefined);
     const auth = sigv4({ credentials: suite.credentials });

@@ -51,7 +51,7 @@ function world({ ticketStatus = 201, canRest = true, opens = true, opensOnce = f
 }
 
 describe('the client’s socket', () => {
-  it('serves ten thousand waits, each told of its own lease and once', async () => {
+  it('serves ten thousand waits, and each gets the message about its own lease once', async () => {
     const { open, fakes } = world();
     const [socket] = await Promise.all([open(), open(), open()]);
     expect(fakes).toHaveLength(1);
@@ -65,7 +65,7 @@ describe('the client’s socket', () => {
     expect(new Set(await Promise.all(heard))).toEqual(new Set(['granted']));
   });
 
-  it('tells nobody of a lease that is not waited for here', async () => {
+  it('ignores a message about a lease that nobody waits for here', async () => {
     const { open, fakes } = world();
     const { news } = (await open()).expect('mine');
     fakes[0]?.handlers.message({ type: 'granted', leaseId: 'another' });
@@ -73,7 +73,7 @@ describe('the client’s socket', () => {
     expect(await news).toBe('ended');
   });
 
-  it('tells every wait that the connection broke, and opens another one for whoever asks', async () => {
+  it('reports to every wait that the connection broke, and opens another one on request', async () => {
     const { open, fakes } = world();
     const first = await open();
     const waits = ['a', 'b'].map((leaseId) => first.expect(leaseId).news);
@@ -83,7 +83,7 @@ describe('the client’s socket', () => {
     expect((await open()).connectionId).toBe('c2');
   });
 
-  it('closes at once when nobody waits where it would keep the process alive, and after a while elsewhere', async () => {
+  it('closes without waits: at once if it would keep the process alive, else after a while', async () => {
     for (const canRest of [false, true]) {
       const { open, fakes, time } = world({ canRest });
       (await open()).expect('a').forget();
@@ -93,14 +93,14 @@ describe('the client’s socket', () => {
     }
   });
 
-  it('speaks at least twice within the ten minutes after which API Gateway closes a quiet connection', async () => {
+  it('sends at least two messages in the ten minutes after which API Gateway closes an idle connection', async () => {
     const { open, fakes, time } = world();
     (await open()).expect('a');
     await time.advance(600_000);
     expect(fakes[0]?.said.filter((text) => text === 'ping').length).toBeGreaterThanOrEqual(2);
   });
 
-  it('is replaced where the service does not know it, and given up where it never knows one', async () => {
+  it('is replaced if the service does not know it, and given up if that happens every time', async () => {
     const { open, fakes, sockets } = world();
     for (let tries = 1; tries <= 3; tries++) {
       const socket = await open();
@@ -111,7 +111,7 @@ describe('the client’s socket', () => {
     expect(sockets.isPossible).toBe(false);
   });
 
-  it('is not tried again where the service has none, and after three tries where it never opens', async () => {
+  it('is not tried again if the service has none, or after three tries that never opened', async () => {
     const none = world({ ticketStatus: 404 });
     expect([await none.sockets.open(), none.sockets.isPossible, none.ticketsAsked()]).toEqual([undefined, false, 1]);
     expect([await none.sockets.open(), none.ticketsAsked()]).toEqual([undefined, 1]);

@@ -14,7 +14,7 @@ const collect = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
 };
 
 describe('list', () => {
-  it('brings every lock over all pages', async () => {
+  it('returns every lock over all pages', async () => {
     const { one } = world();
     for (let index = 0; index < 7; index++) await one.acquire(`job:${index}`);
     await one.acquire('other');
@@ -24,7 +24,7 @@ describe('list', () => {
 });
 
 describe('history', () => {
-  it('tells what happened, newest first, over all pages', async () => {
+  it('returns the events, newest first, over all pages', async () => {
     const { one } = world();
     for (let index = 0; index < 3; index++) await one.withLock('a', () => undefined);
     const types = (await collect(one.history('a', { pageSize: 2 }))).map(({ type }) => type);
@@ -33,7 +33,7 @@ describe('history', () => {
 });
 
 describe('check and revoke', () => {
-  it('tells whether a fence holds, and ends it', async () => {
+  it('says whether a fence holds, and ends it', async () => {
     const { one, other } = world();
     const lock = await one.acquire('a');
     expect(await other.check('a', lock.fence)).toMatchObject({ valid: true, state: 'held' });
@@ -45,7 +45,7 @@ describe('check and revoke', () => {
 });
 
 describe('watch', () => {
-  it('brings what happens to the locks that are watched, until its signal fires', async () => {
+  it('yields the events of the watched locks until its signal fires', async () => {
     const { twin, one, other } = world();
     const enough = new AbortController();
     const seen: WatchEvent[] = [];
@@ -75,7 +75,7 @@ describe('watch', () => {
 });
 
 describe('expire', () => {
-  it('hands the lock on as if its time were over', async () => {
+  it('grants to the next waiter as if the lease had expired', async () => {
     const { twin, one, other } = world();
     const lock = await one.acquire('a');
     const waiting = other.acquire('a', { waitMs: 10_000 });

@@ -30,7 +30,7 @@ function world() {
 const event = { type: 'released', lock: 'a', fence: 1, at: 0 };
 
 describe('a watch', () => {
-  it('asks less and less often while nobody answers, and soon again after a connection that worked', async () => {
+  it('asks less and less often while nobody answers, and soon after a connection that worked', async () => {
     const { time, opened, last, closing, events } = world();
     const next = events.next();
     const reopened = async () => {
@@ -55,7 +55,7 @@ describe('a watch', () => {
     expect((await after).done).toBe(true);
   });
 
-  it('of a reader that is ten thousand events behind begins again, and keeps no more of them', async () => {
+  it('begins again if its reader is ten thousand events behind, and keeps no more events', async () => {
     const { time, last, events } = world();
     const next = events.next();
     await time.settle();

@@ -22,7 +22,7 @@ const order = (sortBy: 'busy' | 'waiters' | 'wait' | 'hold' | 'name', prefix = '
   ordered(book, { prefix, shown, sortBy }, now);
 
 describe('the list of locks', () => {
-  it('sorts by what is asked for, and by name between equals', () => {
+  it('sorts as asked, and by name if two are equal', () => {
     expect(order('busy')).toEqual(['c-crowd', 'd-slow', 'b-held', 'a-idle']);
     expect(order('waiters')).toEqual(['c-crowd', 'd-slow', 'a-idle', 'b-held']);
     expect(order('wait').slice(0, 2)).toEqual(['d-slow', 'c-crowd']);
@@ -30,30 +30,30 @@ describe('the list of locks', () => {
     expect(order('name')).toEqual(['a-idle', 'b-held', 'c-crowd', 'd-slow']);
   });
 
-  it('shows those that begin so, and those of a kind', () => {
+  it('shows the locks with a prefix, and those of a kind', () => {
     expect(order('name', 'c-')).toEqual(['c-crowd']);
     const of = (shown: 'held' | 'waited' | 'free') => ordered(book, { prefix: '', shown, sortBy: 'name' }, now);
     expect([of('held').length, of('waited').length, of('free')]).toEqual([3, 2, ['a-idle']]);
   });
 
-  it('leaves rows where they are while somebody reads them', () => {
+  it('does not move rows while somebody reads them', () => {
     expect(settled(['b', 'a', 'gone'], ['a', 'new', 'b'])).toEqual(['b', 'a', 'new']);
   });
 
-  it('says which locks changed while nobody told of it', () => {
+  it('says which locks changed without an event', () => {
     const known = bookWith(summary('same'), summary('other'));
     expect(known.takeList([summary('same'), summary('other', { fence: 2 }), summary('fresh')], now + 1)).toEqual([
       'other',
     ]);
   });
 
-  it('takes up a lock of which only an event was heard', () => {
+  it('adds a lock that is known only from an event', () => {
     const empty = new LockBook();
     empty.takeEvent(event('granted', 'ada', 0));
     expect(empty.get('wallet:42')?.holders).toMatchObject([{ owner: 'ada' }]);
   });
 
-  it('finds a crowd busier than a holder, and an idle lock not busy', () => {
+  it('finds many waiters busier than one holder, and an idle lock not busy', () => {
     const of = (lock: string) => busyness(book.get(lock) as NonNullable<ReturnType<LockBook['get']>>, now);
     expect(of('c-crowd')).toBeGreaterThan(0.75);
     expect(of('b-held')).toBeLessThan(0.3);
@@ -66,7 +66,7 @@ describe('the list of locks', () => {
 });
 
 describe('the rows that are drawn', () => {
-  it('are those that are seen and a few around them, of however many', () => {
+  it('are the visible ones and a few around them, in a list of any length', () => {
     const { first, end } = rowsSeen(50_000, 600, 50, 10_000);
     expect([first, end]).toEqual([992, 1_020]);
     expect(rowsSeen(0, 600, 50, 3)).toEqual({ first: 0, end: 3 });

@@ -46,7 +46,7 @@ describe('the fields that have shorter names in the bundle', () => {
   const wordsOf = (text: string) => new Set(text.match(/\w+/g));
   const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8');
 
-  it('are none of those that the service or the server part answers with', () => {
+  it('are not in the answers of the service or of the server part', () => {
     const words = wordsOf(
       JSON.stringify(openApiDocument('1')) +
         ['console', 'questions', 'relay'].map((file) => read(`src/console/server/${file}.ts`)).join(),
@@ -54,7 +54,7 @@ describe('the fields that have shorter names in the bundle', () => {
     expect(ownFields.filter((field) => words.has(field))).toEqual([]);
   });
 
-  it('are none of those that a browser or the language knows', () => {
+  it('are not names of the browser or of the language', () => {
     const libraries = globSync('node_modules/@typescript/*/lib/lib.*.d.ts');
     expect(libraries.length).toBeGreaterThan(50);
     const words = wordsOf(libraries.map((file) => readFileSync(file, 'utf8')).join());
@@ -62,7 +62,7 @@ describe('the fields that have shorter names in the bundle', () => {
     expect(ownFields.filter((field) => words.has(field))).toEqual([]);
   });
 
-  it('are all there', () => {
+  it('all exist', () => {
     const page = globSync('src/console/{page,model}/**/*.ts')
       .map((file) => readFileSync(file, 'utf8'))
       .join();

@@ -5,14 +5,14 @@ import { event } from './example.ts';
 const owners = (feed: Feed) => feed.events.map(({ owner }) => owner);
 
 describe('the feed', () => {
-  it('shows the newest first, each once, also where history brings older ones later', () => {
+  it('shows the newest first, each once, even if the history adds older ones later', () => {
     const feed = new Feed();
     feed.take([event('queued', 'one', 1_000), event('queued', 'three', 3_000)]);
     feed.take([event('queued', 'three', 3_000), event('queued', 'two', 2_000)]);
     expect(owners(feed)).toEqual(['three', 'two', 'one']);
   });
 
-  it('stands still while it is stopped, counts what comes, and shows it when resumed', () => {
+  it('does not change while it is stopped, counts new events, and shows them when resumed', () => {
     const feed = new Feed();
     feed.take([event('queued', 'one', 1_000)]);
     feed.stop();
@@ -28,7 +28,7 @@ describe('the feed', () => {
     expect([feed.events.length, feed.events[0]?.owner, feed.events.at(-1)?.owner]).toEqual([2_000, '2499', '500']);
   });
 
-  it('is narrowed by type, and by part of a lock or an owner', () => {
+  it('can be filtered by type, and by part of a lock or an owner', () => {
     const events = [event('queued', 'Ada', 1), event('granted', 'bob', 2, { lock: 'stock' })];
     const of = (types: string[], text: string) =>
       filtered(events, { types: new Set(types) as never, text }).map(({ owner }) => owner);

@@ -82,7 +82,7 @@ async function unpackedBytes(path: string): Promise<number> {
 const codeOf = ({ text }: Got): string => (JSON.parse(text) as { error: { code: string } }).error.code;
 
 describe('who comes to the console', () => {
-  it('with the token gets a cookie that scripts and other sites have no use for, and is let in by it', async () => {
+  it('with the token gets a cookie that scripts and other sites cannot use, and is admitted by it', async () => {
     const { status, headers } = await ask(`/console?token=${token}`);
     expect(status).toBe(200);
     expect(headers['set-cookie']).toEqual([
@@ -113,7 +113,7 @@ describe('who comes to the console', () => {
     ['from a page without an origin', { origin: 'null' }],
     ['as a subresource of a foreign page', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
     ['as a subresource of another port', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors' }],
-  ])('%s is refused, whatever it brings', async (_, headers) => {
+  ])('%s is refused, even with token and cookie', async (_, headers) => {
     const known = await cookie();
     for (const path of ['/console/api/demo/locks', '/console/page.js', `/console?token=${token}`]) {
       const got = await ask(path, { ...known, ...headers } as Record<string, string>);
@@ -142,7 +142,7 @@ describe('what the console gives out', () => {
     }
   });
 
-  it('is under 60 kB in all, and nothing of it comes from elsewhere', async () => {
+  it('is under 60 kB in total, and nothing of it comes from other hosts', async () => {
     let bytes = 0;
     for (const path of ['', '/page.js', '/page.css', '/icon.svg']) {
       bytes += await unpackedBytes(`/console${path}`);
@@ -155,7 +155,7 @@ describe('what the console gives out', () => {
     expect(html).not.toMatch(/<script(?! type="module" src=)/);
   });
 
-  it('says what it was started for, and no secret', async () => {
+  it('says its settings, and no secret', async () => {
     const { text } = await ask('/console/api/about', await cookie());
     expect(JSON.parse(text)).toEqual({
       namespace: 'demo',
@@ -173,7 +173,7 @@ describe('what the console gives out', () => {
     },
   );
 
-  it('tells what the service said in words', async () => {
+  it('shows the words of the refusal of the service', async () => {
     service.answer = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not for you.', status: 403 } };
     const got = await ask('/console/api/demo/locks', await cookie());
     expect([got.status, codeOf(got)]).toEqual([502, 'forbidden']);
@@ -184,12 +184,12 @@ describe('what the console gives out', () => {
 describe('a revocation', () => {
   const body = JSON.stringify({ fence: 7, reason: 'stuck' });
 
-  it('is refused by a console that was started to read', async () => {
+  it('is refused by a console that only reads', async () => {
     const got = await ask('/console/api/demo/locks/a/revoke', await cookie(), 'POST', body);
     expect([got.status, codeOf(got), service.calls]).toEqual([403, 'read-only', []]);
   });
 
-  it('is forwarded where it was allowed, and nothing else is', async () => {
+  it('is forwarded if it is allowed, and nothing else is', async () => {
     page.close();
     server.close();
     await open(true);
@@ -206,7 +206,7 @@ describe('a revocation', () => {
 });
 
 describe('a console that is closed', () => {
-  it('ends the streams of its pages, and takes none that comes by a connection which is still open', async () => {
+  it('ends the streams of its pages, and takes no new one on a connection that is still open', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const known = await cookie();
     const get = (path: string) =>
@@ -265,7 +265,7 @@ describe('events', () => {
   const happened = (owner: string) => ({ lock: 'a', at: '2026-11-16T12:00:00.000Z', type: 'queued', fence: 1, owner });
   const watch = () => service.watches.at(-1) as WatchHandlers;
 
-  it('are relayed, and whether they arrive is said at once', async () => {
+  it('are relayed, and the state of the connection is sent at once', async () => {
     const { frames, stop } = await follow();
     await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'secret-connection' });
@@ -282,7 +282,7 @@ describe('events', () => {
     stop();
   });
 
-  it('come over a socket with a ticket where the service has sockets, as every deployed one has', async () => {
+  it('come over a socket with a ticket if the service has sockets, like every deployed one', async () => {
     const sockets: { query: Readonly<Record<string, string>>; handlers: WatchHandlers }[] = [];
     service.answer = { status: 201, headers: {}, body: { ticket: 't', url: 'wss://sockets.example', expiresInMs: 1 } };
     Object.assign(service, {
@@ -301,7 +301,7 @@ describe('events', () => {
     stop();
   });
 
-  it('carry no lease, also where a grant to a waiter comes by the same connection', async () => {
+  it('have no leaseId, even if a grant to a waiter comes on the same connection', async () => {
     const { frames, stop } = await follow();
     await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'c' });
@@ -312,7 +312,7 @@ describe('events', () => {
     stop();
   });
 
-  it('that a page missed are sent again where they are known, and otherwise it is told', async () => {
+  it('that a page missed are sent again if they are kept, and if not the page is told so', async () => {
     const first = await follow();
     await eventually(() => expect(service.watches).toHaveLength(1));
     watch().message({ type: 'connected', connectionId: 'c' });

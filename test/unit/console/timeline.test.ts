@@ -9,7 +9,7 @@ const now = start + minute;
 const lockWith = (...events: ReturnType<typeof event>[]) => withHistory(unknownLock('wallet:42'), events);
 
 describe('a timeline', () => {
-  it('shows a crash: the lease ends by expiry, and the waiter has the lock', () => {
+  it('shows a crash: the lease expires, and the waiter gets the lock', () => {
     const lock = withLook(
       lockWith(
         event('granted', 'ada', 10_000, { fence: 1 }),
@@ -34,7 +34,7 @@ describe('a timeline', () => {
     expect(holds).toMatchObject([{ from: start + 2_000, to: start + 5_000, end: 'released' }]);
   });
 
-  it('puts permits that are held together into lanes of their own', () => {
+  it('draws permits that are held at the same time in separate lanes', () => {
     const both = [event('granted', 'ada', 1_000, { fence: 1 }), event('granted', 'bob', 2_000, { fence: 2 })];
     const ends = [event('released', 'ada', 5_000, { fence: 1 }), event('released', 'bob', 6_000, { fence: 2 })];
     const after = [event('granted', 'eve', 7_000, { fence: 3 }), event('released', 'eve', 8_000, { fence: 3 })];
@@ -43,7 +43,7 @@ describe('a timeline', () => {
     expect(holdLanes).toBe(2);
   });
 
-  it('says how many wait beyond the lanes that fit, those behind the front included', () => {
+  it('says how many waiters have no lane, including those behind the front', () => {
     const queue = Array.from({ length: 100 }, (_, index) => waiter(`w${index}`, index + 1, 10_000 - index));
     const lock = withLook(unknownLock('wallet:42'), view({ fence: 1, queue, queueDepth: 1_000 }), now);
     const line = timelineOf(lock, minute, now);
@@ -53,7 +53,7 @@ describe('a timeline', () => {
     expect(line.depths[0]).toEqual({ at: now - minute, depth: 0 });
   });
 
-  it('does not draw on and on what ended unseen', () => {
+  it('ends the bar of a lease whose end was not seen', () => {
     const lock = withLook(
       lockWith(event('granted', 'ada', 1_000, { fence: 1 })),
       view({ fence: 1, state: 'free' }),

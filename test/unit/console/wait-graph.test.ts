@@ -39,7 +39,7 @@ describe('circles of waits', () => {
     expect(cycles(book)).toEqual([['ada→b', 'bob→a']]);
   });
 
-  it('are found by the names of owners where there is no session', () => {
+  it('are found by the names of owners if there is no session', () => {
     const book = bookOf(
       lockOf('a', [['ada']], [['bob']]),
       lockOf('b', [['bob']], [['eve']]),
@@ -53,11 +53,11 @@ describe('circles of waits', () => {
     expect(cycles(book)).toEqual([]);
   });
 
-  it('are not made of somebody who waits for what it holds itself', () => {
+  it('do not include a party that waits for a lock that it holds itself', () => {
     expect(cycles(bookOf(lockOf('a', [['worker']], [['worker']])))).toEqual([]);
   });
 
-  it('come to an end in a knot of many', () => {
+  it('are found in limited time in a large deadlock', () => {
     const names = Array.from({ length: 12 }, (_, index) => `n${index}`);
     const knot = names.map((name) =>
       lockOf(
@@ -69,7 +69,7 @@ describe('circles of waits', () => {
     expect(cycles(bookOf(...knot)).length).toBeGreaterThan(0);
   });
 
-  it('are put together from what is left when the service has broken one', () => {
+  it('are reconstructed after the service has resolved one', () => {
     const book = bookOf(lockOf('a', [['ada', 's1']], [['bob', 's2']]), lockOf('b', [['bob', 's2']]));
     const refused = event('wait-cancelled', 'ada', 1_000, { lock: 'b', reason: 'deadlock' });
     expect(brokenCycleOf(book, refused)).toMatchObject({

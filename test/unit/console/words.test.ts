@@ -13,7 +13,7 @@ describe('words for people', () => {
     [90_061_000, '1 d 1 h'],
   ])('say %i ms as %s', (ms, words) => expect(spanOf(ms)).toBe(words));
 
-  it('say what changes every second without fractions', () => {
+  it('write times that change every second without fractions', () => {
     expect([wholeSpanOf(100), wholeSpanOf(0), wholeSpanOf(61_000), agoOf(200), agoOf(2_900)]).toEqual([
       '1 s',
       '0 s',
@@ -23,7 +23,7 @@ describe('words for people', () => {
     ]);
   });
 
-  it('say when something was, with the day where that is another', () => {
+  it('write a time with its date if it is another day', () => {
     const noon = new Date(2026, 10, 17, 12, 5, 9).getTime();
     expect([clockOf(noon), momentOf(noon, noon + 3_600_000), momentOf(noon, noon + 24 * 3_600_000)]).toEqual([
       '12:05:09',
@@ -36,7 +36,7 @@ describe('words for people', () => {
 });
 
 describe('the address', () => {
-  it('brings back what was shown', () => {
+  it('restores the view', () => {
     const route = {
       namespace: 'payments',
       view: 'locks',

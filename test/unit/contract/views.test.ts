@@ -77,14 +77,14 @@ describe('the contract', () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  it('has one problem for each thing that may go wrong, each with a status of its own kind', () => {
+  it('has one problem for each failure, each with a fitting status', () => {
     for (const [name, { problems }] of Object.entries(operations)) {
       expect(new Set(problems).size, name).toBe(problems.length);
       for (const code of problems) expect(problemTypes[code].status, `${name} ${code}`).toBeLessThan(500);
     }
   });
 
-  it('allows no name that a path would have to escape', () => {
+  it('allows no name that must be escaped in a path', () => {
     const unescaped = /^[A-Za-z0-9\-._~!$&'()*+,;=:@]+$/;
     for (const character of Array.from({ length: 128 }, (_, code) => String.fromCharCode(code))) {
       if (nameRules.resource.pattern.test(`a${character}`)) expect(character).toMatch(unescaped);

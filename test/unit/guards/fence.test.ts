@@ -16,7 +16,7 @@ describe('checkFence', () => {
     },
   );
 
-  it('says what it expected and what came', () => {
+  it('says what it expected and what it got', () => {
     expect(() => checkFence('34')).toThrow(
       'A fence is a positive integer of at most 9007199254740991, as a grant carries it in `fence`; got the string "34".',
     );
@@ -29,7 +29,7 @@ describe('readFloor', () => {
   });
 
   it.each([null, '', 'soon', '1e3', '-1', '34.5', '9007199254740993', 2 ** 53, {}])(
-    'throws on %s, and never takes it for no floor',
+    'throws on %s, and never treats it as no floor',
     (stored) => {
       expect(() => readFloor(stored, 'column "fence"')).toThrow(/column "fence"/);
     },
@@ -45,7 +45,7 @@ describe('throwIfStale', () => {
     expect(() => throwIfStale(stale)).toThrow(/fence 33.*seen 34/);
   });
 
-  it('gives every other outcome back', () => {
+  it('returns every other outcome', () => {
     const written = { kind: 'written', etag: '"x"' } as const;
     expect(throwIfStale(written)).toBe(written);
   });

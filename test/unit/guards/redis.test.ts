@@ -48,7 +48,7 @@ describe('readReply', () => {
 });
 
 describe('runFenced', () => {
-  it('throws an error of the server on, and does not send the script again', async () => {
+  it('throws an error of the server, and does not send the script again', async () => {
     const send = vi.fn(async () =>
       Promise.reject(new Error('READONLY You can not write against a read only replica.')),
     );

@@ -15,7 +15,7 @@ describe('putFenced', () => {
     expect(sleep).toHaveBeenCalledTimes(2);
   });
 
-  it('waits longer from try to try, by a random part of a bounded time', async () => {
+  it('waits longer after each try, with a random part', async () => {
     const sleep = vi.fn(async (_delayMs: number) => {});
     await putFenced(contended(), { key: 'k', fence: 34, value: 1 }, { sleep, random: () => 0.5 });
     expect(sleep.mock.calls.flat()).toEqual([50, 100, 200, 400, 500, 500, 500]);
@@ -81,11 +81,11 @@ describe('s3Objects', () => {
     [404, 'NoSuchBucket'],
     [403, 'AccessDenied'],
     [500, 'InternalError'],
-  ])('throws %d %s on', async (status, name) => {
+  ])('throws %d %s', async (status, name) => {
     await expect(put(failing(status, name))).rejects.toThrow(name);
   });
 
-  it('never takes a refusal to read for an absent object', async () => {
+  it('never treats a refused read as an absent object', async () => {
     expect(await failing(404).head('k')).toBeNull();
     await expect(failing(403, 'AccessDenied').head('k')).rejects.toThrow('AccessDenied');
   });

@@ -80,7 +80,7 @@ describe('floorsTable', () => {
 
 describe('judgeRows', () => {
   const upsert = (dialect: FencedRow['dialect']) => raiseFloor({ dialect, resource: 'r', fence: 34 });
-  it('takes one row for proof, but on a MySQL upsert only two, since one may be a refusal', () => {
+  it('needs one row as proof, and two for an upsert on MySQL, where one may be a refusal', () => {
     expect(judgeRows(upsert('postgres'), 1)).toBe('written');
     expect(judgeRows(upsert('sqlite'), 1)).toBe('written');
     expect(judgeRows(upsert('mysql'), 1)).toBeNull();
@@ -88,14 +88,14 @@ describe('judgeRows', () => {
     expect(judgeRows(fencedUpdate({ ...row, dialect: 'mysql' }), 1)).toBe('written');
   });
 
-  it('takes no rows for proof of nothing', () => {
+  it('concludes nothing from no rows', () => {
     for (const dialect of ['postgres', 'sqlite', 'mysql'] as const) expect(judgeRows(upsert(dialect), 0)).toBeNull();
   });
 });
 
 describe('judgeFloor', () => {
   const update = (dialect: FencedRow['dialect']) => fencedUpdate({ ...row, dialect });
-  it('distinguishes stale from missing, in whatever form the driver gives the floor', () => {
+  it('distinguishes stale from missing, in every form in which a driver returns the floor', () => {
     for (const floor of [35, '35', 35n])
       expect(judgeFloor(update('postgres'), floor)).toEqual({ kind: 'stale', fence: 34, floor: 35 });
     expect(judgeFloor(update('postgres'), undefined)).toEqual({ kind: 'missing' });

@@ -123,7 +123,7 @@ describe('the handler of API Gateway events', () => {
   const silent = { info: () => {}, error: () => {} };
   const handle = apiGatewayHandler(createHandler(service, silent));
 
-  it('answers as payload format 2.0 has it', async () => {
+  it('answers in payload format 2.0', async () => {
     expect(await handle(recorded('health-open'))).toEqual({
       statusCode: 200,
       headers: { 'content-type': 'application/json', 'cache-control': 'no-store', 'x-request-id': 'QQCtFipSIAMEPNQ=' },
@@ -131,7 +131,7 @@ describe('the handler of API Gateway events', () => {
     });
   });
 
-  it('answers a method that the path does not take by those that it takes', async () => {
+  it('answers a wrong method with the methods of the path', async () => {
     const answer = await handle(recorded('default-wrong-method'));
     expect(answer).toMatchObject({ statusCode: 405, headers: { allow: 'POST' } });
   });

@@ -18,7 +18,7 @@ describe('the maxima of a deployment', () => {
     expect(renewalWithin(deployment, {})).toEqual({});
   });
 
-  it('shorten a default lease, but not one that a session bounds', () => {
+  it('shorten a default lease, but not one under a session', () => {
     expect(withinMaxima(deployment, {})).toEqual({ leaseMs: 10_000 });
     expect(withinMaxima(deployment, { sessionId: 's' })).toEqual({ sessionId: 's' });
     expect(withinMaxima({} as LockContext, {})).toEqual({});

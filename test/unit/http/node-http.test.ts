@@ -80,7 +80,7 @@ describe('requestOfNode', () => {
     expect(request.parameters.name).toBe(name);
   });
 
-  it('parts segments at an escaped slash too, because an HTTP API decodes before it routes', () => {
+  it('splits segments at an escaped slash too, because an HTTP API decodes before it routes', () => {
     expect(convert('/v1/a/locks/x%2Fy')).toMatchObject({ operation: undefined, path: '/v1/a/locks/x/y' });
   });
 

@@ -88,7 +88,7 @@ describe('validate', () => {
   });
   const errorsOf = (input: unknown) => problemOf(() => validate(schema, input, 'body')).fields.errors;
 
-  it('names each field with what it must be and what came', () => {
+  it('names each field, what it must be and what it got', () => {
     expect(errorsOf({ count: 'one', other: 1 })).toEqual([
       { field: 'count', message: 'must be an integer, got "one"' },
       { field: 'other', message: 'is not a known field' },

@@ -8,11 +8,11 @@ describe('nextPollMs', () => {
     expect(nextPollMs(pace, 50, { received: 100, tookMs: 2 }, 100)).toBe(0);
   });
 
-  it('is tight after any record', () => {
+  it('is short after any record', () => {
     expect(nextPollMs(pace, 50, { received: 1, tookMs: 2 }, 100)).toBe(5);
   });
 
-  it('slackens step by step to its bound when nothing comes', () => {
+  it('gets longer step by step up to its limit if nothing comes', () => {
     const pauses = [0];
     for (let look = 0; look < 15; look += 1) {
       pauses.push(nextPollMs(pace, pauses.at(-1) ?? 0, { received: 0, tookMs: 2 }, 100));
@@ -31,7 +31,7 @@ describe('nextPollMs', () => {
 describe('retryInMs', () => {
   const backoff = { baseMs: 50, maxMs: 1_000 };
 
-  it('doubles up to its bound, and half of it is certain', () => {
+  it('doubles up to its limit, and half of it is not random', () => {
     const least = [1, 2, 3, 10, 1_000_000].map((failures) => retryInMs(backoff, failures, () => 0));
     expect(least).toEqual([25, 50, 100, 500, 500]);
     const most = [1, 2, 3, 10, 1_000_000].map((failures) => retryInMs(backoff, failures, () => 1));

@@ -10,7 +10,7 @@ const waiting = { waitMs: 60_000 };
 
 describe('acquire', () => {
   describe('of a free lock', () => {
-    it('grants it from now for the lease that was asked for', () => {
+    it('grants from now, for the lease that was asked for', () => {
       const lock = new LockStory();
       const answer = lock.tell(acquireOf(alice, { leaseMs: 5_000 }));
       expect(answer).toMatchObject({
@@ -19,7 +19,7 @@ describe('acquire', () => {
       });
     });
 
-    it('starts the fence of an unused lock above the clock, so that it rises even after the item was collected', () => {
+    it('starts the fence of an unused lock above the clock, so it rises even after the item was deleted', () => {
       const lock = new LockStory().after(acquireOf(alice));
       expect(lock.state.fence).toBe(startOfTime + 1);
     });
@@ -31,13 +31,13 @@ describe('acquire', () => {
       expect(lock.state).toMatchObject({ fence: fence + 1, rev: rev + 1, holders: [{ fence: fence + 1 }] });
     });
 
-    it('takes another limit than before, now that nobody uses the old one', () => {
+    it('takes another limit than before, because nobody uses the old one', () => {
       const lock = new LockStory().after(acquireOf(alice, { limit: 3 }), { kind: 'release', leaseId: alice });
       expect(lock.tell(acquireOf(bob, { limit: 5 })).kind).toBe('granted');
       expect(lock.state.limit).toBe(5);
     });
 
-    it('takes another limit also where only an expired lease is in the way', () => {
+    it('takes another limit if the only holder has an expired lease', () => {
       const lock = new LockStory().after(acquireOf(alice, { limit: 3, leaseMs: 1_000 })).pass(1_000 + graceMs);
       expect(lock.tell(acquireOf(bob, { limit: 5 })).kind).toBe('granted');
       expect(lock.state.ended).toEqual([{ leaseId: alice, how: 'expired' }]);
@@ -45,7 +45,7 @@ describe('acquire', () => {
   });
 
   describe('with a lease that is known', () => {
-    it('answers the same grant while it holds, and gives it no more time', () => {
+    it('answers the same grant while it holds, and does not extend it', () => {
       const lock = new LockStory();
       const first = lock.tell(acquireOf(alice));
       expect(lock.pass(9_000).tell(acquireOf(alice))).toEqual(first);
@@ -58,7 +58,7 @@ describe('acquire', () => {
       expect(lock.holders).toEqual([]);
     });
 
-    it('refuses a lease that ran out, even while nobody has taken the lock', () => {
+    it('refuses a lease that expired, even if nobody has taken the lock since', () => {
       const lock = new LockStory().after(acquireOf(alice)).pass(10_000);
       expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'expired' });
     });
@@ -77,25 +77,25 @@ describe('acquire', () => {
       expect(lock.unchanged).toBe(true);
     });
 
-    it('queues with a wait, behind those who came before', () => {
+    it('joins the queue with a wait, behind earlier waiters', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
       expect(lock.tell(acquireOf(carol, waiting))).toMatchObject({ kind: 'waiting', position: 2 });
       expect(lock.queue).toEqual([bob, carol]);
     });
 
-    it('is refused where it names another limit than the one in use', () => {
+    it('is refused if it names another limit than the one in use', () => {
       const lock = new LockStory().after(acquireOf(alice, { limit: 3 }));
       expect(lock.tell(acquireOf(bob))).toEqual({ kind: 'limit-mismatch' });
       expect(lock.tell(acquireOf(bob, { limit: 4, ...waiting }))).toEqual({ kind: 'limit-mismatch' });
     });
 
-    it('is granted where enough permits are left', () => {
+    it('is granted if enough permits are left', () => {
       const lock = new LockStory().after(acquireOf(alice, { limit: 3, permits: 2 }));
       expect(lock.tell(acquireOf(bob, { limit: 3, permits: 2 }))).toEqual({ kind: 'held' });
       expect(lock.tell(acquireOf(carol, { limit: 3 })).kind).toBe('granted');
     });
 
-    it('is granted to readers together, and to no writer among them', () => {
+    it('is granted to readers together, and to no writer at the same time', () => {
       const lock = new LockStory().after(acquireOf(alice, { mode: 'shared' }), acquireOf(bob, { mode: 'shared' }));
       expect(lock.holders).toEqual([alice, bob]);
       expect(lock.tell(acquireOf(carol, { mode: 'exclusive' }))).toEqual({ kind: 'held' });
@@ -104,7 +104,7 @@ describe('acquire', () => {
   });
 
   describe('of a lock that others wait for', () => {
-    it('does not barge past them, even if it would fit', () => {
+    it('does not overtake them, even if it would fit', () => {
       const semaphore = new LockStory().after(
         acquireOf(alice, { limit: 3, permits: 2 }),
         acquireOf(bob, { limit: 3, permits: 3, ...waiting }),
@@ -120,7 +120,7 @@ describe('acquire', () => {
       expect(lock.holders).toEqual([bob]);
     });
 
-    it('is granted where all of them have gone', () => {
+    it('is granted if all of them have left', () => {
       const lock = new LockStory().after(
         acquireOf(alice, { leaseMs: 1_000 }),
         acquireOf(bob, { ...waiting, attendMs: 500 }),
@@ -130,7 +130,7 @@ describe('acquire', () => {
     });
   });
 
-  describe('of a lock whose lease ran out', () => {
+  describe('of a lock whose lease expired', () => {
     const ranOut = (passedMs: number, more = {}) =>
       new LockStory().after(acquireOf(alice, { leaseMs: 1_000, ...more })).pass(passedMs);
 
@@ -145,12 +145,12 @@ describe('acquire', () => {
       expect(ranOut(1_000 + graceMs + 3_000, delayed).tell(acquireOf(bob)).kind).toBe('granted');
     });
 
-    it('does not wait for the lock delay where the lease was released', () => {
+    it('does not wait for the lock delay if the lease was released', () => {
       const lock = new LockStory().after(acquireOf(alice, { lockDelayMs: 3_000 }), { kind: 'release', leaseId: alice });
       expect(lock.tell(acquireOf(bob)).kind).toBe('granted');
     });
 
-    it('leaves the expired lease alone where the permits fit without it', () => {
+    it('does not end the expired lease if the permits fit without that', () => {
       const lock = ranOut(1_000 + graceMs, { limit: 3 }).after(acquireOf(bob, { limit: 3 }));
       expect(lock.holders).toEqual([alice, bob]);
     });
@@ -166,18 +166,18 @@ describe('acquire', () => {
       expect(lock.queue).toEqual([bob, carol]);
     });
 
-    it('is told of the grant that it got meanwhile', () => {
+    it('gets the grant that was made in the meantime', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
       lock.after({ kind: 'release', leaseId: alice });
       expect(lock.tell(acquireOf(bob, waiting))).toMatchObject({ kind: 'granted', holder: { leaseId: bob } });
     });
 
-    it('is granted at once where its turn has come by time alone', () => {
+    it('is granted at once if a lease before it has expired', () => {
       const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
       expect(lock.pass(1_000 + graceMs).tell(acquireOf(bob, waiting)).kind).toBe('granted');
     });
 
-    it('is told that its wait is over, and how long it was, after its deadline', () => {
+    it('learns after its deadline that its wait is over, and how long it was', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 2_000 }));
       expect(lock.pass(2_000).tell(acquireOf(bob, { waitMs: 2_000 }))).toEqual({
         kind: 'wait-timeout',
@@ -195,7 +195,7 @@ describe('acquire', () => {
   });
 
   describe('as a waiter', () => {
-    it('is present for its poll and the absence after it, never beyond its deadline', () => {
+    it('is present during its poll and the absence after it, and never after its deadline', () => {
       const lock = new LockStory().after(
         acquireOf(alice),
         acquireOf(bob, { waitMs: 60_000, attendMs: 25_000 }),
@@ -204,7 +204,7 @@ describe('acquire', () => {
       expect(lock.state.queue.map(({ aliveUntil }) => aliveUntil - lock.now)).toEqual([25_000, 2_000]);
     });
 
-    it('is present until its deadline where it is parked', () => {
+    it('is present until its deadline if it is parked', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 80_000_000, attendMs: null }));
       expect(lock.state.queue[0]).toMatchObject({ aliveUntil: lock.now + 80_000_000 });
     });
@@ -232,14 +232,14 @@ describe('acquire', () => {
       expect(lock.last?.change).toMatchObject({ kind: 'arrive' });
     });
 
-    it('asks for a page where the front is full, and changes nothing yet', () => {
+    it('asks for a page if the front is full, and changes nothing yet', () => {
       const lock = crowded(frontLengthMax);
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: frontLengthMax + 1 });
       expect(lock.last?.change).toMatchObject({ kind: 'open-page', waiter: { leaseId: dave } });
       expect(lock.unchanged).toBe(true);
     });
 
-    it('asks for a page where the front would weigh too much, however few wait', () => {
+    it('asks for a page if the front would become too large, even if few wait', () => {
       const heavy = {
         metadata: { note: 'x'.repeat(1_000) },
         notify: { type: 'task-token' as const, token: 'x'.repeat(2_048) },
@@ -252,27 +252,27 @@ describe('acquire', () => {
       expect(crowded(few - 1, heavy).after(acquireOf(dave, waiting)).last?.change.kind).toBe('arrive');
     });
 
-    it('joins the last page while there are pages, though the front has room', () => {
+    it('joins the last page while there are pages, even if the front has space', () => {
       const lock = crowded(1);
       lock.state = { ...lock.state, pages: { first: 7, last: 9 } };
       expect(lock.after(acquireOf(dave, waiting)).last?.change).toMatchObject({ kind: 'join-page', page: 9 });
       expect(lock.tell(acquireOf(dave))).toEqual({ kind: 'held' });
     });
 
-    it('is refused where all pages together are full', () => {
+    it('is refused if all pages together are full', () => {
       const lock = crowded(1);
       const last = 7 + lockLimits.queueLengthMax / lockLimits.pageLengthMax;
       lock.state = { ...lock.state, pages: { first: 7, last } };
       expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
     });
 
-    it('drops the absent to make room, once the front is full', () => {
+    it('drops absent waiters if the front is full', () => {
       const lock = crowded(frontLengthMax, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toEqual([dave]);
     });
 
-    it('only appends while there is room, so that arrivals never conflict', () => {
+    it('only appends while there is space, so arrivals never conflict', () => {
       const lock = crowded(frontLengthMax - 1, { aliveUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toHaveLength(frontLengthMax);

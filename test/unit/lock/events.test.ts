@@ -11,23 +11,23 @@ const ownerOf = (leaseId: string) => `owner of ${leaseId}`;
 const eventsOf = (lock: LockStory) => lock.events;
 
 describe('eventsBetween', () => {
-  it('tells of a grant, with no wait for a caller that did not queue', () => {
+  it('reports a grant, without a wait for a caller that did not queue', () => {
     const lock = new LockStory().after(acquireOf(alice));
     const { now: at, state } = lock;
     expect(eventsOf(lock)).toEqual([{ at, type: 'granted', owner: ownerOf(alice), fence: state.fence, waitedMs: 0 }]);
   });
 
-  it('tells of an arrival in the queue, under the fence of that time', () => {
+  it('reports an arrival in the queue, with the fence of that time', () => {
     const lock = new LockStory().after(acquireOf(alice)).pass(10).after(acquireOf(bob, waiting));
     expect(eventsOf(lock)).toEqual([{ at: lock.now, type: 'queued', owner: ownerOf(bob), fence: lock.state.fence }]);
   });
 
-  it('tells of a renewal', () => {
+  it('reports a renewal', () => {
     const lock = new LockStory().after(acquireOf(alice)).pass(10).after({ kind: 'renew', leaseId: alice });
     expect(eventsOf(lock)).toMatchObject([{ type: 'renewed', fence: lock.state.fence }]);
   });
 
-  it('tells of a hand-over as an ending and then a grant, with the times held and waited', () => {
+  it('reports a hand-off as an ending and then a grant, with the times held and waited', () => {
     const lock = new LockStory().after(acquireOf(alice)).pass(1_000).after(acquireOf(bob, waiting));
     lock.pass(2_000).after(release(alice));
     expect(eventsOf(lock)).toMatchObject([
@@ -36,19 +36,19 @@ describe('eventsBetween', () => {
     ]);
   });
 
-  it('tells of an expiry when somebody takes the lease over', () => {
+  it('reports an expiry when another caller is granted', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs);
     lock.after(acquireOf(bob));
     expect(eventsOf(lock)).toMatchObject([{ type: 'expired', heldMs: 1_000 + graceMs }, { type: 'granted' }]);
   });
 
-  it('tells of a revocation with its reason', () => {
+  it('reports a revocation with its reason', () => {
     const lock = new LockStory().after(acquireOf(alice));
     lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
     expect(eventsOf(lock)).toMatchObject([{ type: 'revoked', reason: 'stuck', fence: lock.state.fence }]);
   });
 
-  it('tells of a wait that was cancelled, ran out, or gave way in a deadlock', () => {
+  it('reports a wait that was cancelled, timed out, or was ended by a deadlock', () => {
     const story = () => new LockStory().after(acquireOf(alice), acquireOf(bob, waiting)).pass(500);
     expect(eventsOf(story().after(release(bob)))).toMatchObject([{ type: 'wait-cancelled', waitedMs: 500 }]);
     expect(eventsOf(story().after({ kind: 'give-up', leaseId: bob }))).toMatchObject([
@@ -59,14 +59,14 @@ describe('eventsBetween', () => {
     ]);
   });
 
-  it('tells of a lease that was lost with its session', () => {
+  it('reports a lease that was lost with its session', () => {
     const lock = new LockStory().openSession('session-1');
     lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' })).endSession('session-1', 'expired');
     lock.after(acquireOf(bob));
     expect(lock.eventTypes).toEqual(['session-lost', 'granted']);
   });
 
-  it('tells nothing where only the absence of a waiter was noted', () => {
+  it('reports nothing if only the absence of a waiter was written', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     const before = lock.state;
     lock.after({ kind: 'step-away', leaseId: bob });
@@ -74,7 +74,7 @@ describe('eventsBetween', () => {
     expect(eventsBetween(before, lock.state)).toEqual([]);
   });
 
-  it('tells of nothing twice, and of nobody by a secret', () => {
+  it('reports nothing twice, and shows no secret', () => {
     const secrets = { sessionId: 'session-secret-1', notify: { type: 'task-token', token: 'token-secret' } } as const;
     const lock = new LockStory();
     const told = [

@@ -22,11 +22,11 @@ const broken: [string, LockState][] = [
 ];
 
 describe('an invariant of a lock', () => {
-  it('holds for what the rules make', () => {
+  it('holds for every state that the rules make', () => {
     expect(brokenInvariant(state)).toBeUndefined();
   });
 
-  it.each(broken)('is broken where %s', (_what, damaged) => {
+  it.each(broken)('is broken if %s', (_what, damaged) => {
     const found = brokenInvariant(damaged);
     expect(found).toBeDefined();
     expect(found, 'it goes into logs').not.toContain(alice);

@@ -20,12 +20,12 @@ describe('renew', () => {
     expect(lock.state.fence).toBe(fence);
   });
 
-  it('may change the length of the lease, also for the renewals after it', () => {
+  it('may change the length of the lease, for later renewals too', () => {
     const lock = new LockStory().after(acquireOf(alice), renew(alice, 3_000)).pass(1_000);
     expect(lock.tell(renew(alice))).toMatchObject({ holder: { leaseMs: 3_000, expiresAt: lock.now + 3_000 } });
   });
 
-  it('is refused from the instant of the end on, even while nobody has taken the lock', () => {
+  it('is refused from the instant of the end, even if nobody has taken the lock', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 10_000 })).pass(10_000);
     expect(lock.tell(renew(alice))).toEqual({ kind: 'lost', reason: 'expired' });
     expect(lock.unchanged).toBe(true);
@@ -45,7 +45,7 @@ describe('renew', () => {
     expect(lock.holders).toEqual([dave]);
   });
 
-  it('is refused to a waiter, and to a stranger', () => {
+  it('is refused to a waiter and to an unknown lease', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     expect(lock.tell(renew(bob))).toEqual({ kind: 'lost', reason: 'not_owner' });
     expect(lock.tell(renew(carol))).toEqual({ kind: 'lost', reason: 'not_owner' });
@@ -53,7 +53,7 @@ describe('renew', () => {
 });
 
 describe('release', () => {
-  it('ends the lease and leaves the lock free where nobody waits', () => {
+  it('ends the lease and leaves the lock free if nobody waits', () => {
     const lock = new LockStory().after(acquireOf(alice));
     expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
     expect(lock.state).toMatchObject({ holders: [], queue: [], ended: [{ leaseId: alice, how: 'released' }] });
@@ -75,7 +75,7 @@ describe('release', () => {
     });
   });
 
-  it('drops dead waiters at the front of the queue and spends no grant on them', () => {
+  it('drops absent waiters at the front of the queue without granting to them', () => {
     const dead = { ...waiting, attendMs: 1_000 };
     const lock = new LockStory().after(
       acquireOf(alice),
@@ -88,7 +88,7 @@ describe('release', () => {
     expect(lock.state).toMatchObject({ fence: fence + 1, holders: [{ leaseId: dave }], queue: [] });
   });
 
-  it('grants readers together up to the writer that stands between them', () => {
+  it('grants to readers together, up to the next writer in the queue', () => {
     const reader = { ...waiting, mode: 'shared' } as const;
     const lock = new LockStory().after(
       acquireOf(alice),
@@ -113,19 +113,19 @@ describe('release', () => {
     expect(lock.queue).toEqual([carol, dave]);
   });
 
-  it('of an expired lease that nobody has taken counts', () => {
+  it('succeeds for an expired lease if nobody has taken the lock', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(60_000);
     expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
   });
 
-  it('of a lease that was taken over after its end is refused, and the heir keeps the lock', () => {
+  it('is refused for a lease that was taken over, and the new holder keeps the lock', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs);
     lock.after(acquireOf(bob));
     expect(lock.tell(release(alice))).toEqual({ kind: 'lost', reason: 'expired' });
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('by a waiter gives up its place', () => {
+  it('gives up the place of a waiter', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(carol, waiting));
     expect(lock.tell(release(bob))).toEqual({ kind: 'released', reason: 'cancelled' });
     expect(lock.queue).toEqual([carol]);
@@ -135,7 +135,7 @@ describe('release', () => {
     });
   });
 
-  it('by the first waiter grants to those that it kept waiting', () => {
+  it('by the first waiter grants to the waiters behind it', () => {
     const lock = new LockStory().after(
       acquireOf(alice, { limit: 3 }),
       acquireOf(bob, { limit: 3, permits: 3, ...waiting }),
@@ -145,20 +145,20 @@ describe('release', () => {
     expect(lock.holders).toEqual([alice, carol]);
   });
 
-  it('repeated answers that it was released already, and changes nothing', () => {
+  it('answers already_released if it is repeated, and changes nothing', () => {
     const lock = new LockStory().after(acquireOf(alice), release(alice), acquireOf(bob));
     expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'already_released' });
     expect(lock.unchanged).toBe(true);
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('is refused to a stranger', () => {
+  it('is refused to an unknown lease', () => {
     const lock = new LockStory().after(acquireOf(alice));
     expect(lock.tell(release(bob))).toEqual({ kind: 'lost', reason: 'not_owner' });
     expect(lock.unchanged).toBe(true);
   });
 
-  it('is remembered through as many other endings as a lock keeps, and no longer', () => {
+  it('is remembered until the lock has as many later endings as it keeps', () => {
     const lock = new LockStory().after(acquireOf(alice), release(alice));
     const others = Array.from({ length: endedRemembered }, (_, index) => `lease-of-other-${index}-00`);
     for (const other of others.slice(1)) lock.after(acquireOf(other), release(other));
@@ -173,7 +173,7 @@ describe('release', () => {
 describe('revoke', () => {
   const revoke = (fence: number) => ({ kind: 'revoke', fence, reason: 'stuck' }) as const;
 
-  it('ends the holder of that fence, remembers why, and grants the next waiter', () => {
+  it('ends the lease of that fence, remembers the reason, and grants to the next waiter', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     const { fence } = lock.state;
     expect(lock.tell(revoke(fence))).toEqual({ kind: 'revoked' });
@@ -181,7 +181,7 @@ describe('revoke', () => {
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('of one holder of a semaphore leaves the others alone', () => {
+  it('ends one holder of a semaphore and not the others', () => {
     const lock = new LockStory().after(acquireOf(alice, { limit: 3 }), acquireOf(bob, { limit: 3 }));
     lock.after(revoke(lock.state.fence));
     expect(lock.holders).toEqual([alice]);
@@ -196,7 +196,7 @@ describe('revoke', () => {
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('of another fence is refused, also of one that was released', () => {
+  it('is refused for another fence, and for one that was released', () => {
     const lock = new LockStory().after(acquireOf(alice));
     const { fence } = lock.state;
     expect(lock.tell(revoke(fence + 1))).toEqual({ kind: 'lost', reason: 'not_owner' });
@@ -204,7 +204,7 @@ describe('revoke', () => {
     expect(lock.tell(revoke(fence))).toEqual({ kind: 'lost', reason: 'not_owner' });
   });
 
-  it('frees the lock at once, whatever its lock delay', () => {
+  it('frees the lock at once, even with a lock delay', () => {
     const lock = new LockStory().after(acquireOf(alice, { lockDelayMs: 60_000 }));
     lock.after(revoke(lock.state.fence));
     expect(lock.tell(acquireOf(bob)).kind).toBe('granted');

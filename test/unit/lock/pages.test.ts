@@ -35,13 +35,13 @@ const leasesOf = (entries: readonly { readonly leaseId: string }[]) => entries.m
 describe('a page that moves up', () => {
   const closed = close(pageWith(7, waiterOf('b'), waiterOf('c')), startOfTime);
 
-  it('adds its waiters to the front, in their order, and is the first no more', () => {
+  it('adds its waiters to the front, in their order, and is no longer the first page', () => {
     const moved = moveUp(lockWith([waiterOf('a')], 7, 9), closed);
     expect(leasesOf(moved.queue)).toEqual(['a', 'b', 'c']);
     expect(moved.pages).toEqual({ first: 8, last: 9 });
   });
 
-  it('changes nothing if it moved up before, or if another one is ahead of it', () => {
+  it('changes nothing if it moved up before, or if another page is ahead of it', () => {
     const later = lockWith([waiterOf('a')], 8, 9);
     expect(moveUp(later, closed)).toBe(later);
     const earlier = lockWith([waiterOf('a')], 6, 9);
@@ -53,7 +53,7 @@ describe('a page that moves up', () => {
     expect(moveUp(state, pageWith(7, waiterOf('b')))).toBe(state);
   });
 
-  it('leaves out whoever was absent when it was closed, and a lease that the lock knows', () => {
+  it('leaves out waiters that were absent when it was closed, and leases that the lock knows', () => {
     const page = close(pageWith(7, waiterOf('absent', 0), waiterOf('a'), waiterOf('over'), waiterOf('b')), startOfTime);
     const state = { ...lockWith([waiterOf('a')], 7, 7), ended: [{ leaseId: 'over', how: 'deadlock' as const }] };
     expect(leasesOf(moveUp(state, page).queue)).toEqual(['a', 'b']);
@@ -65,13 +65,13 @@ describe('a page that moves up', () => {
 });
 
 describe('a page', () => {
-  it('takes nobody when it is full, though somebody has left it', () => {
+  it('takes nobody after it was full, even if somebody has left it', () => {
     const full = pageWith(7, waiterOf('a'), waiterOf('b'));
     const left = strikeOut(full, 'a', 'released') as Page;
     expect(append(left, { waiter: waiterOf('c'), fence: 1 }, sizes)).toBeUndefined();
   });
 
-  it('takes a lease again whose wait ended in it, and not one that gave its place back', () => {
+  it('takes a lease again if its wait ended in it, but not if it was released in it', () => {
     const joinAgain = (how: 'released' | 'gave-up') =>
       append(strikeOut(pageWith(7, waiterOf('a')), 'a', how) as Page, { waiter: waiterOf('a'), fence: 1 }, sizes);
     expect(leasesOf(joinAgain('gave-up')?.waiters ?? [])).toEqual(['a']);
@@ -85,13 +85,13 @@ describe('the numbers of pages', () => {
     expect(withOneMore({ first: 8, last: 7 }, startOfTime)).toEqual({ first: 8, last: 8 });
   });
 
-  it('bound a position from above', () => {
+  it('give an upper bound of a position', () => {
     expect(positionInPage(lockWith([waiterOf('a')], 7, 9), 9, 1, sizes)).toBe(1 + 2 * 2 + 2);
   });
 });
 
 describe('a front', () => {
-  it('runs low when a third of it is left and there are pages', () => {
+  it('runs low if a third of it is left and there are pages', () => {
     const front = (count: number) => Array.from({ length: count }, (_, index) => waiterOf(`lease ${index}`));
     const usual = { front: 10, page: 8 };
     expect(runsLow(lockWith(front(3), 7, 7), usual)).toBe(true);

@@ -11,13 +11,13 @@ const release = (leaseId: string) => ({ kind: 'release', leaseId }) as const;
 describe('give-up', () => {
   const giveUp = (leaseId: string) => ({ kind: 'give-up', leaseId }) as const;
 
-  it('leaves the queue and tells how long the wait was', () => {
+  it('leaves the queue and says how long the wait was', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting)).pass(2_500);
     expect(lock.tell(giveUp(bob))).toEqual({ kind: 'wait-timeout', waitedMs: 2_500 });
     expect(lock.queue).toEqual([]);
   });
 
-  it('lets those behind it pass where it was what stood in their way', () => {
+  it('grants to the waiters behind it if only it blocked them', () => {
     const lock = new LockStory().after(
       acquireOf(alice, { mode: 'shared' }),
       acquireOf(bob, waiting),
@@ -27,18 +27,18 @@ describe('give-up', () => {
     expect(lock.holders).toEqual([alice, carol]);
   });
 
-  it('tells of the grant that came first, and keeps it', () => {
+  it('answers with the grant that came first, and keeps it', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), release(alice));
     expect(lock.tell(giveUp(bob))).toMatchObject({ kind: 'granted', holder: { leaseId: bob } });
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('tells how a wait that was cancelled has ended', () => {
+  it('says how a cancelled wait has ended', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), release(bob));
     expect(lock.tell(giveUp(bob))).toEqual({ kind: 'lost', reason: 'released' });
   });
 
-  it('in a deadlock remembers the cycle, for the victim to learn of it however it asks', () => {
+  it('in a deadlock remembers the cycle, so every later request of the waiter gets it', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     const cycle = '[{"owner":"bob"}]';
     expect(lock.tell({ ...giveUp(bob), deadlock: cycle })).toEqual({ kind: 'deadlock', cycle });
@@ -48,7 +48,7 @@ describe('give-up', () => {
 });
 
 describe('an absent waiter', () => {
-  it('is dropped when its turn comes, and left alone while nothing can be granted', () => {
+  it('is dropped when it could be granted, and not before', () => {
     const dead = { ...waiting, attendMs: 100 };
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, dead), acquireOf(carol, waiting)).pass(100);
     lock.after(release(carol));
@@ -68,13 +68,13 @@ describe('undelivered', () => {
   };
   const undelivered = ({ state }: LockStory) => ({ kind: 'undelivered', leaseId: bob, fence: state.fence }) as const;
 
-  it('hands the lock on where nobody can come back', () => {
+  it('grants to the next waiter if the owner cannot come back', () => {
     const lock = grantedTo({ ...waiting, attendMs: null, notify: { type: 'task-token', token: 'gone' } });
     lock.tell(undelivered(lock));
     expect(lock.holders).toEqual([carol]);
   });
 
-  it('keeps the grant of a client that lost its connection for as long as an absence may last', () => {
+  it('keeps the grant of a client without connection as long as a waiter may be absent', () => {
     const lock = grantedTo(onSocket('gone'));
     lock.tell(undelivered(lock));
     expect(lock.state.holders).toMatchObject([{ leaseId: bob, expiresAt: lock.now + waiterAbsenceMs }]);
@@ -88,7 +88,7 @@ describe('undelivered', () => {
   it.each([
     ['asked again', acquireOf(bob, onSocket('new'))],
     ['renewed it', { kind: 'renew', leaseId: bob } as const],
-  ])('leaves a grant alone whose owner has %s', (_what, command) => {
+  ])('does not change a grant whose owner has %s', (_what, command) => {
     const lock = grantedTo(onSocket('gone')).after(command);
     const fence = lock.state.fence;
     lock.tell({ kind: 'undelivered', leaseId: bob, fence });
@@ -97,7 +97,7 @@ describe('undelivered', () => {
     expect(lock.unchanged).toBe(true);
   });
 
-  it('leaves a grant alone that its owner got by asking, though it had lost its connection', () => {
+  it('does not change a grant that its owner got by asking after it lost its connection', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, onSocket('gone')));
     lock.pass(40_000).tell(acquireOf(bob, onSocket('new')));
     expect(lock.holders).toEqual([bob]);
@@ -109,32 +109,32 @@ describe('undelivered', () => {
 describe('step-away', () => {
   const stepAway = (leaseId: string) => ({ kind: 'step-away', leaseId }) as const;
 
-  it('keeps the place for as long as an absence may last', () => {
+  it('keeps the place as long as a waiter may be absent', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
     expect(lock.state.queue[0]?.aliveUntil).toBe(lock.now + waiterAbsenceMs);
     lock.pass(waiterAbsenceMs - 1).after(release(alice));
     expect(lock.holders).toEqual([bob]);
   });
 
-  it('loses the place to the millisecond after that', () => {
+  it('loses the place one millisecond after that', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
     lock.pass(waiterAbsenceMs).after(release(alice));
     expect(lock.holders).toEqual([]);
   });
 
-  it('never lengthens what is left', () => {
+  it('never makes the remaining time longer', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 1_000 }));
     expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
     expect(lock.unchanged).toBe(true);
   });
 
-  it('changes nothing for a waiter that is parked, where a poll of it broke', () => {
+  it('changes nothing for a parked waiter if one of its polls broke', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(bob, onSocket('new')));
     expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
     expect(lock.unchanged).toBe(true);
   });
 
-  it('concerns only those who are parked on the connection that ended', () => {
+  it('applies only to waiters that are parked on the connection that ended', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, onSocket('new')));
     lock.tell({ ...stepAway(bob), connectionId: 'old' });
     expect(lock.unchanged).toBe(true);
@@ -153,7 +153,7 @@ describe('step-away', () => {
 describe('sweep', () => {
   const sweep = { kind: 'sweep' } as const;
 
-  it('takes over an expired lease for the next waiter, to the millisecond', () => {
+  it('takes over an expired lease for the next waiter, at the exact millisecond', () => {
     const story = () => new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting));
     expect(
       story()
@@ -167,7 +167,7 @@ describe('sweep', () => {
     ).toEqual([bob]);
   });
 
-  it('grants once, however many waiters have died', () => {
+  it('grants once, even if many waiters have died', () => {
     const dead = { ...waiting, attendMs: 100 };
     const lock = new LockStory().after(
       acquireOf(alice, { leaseMs: 1_000 }),
@@ -180,14 +180,14 @@ describe('sweep', () => {
     expect(lock.state).toMatchObject({ fence: fence + 1, holders: [{ leaseId: dave }], queue: [] });
   });
 
-  it('drops absent waiters also while the lock stays held', () => {
+  it('drops absent waiters even if the lock stays held', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { ...waiting, attendMs: 100 }));
     lock.pass(100).after(sweep);
     expect(lock.queue).toEqual([]);
     expect(lock.holders).toEqual([alice]);
   });
 
-  it('leaves an expired lease alone that nobody waits for: its holder may still give it back', () => {
+  it('does not end an expired lease if nobody waits: its holder may still release it', () => {
     const lock = new LockStory()
       .after(acquireOf(alice, { leaseMs: 1_000 }))
       .pass(60_000)
@@ -203,7 +203,7 @@ describe('nextDueAt', () => {
     return at === null ? null : at - lock.now;
   };
 
-  it('is null where nobody waits', () => {
+  it('is null if nobody waits', () => {
     expect(dueIn(new LockStory().after(acquireOf(alice)))).toBeNull();
   });
 
@@ -216,7 +216,7 @@ describe('nextDueAt', () => {
     expect(dueIn(lock)).toBe(3_000 + graceMs);
   });
 
-  it('is when the head leaves, where it stands before permits that others could use', () => {
+  it('is the time when the first waiter leaves, if others could use the free permits', () => {
     const lock = new LockStory().after(
       acquireOf(alice, { limit: 3 }),
       acquireOf(bob, { limit: 3, permits: 3, waitMs: 2_000 }),
@@ -225,7 +225,7 @@ describe('nextDueAt', () => {
     expect(dueIn(lock)).toBe(2_000);
   });
 
-  it('is now where somebody waits and nobody holds', () => {
+  it('is now if somebody waits and nobody holds', () => {
     const { state, now } = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     const orphaned = new LockStory({ ...state, holders: [] });
     orphaned.now = now;

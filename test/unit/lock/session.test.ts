@@ -6,25 +6,25 @@ const bound = { leaseMs: null, sessionId: 'session-1' };
 const waiting = { waitMs: 60_000 };
 
 describe('a lease under a session', () => {
-  it('has no end of its own: it holds for as long as the session lives', () => {
+  it('has no end of its own: it is valid as long as the session lives', () => {
     const lock = new LockStory().openSession('session-1').after(acquireOf(alice, bound)).pass(86_400_000);
     expect(lock.state.holders[0]?.expiresAt).toBeNull();
     expect(lock.tell(acquireOf(bob))).toEqual({ kind: 'held' });
   });
 
-  it('counts as alive where nothing is known of the session', () => {
+  it('is valid if nothing is known about the session', () => {
     const lock = new LockStory().after(acquireOf(alice, bound)).pass(86_400_000);
     expect(lock.tell(acquireOf(bob))).toEqual({ kind: 'held' });
   });
 
-  it('is not granted where the session is over', () => {
+  it('is not granted if the session is over', () => {
     const lock = new LockStory().endSession('session-1', 'ended');
     expect(lock.tell(acquireOf(alice, bound))).toEqual({ kind: 'lost', reason: 'session_lost' });
     expect(lock.tell(acquireOf(alice, { ...bound, ...waiting }))).toEqual({ kind: 'lost', reason: 'session_lost' });
     expect(lock.holders).toEqual([]);
   });
 
-  it('can be taken at once when the session is over, and is remembered as lost with it', () => {
+  it('can be taken over at once when the session is over, and is remembered as lost with it', () => {
     const lock = new LockStory().openSession('session-1').after(acquireOf(alice, bound));
     lock.endSession('session-1', 'ended');
     expect(lock.tell(acquireOf(bob)).kind).toBe('granted');
@@ -32,7 +32,7 @@ describe('a lease under a session', () => {
     expect(lock.tell({ kind: 'release', leaseId: alice })).toEqual({ kind: 'lost', reason: 'session_lost' });
   });
 
-  it('is void from the end of the session on, also before anybody has taken it', () => {
+  it('is over from the end of the session, even if nobody has taken the lock', () => {
     const lock = new LockStory().openSession('session-1').after(acquireOf(alice, bound));
     lock.endSession('session-1', 'ended');
     for (const kind of ['renew', 'release'] as const) {
@@ -41,7 +41,7 @@ describe('a lease under a session', () => {
     expect(lock.tell(acquireOf(alice, bound))).toEqual({ kind: 'lost', reason: 'session_lost' });
   });
 
-  it('is kept for its lock delay where the session ran out, not where it was ended', () => {
+  it('blocks others during its lock delay if the session expired, but not if it was ended', () => {
     const story = (how: 'ended' | 'expired') =>
       new LockStory()
         .openSession('session-1')
@@ -52,7 +52,7 @@ describe('a lease under a session', () => {
     expect(story('expired').pass(3_000).tell(acquireOf(bob)).kind).toBe('granted');
   });
 
-  it('goes to the next waiter by a sweep when the session is over', () => {
+  it('is ended by a sweep when the session is over, and the next waiter is granted', () => {
     const lock = new LockStory().openSession('session-1').after(acquireOf(alice, bound), acquireOf(bob, waiting));
     lock.endSession('session-1', 'ended').after({ kind: 'sweep' });
     expect(lock.holders).toEqual([bob]);
@@ -70,7 +70,7 @@ describe('a waiter whose session is over', () => {
     expect(lock.queue).toEqual([]);
   });
 
-  it('does not keep those behind it waiting', () => {
+  it('does not block the waiters behind it', () => {
     const lock = new LockStory()
       .openSession('session-1')
       .after(acquireOf(alice), acquireOf(bob, { ...bound, ...waiting }), acquireOf(carol, waiting));
@@ -78,7 +78,7 @@ describe('a waiter whose session is over', () => {
     expect(lock.holders).toEqual([carol]);
   });
 
-  it('is told so when it asks again', () => {
+  it('learns it when it asks again', () => {
     const lock = new LockStory()
       .openSession('session-1')
       .after(acquireOf(alice), acquireOf(bob, { ...bound, ...waiting }));

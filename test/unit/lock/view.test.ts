@@ -21,7 +21,7 @@ const waiting = { waitMs: 60_000 };
 const shortForm = (sessionId: string) => `short form of ${sessionId.length} characters`;
 
 describe('a view of a lock', () => {
-  it('shows no leaseId, no session id and no way to be told', () => {
+  it('shows no leaseId, no session id and no address of a delivery', () => {
     const secrets = {
       leaseMs: null,
       sessionId: 'session-secret-1',
@@ -55,14 +55,14 @@ describe('a view of a lock', () => {
     ]);
   });
 
-  it('shows who ran out of time but is still in the way with nothing remaining, then no more', () => {
+  it('shows an expired holder with 0 ms remaining until it may be taken over', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs - 1);
     expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: 0 }]);
     lock.pass(1);
     expect(standingHolders(lock.state, lock.facts)).toEqual([]);
   });
 
-  it('shows what remains of a session as what remains of its locks, and null where that is not known', () => {
+  it('shows the remaining time of the session for its locks, and null if it is not known', () => {
     const lock = new LockStory().openSession('session-1', 7_000);
     lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' })).pass(1_000);
     expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: 6_000 }]);
@@ -70,7 +70,7 @@ describe('a view of a lock', () => {
     expect(viewHolders(lock.state, lock.facts)).toMatchObject([{ remainingMs: null }]);
   });
 
-  it('counts positions among those who are there', () => {
+  it('counts positions among present waiters', () => {
     const lock = new LockStory().after(
       acquireOf(alice),
       acquireOf(bob, { ...waiting, attendMs: 100 }),
@@ -84,13 +84,13 @@ describe('a view of a lock', () => {
     expect(presentWaiters(lock.state, lock.facts)).toHaveLength(1);
   });
 
-  it('shows under which session somebody waits, in a short form', () => {
+  it('shows the session of a waiter in a short form', () => {
     const lock = new LockStory().openSession('session-1', 60_000);
     lock.after(acquireOf(alice), acquireOf(bob, { ...waiting, leaseMs: null, sessionId: 'session-1' }));
     expect(viewQueue(lock.state, lock.facts, shortForm)).toMatchObject([{ sessionId: 'short form of 9 characters' }]);
   });
 
-  it('tells for how long the next one has waited, of those who are there', () => {
+  it('shows how long the first present waiter has waited', () => {
     const lock = new LockStory().after(acquireOf(alice));
     expect(longestWaitMs(lock.state, lock.facts)).toBe(0);
     lock.after(acquireOf(bob, { ...waiting, attendMs: 2_000 })).pass(1_000);
@@ -104,45 +104,45 @@ describe('a view of a lock', () => {
 describe('retryAfterMs', () => {
   const retryAfter = ({ state, facts }: LockStory) => retryAfterMs(state, facts);
 
-  it('is the takeover where that is near', () => {
+  it('is the time of the takeover if that is near', () => {
     expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })))).toBe(1_000 + graceMs);
   });
 
-  it('is at most two seconds, since a release may come at any time', () => {
+  it('is at most two seconds, because a release may come at any time', () => {
     expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: 60_000 })))).toBe(2_000);
     expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: null, sessionId: 's' })))).toBe(2_000);
   });
 
-  it('is never so short that it hammers the lock', () => {
+  it('is never so short that retries load the lock', () => {
     const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(1_000 + graceMs - 1);
     expect(retryAfter(lock)).toBe(50);
   });
 });
 
 describe('permits', () => {
-  it('of a mutex and of a writer are all there are, and of a reader one of them', () => {
+  it('are all for a mutex and for a writer, and one for a reader', () => {
     expect(demandOf({})).toEqual({ limit: everyPermit, permits: everyPermit });
     expect(demandOf({ limit: 1, permits: 1 })).toEqual(demandOf({ mode: 'exclusive' }));
     expect(demandOf({ mode: 'shared' })).toEqual({ limit: everyPermit, permits: 1 });
   });
 
-  it('of a semaphore are those asked for, one by default', () => {
+  it('are as many as asked for with a semaphore, and one by default', () => {
     expect(demandOf({ limit: 5 })).toEqual({ limit: 5, permits: 1 });
     expect(demandOf({ limit: 5, permits: 5 })).toEqual({ limit: 5, permits: 5 });
   });
 
-  it('can not mistake the largest semaphore for a read-write lock', () => {
+  it('differ between the largest semaphore and a read-write lock', () => {
     expect(everyPermit).toBeGreaterThan(lockLimits.limitMax);
   });
 
-  it('are shown as callers ask for them', () => {
+  it('are shown in the way in which callers ask for them', () => {
     expect([shownPermits(everyPermit), shownPermits(3)]).toEqual([1, 3]);
     expect(shownLimit(5, [])).toBe(5);
     expect(shownLimit(everyPermit, [{ permits: everyPermit }])).toBe(1);
     expect(shownLimit(everyPermit, [{ permits: 1 }])).toBe(everyPermit);
   });
 
-  it('show a limit that nobody uses any more as that of a mutex', () => {
+  it('show the limit of an unused lock as that of a mutex', () => {
     const lock = new LockStory().after(acquireOf(alice, { mode: 'shared', leaseMs: 1_000 }));
     expect(limitInForce(lock.state, lock.facts)).toBe(everyPermit);
     lock.pass(1_000 + graceMs);

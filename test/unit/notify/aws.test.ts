@@ -113,13 +113,13 @@ describe('the event bus on EventBridge', () => {
     ]);
   });
 
-  it('comes back with what it could not send, after a bounded number of tries', async () => {
+  it('returns the events that it could not send, after a limited number of tries', async () => {
     answer = () => ({ status: 503, body: {} });
     expect(await bus().publish([event(1)])).toEqual([{ event: event(1), isFinal: false }]);
     expect(heard).toHaveLength(4);
   });
 
-  it.each(finalRefusals)('gives up at once what %i %s refuses for good', async (status, type) => {
+  it.each(finalRefusals)('gives up at once if %i %s refuses for good', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
     expect(await bus().publish([event(1)])).toEqual([{ event: event(1), isFinal: true }]);
     expect(heard).toHaveLength(1);
@@ -161,13 +161,13 @@ describe('callbacks on Lambda', () => {
   it.each([
     [400, 'CallbackTimeoutException'],
     [404, 'ResourceNotFoundException'],
-  ])('takes %i %s for a callback that is gone', async (status, type) => {
+  ])('treats %i %s as a callback that is gone', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
     expect(await callbacks().succeed('id', {})).toBe('gone');
     expect(await callbacks().fail('id', 'Holdfast.WaitTimeout', 'because')).toBe('gone');
   });
 
-  it('does not call a callback gone that its own second try found over', async () => {
+  it('does not report a callback as gone if only its second try says so', async () => {
     const client = new LambdaClient({ ...setting(), maxAttempts: 2 });
     answer = () =>
       heard.length === 1 ? { status: 503, body: {} } : { status: 400, body: { __type: 'CallbackTimeoutException' } };
@@ -178,7 +178,7 @@ describe('callbacks on Lambda', () => {
   it.each([
     [429, 'TooManyRequestsException'],
     [500, 'ServiceException'],
-  ])('throws %i %s, so that it is tried again', async (status, type) => {
+  ])('throws %i %s, so it is tried again', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
     await expect(callbacks().succeed('id', {})).rejects.toThrow();
   });
@@ -196,19 +196,19 @@ describe('task tokens on Step Functions', () => {
     ]);
   });
 
-  it.each(['TaskDoesNotExist', 'TaskTimedOut', 'InvalidToken'])('takes %s for a task that is gone', async (type) => {
+  it.each(['TaskDoesNotExist', 'TaskTimedOut', 'InvalidToken'])('treats %s as a task that is gone', async (type) => {
     answer = () => ({ status: 400, body: { __type: type } });
     expect(await tasks().succeed('token', {})).toBe('gone');
   });
 
-  it('does not call a task gone that its own second try found over', async () => {
+  it('does not report a task as gone if only its second try says so', async () => {
     const client = new SFNClient({ ...setting(), maxAttempts: 2 });
     answer = () => (heard.length === 1 ? { status: 503, body: {} } : { status: 400, body: { __type: 'TaskTimedOut' } });
     await expect(new StepFunctionsTasks({ client }).succeed('token', {})).rejects.toThrow();
     expect(heard).toHaveLength(2);
   });
 
-  it.each(finalRefusals)('takes %i %s for final, so that nobody waits behind it', async (status, type) => {
+  it.each(finalRefusals)('treats %i %s as final, so nobody waits behind it', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
     expect(await tasks().succeed('token', {})).toBe('gone');
   });
@@ -227,12 +227,12 @@ describe('connections on API Gateway', () => {
     expect(heard).toEqual([{ path: '/@connections/id=', target: undefined, body: 'hello' }]);
   });
 
-  it.each([[410, 'GoneException'] as const, ...finalRefusals])('takes %i %s for final', async (status, type) => {
+  it.each([[410, 'GoneException'] as const, ...finalRefusals])('treats %i %s as final', async (status, type) => {
     answer = () => ({ status, body: { __type: type } });
     expect(await connections().post('id', 'hello')).toBe('gone');
   });
 
-  it('does not call a connection gone that its own second try found closed', async () => {
+  it('does not report a connection as gone if only its second try says so', async () => {
     const client = new ApiGatewayManagementApiClient({ ...setting(), maxAttempts: 2 });
     answer = () =>
       heard.length === 1 ? { status: 503, body: {} } : { status: 410, body: { __type: 'GoneException' } };

@@ -14,7 +14,7 @@ describe('lockChangeOf', () => {
     ]);
   });
 
-  it('knows nothing of other items', () => {
+  it('ignores other items', () => {
     const Keys = { pk: { S: 'test/history/wallet' }, sk: { S: '1' } };
     expect(lockChangeOf({ dynamodb: { Keys } })).toBeUndefined();
   });

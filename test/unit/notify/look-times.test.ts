@@ -27,11 +27,11 @@ const parked = (leaseId: string, more = {}) =>
   acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref: leaseId }, ...more });
 
 describe('callsForTimer', () => {
-  it('calls for one with the first waiter, and for none while nobody waits', () => {
+  it('needs one with the first waiter, and none while nobody waits', () => {
     expect(calls(states([0, take(10_000)], [1, parked(first)]), at(1))).toEqual([false, true]);
   });
 
-  it('calls for none with further waiters, nor with renewals', () => {
+  it('needs none with further waiters or with renewals', () => {
     const all = states(
       [0, take(10_000)],
       [1, parked(first)],
@@ -42,7 +42,7 @@ describe('callsForTimer', () => {
     expect(calls(all, at(4))).toEqual([false, true, false, false, false]);
   });
 
-  it('calls for none at a hand-over to an equally long lease, and for one where the next lease is shorter', () => {
+  it('needs none at a hand-off to an equally long lease, and one if the next lease is shorter', () => {
     const handOver = (leaseMs: number) =>
       states(
         [0, take(10_000)],
@@ -54,13 +54,13 @@ describe('callsForTimer', () => {
     expect(calls(handOver(1_000), at(3)).at(-1)).toBe(true);
   });
 
-  it('calls for one where a parked waiter must be told of its end before the lease is over', () => {
+  it('needs one if the wait of a parked waiter ends before the lease', () => {
     const all = states([0, take(60_000)], [1, parked(first)], [2, parked(second, { waitMs: 5_000 })]);
     expect(calls(all, at(2))).toEqual([false, true, true]);
     expect(lookDueAt(all.at(-1) as LockState, at(2))).toBe(startOfTime + 5_002);
   });
 
-  it('leaves the deadline of a waiter that polls to its own request', () => {
+  it('needs none for the deadline of a waiter that polls', () => {
     const all = states([0, take(60_000)], [1, acquireOf(first, { waitMs: 5_000 })]);
     expect(lookDueAt(all.at(-1) as LockState, at(1))).toBe(startOfTime + 60_000 + graceMs);
   });
@@ -78,7 +78,7 @@ describe('lookAgainAt', () => {
     expect(lookAgainAt(all.at(-1) as LockState, at(2_000))).toBe(startOfTime + 50_000 + graceMs);
   });
 
-  it('asks for no look once nobody waits', () => {
+  it('asks for no look if nobody waits any more', () => {
     expect(lookAgainAt(states([0, take(10_000)]).at(-1) as LockState, at(0))).toBeNull();
   });
 });

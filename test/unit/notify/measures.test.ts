@@ -9,7 +9,7 @@ const valuesOf = (world: World, name: string) =>
   world.measured.filter((measure) => measure.name === name).map(({ value }) => value);
 
 describe('measuring what the stream shows', () => {
-  it('counts grants and expiries and takes the times of waits, holds and hand-overs', async () => {
+  it('counts grants and expiries, and measures waits, holds and hand-offs', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.clock.advance(100);
@@ -27,7 +27,7 @@ describe('measuring what the stream shows', () => {
     expect(valuesOf(world, 'QueueDepth')).toEqual([1, 0]);
   });
 
-  it('takes a release that hands the lock over in the same write for no delay at all', async () => {
+  it('counts a hand-off in the same write as no delay', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 60_000 });
     await world.park(waiter, { type: 'event', ref: 'first' });
@@ -51,7 +51,7 @@ describe('the embedded meter', () => {
     return lines;
   };
 
-  it('writes a line in the embedded format, without a dimension that callers could make grow', () => {
+  it('writes a line in the embedded format, without a dimension that callers control', () => {
     const wait = { namespace: 'a', name: 'WaitTime', unit: 'Milliseconds', value: 7 } as const;
     expect(linesOf([grant('a'), grant('b'), grant('a'), wait])).toEqual([
       {
@@ -75,7 +75,7 @@ describe('the embedded meter', () => {
     ]);
   });
 
-  it('counts a namespace by itself too if it is named, and no other', () => {
+  it('counts a named namespace separately too, and no other', () => {
     const lines = linesOf([grant('orders'), grant('invented')], ['orders']);
     const dimensionsOf = (line: (typeof lines)[number]) => line._aws.CloudWatchMetrics[0].Dimensions;
     expect(lines.map((line) => [line.namespace, dimensionsOf(line)])).toEqual([
@@ -84,7 +84,7 @@ describe('the embedded meter', () => {
     ]);
   });
 
-  it('keeps the namespace past 100 values, which is what one line takes', () => {
+  it('keeps the namespace after 100 values, the most that one line takes', () => {
     const lines = linesOf(
       Array.from({ length: 250 }, () => grant('orders')),
       ['orders'],

@@ -25,8 +25,8 @@ async function heldWorld(...ways: Parameters<World['park']>[1][]): Promise<World
   return world;
 }
 
-describe('delivery a parked waiter', () => {
-  it('publishes the grant by its own reference, without the lease', async () => {
+describe('a delivery to a parked waiter', () => {
+  it('publishes the grant with its own reference, without the lease', async () => {
     const world = await heldWorld(event('order 7'));
     await world.clock.advance(1_000);
     await world.release(holder);
@@ -65,7 +65,7 @@ describe('delivery a parked waiter', () => {
   it.each([
     ['its place was given up', 'Holdfast.WaitCancelled', (world: World) => world.release(waiter)],
     ['its wait is over', 'Holdfast.WaitTimeout', (world: World) => world.do({ kind: 'give-up', leaseId: waiter })],
-  ])('fails the callback of a durable function where %s', async (_, error, end) => {
+  ])('fails the callback of a durable function if %s', async (_, error, end) => {
     const world = await heldWorld(callback('callback/1'));
     await end(world);
     await world.drain();
@@ -84,7 +84,7 @@ describe('delivery a parked waiter', () => {
   it.each([
     { ...token('token-1'), always: true },
     { ...callback('callback/1'), always: true },
-  ])('tells of a grant at once where it is asked to, and once: $type', async (notify) => {
+  ])('delivers a grant without waiting if asked to, and once: $type', async (notify) => {
     const world = createWorld();
     await world.park(waiter, notify);
     await world.drain();
@@ -93,7 +93,7 @@ describe('delivery a parked waiter', () => {
     expect(world.tasks).toEqual([{ token: 'token' in notify ? notify.token : notify.id, output }]);
   });
 
-  it('posts the grant to the one connection that waits', async () => {
+  it('posts the grant to the connection that waits, and to no other', async () => {
     const world = await heldWorld(socket('connection-1'));
     await world.release(holder);
     await world.drain();
@@ -104,14 +104,14 @@ describe('delivery a parked waiter', () => {
     ]);
   });
 
-  it('delivers nothing to a caller that was granted at once, because the answer told it', async () => {
+  it('delivers nothing to a caller that was granted at once, because it got the answer', async () => {
     const world = createWorld();
     await world.park(waiter, event('at once'));
     await world.drain();
     expect([world.toldRefs(), await world.historyTypes()]).toEqual([[], ['granted']]);
   });
 
-  it('tells once, though the record comes again to another notifier', async () => {
+  it('is made once, even if the record comes again to another notifier', async () => {
     const world = await heldWorld(event('once'));
     await world.release(holder);
     await world.drain();
@@ -121,7 +121,7 @@ describe('delivery a parked waiter', () => {
     expect(world.toldRefs()).toEqual(['once']);
   });
 
-  it('tells again where the notifier died before it noted the delivery', async () => {
+  it('is made again if the notifier died before it wrote that it was made', async () => {
     const world = await heldWorld(event('twice'));
     await world.release(holder);
     const { markDelivered } = world.ports.deliveries;
@@ -133,7 +133,7 @@ describe('delivery a parked waiter', () => {
     expect(world.toldRefs()).toEqual(['twice', 'twice']);
   });
 
-  it('does not tell of a grant that is over when the record comes', async () => {
+  it('is not made for a grant that is over when the record comes', async () => {
     const world = await heldWorld(event('late'), token('late-token'));
     await world.release(holder);
     await world.release(waiter);
@@ -142,7 +142,7 @@ describe('delivery a parked waiter', () => {
     expect([world.toldRefs(), world.tasks]).toEqual([[], [{ token: 'late-token', error: 'Holdfast.LeaseLost' }]]);
   });
 
-  it('gives the grant up at once where a task token is gone, and the next one is told', async () => {
+  it('gives the grant up at once if a task token is gone, and delivers to the next waiter', async () => {
     const world = await heldWorld(token('gone'), event('next'));
     world.ways.task = async () => 'gone';
     await world.release(holder);
@@ -151,7 +151,7 @@ describe('delivery a parked waiter', () => {
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([nextWaiter]);
   });
 
-  it('keeps the grant of a connection that is gone for as long as its client may take to come back', async () => {
+  it('keeps the grant of a closed connection as long as its client may be absent', async () => {
     const world = await heldWorld(socket('gone'), event('next'));
     world.ways.post = async () => 'gone';
     await world.release(holder);
@@ -182,7 +182,7 @@ describe('delivery a parked waiter', () => {
     expect(world.toldRefs()).toEqual([]);
   });
 
-  it('does not give up a grant that its owner has learned of from the answer to a repeat, and renewed', async () => {
+  it('does not give up a grant that its owner got by a repeat and renewed', async () => {
     const world = await heldWorld(token('answered'), event('next'));
     await world.release(holder);
     await world.clock.advance(100);
@@ -192,7 +192,7 @@ describe('delivery a parked waiter', () => {
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
   });
 
-  it('does not give up a grant that its owner renews at that very moment', async () => {
+  it('does not give up a grant that its owner renews at the same moment', async () => {
     const world = await heldWorld(token('answered'), event('next'));
     await world.release(holder);
     world.ways.task = async () => 'gone';
@@ -208,7 +208,7 @@ describe('delivery a parked waiter', () => {
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
   });
 
-  it('does not give up a grant that another notifier told of in the meantime', async () => {
+  it('does not give up a grant that another notifier delivered in the meantime', async () => {
     const world = await heldWorld(token('heard by another'), event('next'));
     world.ways.task = async () => {
       // Another notifier with the same record was faster: the task is over because it got its delivery.
@@ -220,7 +220,7 @@ describe('delivery a parked waiter', () => {
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
   });
 
-  it('tries again what failed for a moment, and gives nothing up', async () => {
+  it('is tried again after a short failure, and nothing is given up', async () => {
     const world = await heldWorld(token('token-1'), event('next'));
     world.ways.task = () => Promise.reject(new Error('throttled'));
     await world.release(holder);
@@ -237,7 +237,7 @@ describe('delivery a parked waiter', () => {
     expect(world.published.length).toBe(before);
   });
 
-  it('does not wait for ever for one that never answers', async () => {
+  it('waits only for a limited time for an answer', async () => {
     const world = await heldWorld(token('hangs'));
     world.ways.task = () => new Promise(() => {});
     await world.release(holder);
@@ -261,7 +261,7 @@ describe('delivery a parked waiter', () => {
 describe('what is optional', () => {
   const hanging = <T>(): Promise<T> => new Promise(() => {});
 
-  it('never holds up a delivery or a timer, though the bus, the history and the watchers all hang', async () => {
+  it('never delays a delivery or a timer, even if the bus, the history and the watchers all hang', async () => {
     const world = await heldWorld(token('token-1'), token('token-2'));
     const publisher = createPublisher({
       ...world.ports,
@@ -283,7 +283,7 @@ describe('what is optional', () => {
     expect(await Promise.race([published, settled().then(() => 'hangs')])).toBe('hangs');
   });
 
-  it('does not keep a task waiting behind a waiter whose bus hangs', async () => {
+  it('does not delay a task behind a waiter whose bus hangs', async () => {
     const world = await heldWorld(event('never'));
     const other = { namespace: 'test', name: 'other' };
     await world.acquire(holder, {}, other);
@@ -298,7 +298,7 @@ describe('what is optional', () => {
     expect((await notified).batchItemFailures).toHaveLength(1);
   });
 
-  it('counts a batch of which a record failed, since Lambda takes the answer for a success', async () => {
+  it('counts a batch with a failed record, because Lambda counts its answer as a success', async () => {
     const world = createWorld();
     const failed = { name: 'FailedBatches', unit: 'Count', value: 1 };
     await world.acquire(holder);
@@ -310,7 +310,7 @@ describe('what is optional', () => {
     expect(world.measured).toContainEqual(failed);
   });
 
-  it('gives up a waiter whose bus refuses it for good, and goes on with the next', async () => {
+  it('gives up a waiter if the bus refuses for good, and goes on with the next', async () => {
     const world = await heldWorld(event('refused'), token('token-2'));
     world.ways.publish = ({ detailType }) => (detailType === 'granted-to-waiter' ? 'never' : true);
     await world.release(holder);
@@ -318,7 +318,7 @@ describe('what is optional', () => {
     expect(world.tasks.map((task) => task.token)).toEqual(['token-2']);
   });
 
-  it('does not try again what the bus refuses for good: it is counted, and there is an alarm', async () => {
+  it('does not try again if the bus refuses for good: it is counted, and there is an alarm', async () => {
     const world = createWorld();
     world.ways.publish = () => 'never';
     await world.acquire(holder);
@@ -327,7 +327,7 @@ describe('what is optional', () => {
     expect(await world.historyTypes()).toEqual(['granted']);
   });
 
-  it('is left out where nobody asked for it', async () => {
+  it('is left out if nobody asked for it', async () => {
     const world = createWorld();
     await world.acquire(holder);
     await world.release(holder);
@@ -376,7 +376,7 @@ describe('the history of a hold', () => {
 });
 
 describe('a batch of the stream', () => {
-  it('reports a poison record alone, and handles those around it', async () => {
+  it('reports only a record that always fails, and handles the others', async () => {
     const world = createWorld();
     await world.acquire(holder);
     await world.park(waiter, event('behind the poison'));
@@ -401,7 +401,7 @@ describe('a batch of the stream', () => {
     expect(await world.historyTypes()).toEqual(['granted', 'released', 'granted']);
   });
 
-  it('makes no event of an item that was collected', async () => {
+  it('makes no event for an item that TTL deleted', async () => {
     const world = createWorld();
     await world.acquire(holder);
     await world.drain();
@@ -422,7 +422,7 @@ describe('a batch of the stream', () => {
     expect([await world.historyTypes(), world.published.length, world.posted.length]).toEqual([['granted'], 1, 1]);
   });
 
-  it('never lets a lease, a token or a connection out to those who read along', async () => {
+  it('never shows a lease, a token or a connection to other readers', async () => {
     const world = await heldWorld(token('secret-token'), socket('secret-connection'), event('ref'));
     await world.watch('watcher');
     await world.release(holder);
@@ -440,7 +440,7 @@ describe('a batch of the stream', () => {
     for (const secret of ['secret-token', 'secret-connection']) expect(seen).not.toContain(secret);
   });
 
-  it('comes to the same history and tells each waiter once, in whatever order and however often records come', async () => {
+  it('gives the same history and one delivery per waiter, in any order and number of records', async () => {
     await fc.assert(
       fc.asyncProperty(fc.infiniteStream(fc.nat()), async (numbers) => {
         const world = createWorld();

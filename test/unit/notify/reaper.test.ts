@@ -9,7 +9,7 @@ const holder = 'lease-holder-00001';
 const event = (ref: string) => ({ type: 'event', ref }) as const;
 
 describe('the reaper', () => {
-  it('serves a parked waiter as soon as a dead holder may be taken over, though nobody asks', async () => {
+  it('grants to a parked waiter as soon as a dead holder may be taken over, even if nobody asks', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 5_000 });
     await world.park('lease-waiter-00001', event('first'));
@@ -21,7 +21,7 @@ describe('the reaper', () => {
     expect(world.toldRefs()).toEqual(['first']);
   });
 
-  it('goes on while the queue lasts: each of those who never answer is taken over in turn', async () => {
+  it('goes on while there is a queue: each holder that never answers is taken over in turn', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 1_000 });
     for (let index = 1; index <= 5; index++) {
@@ -52,7 +52,7 @@ describe('the reaper', () => {
     expect(world.toldRefs()).toEqual(['first']);
   });
 
-  it('looks when the latest of several changes in one batch makes it due, not the first', async () => {
+  it('looks at the time of the last of several changes in one batch, and not of the first', async () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 60_000 });
     await world.park('lease-waiter-00001', event('first'));
@@ -95,7 +95,7 @@ describe('the reaper', () => {
     expect(world.tasks).toEqual([{ token: 'token-2', error: 'Holdfast.WaitTimeout' }]);
   });
 
-  it('finds by its schedule what a lost timer missed, and takes out locks that have no waiter any more', async () => {
+  it('finds locks of lost timers by its schedule, and removes locks without waiters from its list', async () => {
     const world = createWorld();
     const idle = { namespace: 'test', name: 'idle' };
     await world.acquire(holder, { leaseMs: 1_000 });
@@ -122,7 +122,7 @@ describe('the reaper as a function', () => {
   const messages = (...bodies: string[]) =>
     ({ Records: bodies.map((body, index) => ({ messageId: `message-${index}`, body })) }) as SQSEvent;
 
-  it('looks at the lock of each timer, and reports alone the message that it could not read', async () => {
+  it('looks at the lock of each timer, and reports only the message that it could not read', async () => {
     const world = createWorld();
     const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
     await world.acquire(holder, { leaseMs: 1_000 });
@@ -135,7 +135,7 @@ describe('the reaper as a function', () => {
     expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
   });
 
-  it('sweeps what is awaited when the schedule calls', async () => {
+  it('sweeps locks with waiters when the schedule calls', async () => {
     const world = createWorld();
     const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
     await world.acquire(holder, { leaseMs: 1_000 });

@@ -37,24 +37,24 @@ describe('arming a timer', () => {
     expect(sent).toEqual([]);
   });
 
-  it('does not rely on one that may have fired already by a clock that is ahead', async () => {
+  it('does not rely on one that may have fired already, by a clock that is ahead', async () => {
     noted = epochMs(now + lockLimits.graceMs);
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([3_000]);
   });
 
-  it('does not rely on the one that asks, however far ahead the clock was that set it', async () => {
+  it('does not rely on the timer that is being handled, even if its clock was far ahead', async () => {
     noted = epochMs(now + 2_000);
     await timers.arm(key, epochMs(now + 3_000), noted);
     expect(sent).toEqual([3_000]);
   });
 
-  it('rounds up to whole seconds, since a timer that fires early finds nothing to do', async () => {
+  it('rounds up to whole seconds, because a timer that fires early finds nothing to do', async () => {
     await timers.arm(key, epochMs(now + 2_001));
     expect(sent).toEqual([3_000]);
   });
 
-  it('notes when it fires, so that the next one for the same time is not armed', async () => {
+  it('writes when it fires, so the next one for the same time is not armed', async () => {
     await timers.arm(key, epochMs(now + 3_000));
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([3_000]);

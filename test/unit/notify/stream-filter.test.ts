@@ -14,7 +14,7 @@ describe('the filter of the publisher', () => {
     expect(passesFilter(recordOf(sk), publisherFilter)).toBe(true);
   });
 
-  it.each(ownWrites)('stops %s, so that what the functions write does not call them again', (sk) => {
+  it.each(ownWrites)('stops %s, so writes of the functions do not call them again', (sk) => {
     expect(passesFilter(recordOf(sk), publisherFilter)).toBe(false);
   });
 
@@ -35,7 +35,7 @@ describe('the filter of the notifier', () => {
       expect(passesFilter(recordOf(sk, { NewImage: awaited }), notifierFilter)).toBe(false);
   });
 
-  it('stops every record of a lock that is taken and given back with nobody waiting', async () => {
+  it('stops every record of a lock that is taken and released while nobody waits', async () => {
     const world = createWorld();
     await world.acquire('lease-holder-00001');
     await world.release('lease-holder-00001');
@@ -45,7 +45,7 @@ describe('the filter of the notifier', () => {
 });
 
 describe('both filters', () => {
-  it('are in the language that Lambda reads: fields, and lists of rules at the leaves', () => {
+  it('have the form that Lambda reads: fields, with lists of rules', () => {
     const leaves = (value: unknown): unknown[] =>
       Array.isArray(value) ? [value] : Object.values(value as object).flatMap(leaves);
     for (const pattern of [...notifierFilter, ...publisherFilter]) {

@@ -59,7 +59,7 @@ describe('the first message of a watcher', () => {
     expect(textsTo(world, 'new').map(({ type }) => type)).toEqual(['connected', 'released']);
   });
 
-  it('is given up, and its watcher forgotten, where the connection never came to be', async () => {
+  it('is given up, and its watcher is deleted, if the connection never opened', async () => {
     const world = createWorld();
     const watcher = {
       namespace: 'test',
@@ -77,7 +77,7 @@ describe('the first message of a watcher', () => {
 });
 
 describe('showing events to watchers', () => {
-  it('shows each what it watches, shaped as in history plus the lock', async () => {
+  it('shows each watcher its events, in the form of the history plus the lock', async () => {
     const world = createWorld();
     await world.watch('all');
     await world.watch('this lock', { lock: 'wallet' });
@@ -93,7 +93,7 @@ describe('showing events to watchers', () => {
     expect(textsTo(world, 'all')).toEqual([shown]);
   });
 
-  it('shows nothing of another namespace', async () => {
+  it('shows no events of another namespace', async () => {
     const world = createWorld();
     await world.watch('here');
     await world.acquire(holder, {}, { namespace: 'elsewhere', name: 'wallet' });
@@ -101,7 +101,7 @@ describe('showing events to watchers', () => {
     expect(world.posted).toEqual([]);
   });
 
-  it('forgets a thousand watchers that are gone and still reaches the one that is there', async () => {
+  it('deletes a thousand watchers that are gone, and still reaches the one that is left', async () => {
     const world = createWorld();
     for (let index = 0; index < 1_000; index++) await world.watch(`gone-${index}`);
     await world.watch('there');
@@ -111,7 +111,7 @@ describe('showing events to watchers', () => {
     expect([world.watchers.size, textsTo(world, 'there').length]).toEqual([1, 1]);
   });
 
-  it('does not let one that hangs delay the others, nor fail the record', async () => {
+  it('is not delayed and does not fail because of one watcher that hangs', async () => {
     const world = createWorld();
     await world.watch('hangs');
     for (let index = 0; index < 100; index++) await world.watch(`quick-${index}`);
@@ -127,7 +127,7 @@ describe('showing events to watchers', () => {
     expect(world.watchers.size).toBe(101);
   });
 
-  it('waits a bounded time for a crowd that hangs', async () => {
+  it('waits a limited time for many watchers that hang', async () => {
     const world = createWorld();
     for (let index = 0; index < 1_000; index++) await world.watch(`hangs-${index}`);
     world.ways.post = () => new Promise(() => {});

@@ -54,7 +54,7 @@ describe('the spans of a lock', () => {
     expect(debit?.parentSpanContext?.spanId).toBe(spans('holdfast hold')[0]?.spanContext().spanId);
   });
 
-  it('do not call a held lock a failure', async () => {
+  it('do not report a held lock as a failure', async () => {
     const { twin, one, other } = world();
     await twin.until(other.acquire('wallet:42'));
     await expect(twin.until(one.acquire('wallet:42', { waitMs: 0 }))).rejects.toThrow(LockHeldError);
@@ -67,7 +67,7 @@ describe('the spans of a lock', () => {
     expect(spans('holdfast hold')).toEqual([]);
   });
 
-  it('call a lost lock lost, at the time of the loss', async () => {
+  it('report a lost lock as lost, at the time of the loss', async () => {
     const { twin, one } = world();
     const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 10_000 }));
     twin.partition(one);
@@ -81,7 +81,7 @@ describe('the spans of a lock', () => {
     expect(spans('holdfast hold')).toHaveLength(1);
   });
 
-  it('call a wait that its caller ended aborted', async () => {
+  it('report a wait that its caller ended as aborted', async () => {
     const { twin, one, other } = world();
     await twin.until(other.acquire('wallet:42'));
     const stop = new AbortController();
@@ -102,7 +102,7 @@ describe('the spans of a lock', () => {
     expect(attributesOf('holdfast hold')).toMatchObject([{ ...names, 'holdfast.outcome': 'released' }]);
   });
 
-  it('end when a lease goes on elsewhere', async () => {
+  it('end when another process goes on with the lease', async () => {
     const { twin, one } = world();
     const lock = await twin.until(one.acquire('wallet:42'));
     const { leaseId } = lock.detach();

@@ -55,7 +55,7 @@ describe('put', () => {
   });
 
   it.each([0, 1, 3])(
-    'refuses version %i where 2 is in force, changes nothing and names the one in force',
+    'refuses version %i if the current one is 2, changes nothing and names the current one',
     (version) => {
       const before = having(create, putOf({ expects: at(1) }));
       const { next, answer } = decide(before, putOf({ expects: at(version) }), recordTime);
@@ -77,7 +77,7 @@ describe('a fence', () => {
     expect(guarded.floor).toBe(7);
   });
 
-  it('is accepted when equal, since one holder may write many times, and when higher', () => {
+  it('is accepted if it is equal, because one holder may write many times, or higher', () => {
     expect(decide(guarded, fenced(7), recordTime).next).toMatchObject({ version: 3, floor: 7 });
     expect(decide(guarded, fenced(9), recordTime).next).toMatchObject({ version: 3, floor: 9 });
   });
@@ -94,12 +94,12 @@ describe('a fence', () => {
     expect(decide(guarded, deleteOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
   });
 
-  it('is judged before the version: a writer that is stale in both learns that it lost the lock', () => {
+  it('is checked before the version: a writer that fails both learns that it lost the lock', () => {
     const stale = putOf({ expects: at(1), fence: 6 });
     expect(decide(guarded, stale, recordTime).answer).toEqual({ kind: 'stale-fence', floor: 7 });
   });
 
-  it('does not excuse a stale version', () => {
+  it('does not make a stale version valid', () => {
     const put = putOf({ expects: at(1), fence: 8 });
     expect(decide(guarded, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: 2 });
   });
@@ -108,7 +108,7 @@ describe('a fence', () => {
 describe('delete', () => {
   const deleted = having(putOf({ fence: 5 }), deleteOf({ expects: at(1), fence: 6 }));
 
-  it('leaves a tombstone that keeps counting and keeps the floor', () => {
+  it('leaves a tombstone that keeps the version and the floor', () => {
     expect(deleted).toMatchObject({ version: 2, value: null, floor: 6 });
   });
 

@@ -8,7 +8,7 @@ import { TokenBucket } from '../../scale/token-bucket.ts';
 import { ScaleWorld } from '../../scale/world.ts';
 
 describe('a key of the modelled table', () => {
-  it('gives its units, then none until they have come back', () => {
+  it('gives its units, and then none until they are refilled', () => {
     const bucket = new TokenBucket(1_000, 0);
     bucket.take(1_000);
     expect(bucket.isEmpty(0)).toBe(true);
@@ -20,7 +20,7 @@ describe('a key of the modelled table', () => {
 });
 
 describe('a bill', () => {
-  it('charges for what was used since', () => {
+  it('charges for the use since the last bill', () => {
     const bill = new Bill();
     bill.writeUnits = 1_000_000;
     const before = bill.copy();
@@ -31,7 +31,7 @@ describe('a bill', () => {
 });
 
 describe('the modelled service', () => {
-  it('hands a hot lock over in order, and counts what that takes', async () => {
+  it('passes a busy lock on in order, and counts the requests', async () => {
     const row = await hotLock('direct', 2, { handOffs: 20, withinMs: 10_000, seed: 1 });
     expect(row.handOffs).toBeGreaterThanOrEqual(20);
     // A release that grants, and the new wait of the caller that released.
@@ -39,11 +39,11 @@ describe('the modelled service', () => {
     expect(row.writeUnits).toBeLessThan(4);
   });
 
-  it('grants one of a stampede', async () => {
+  it('grants one of many callers at once', async () => {
     expect(await stampede('correctness', 40, 1)).toMatchObject({ granted: 1, held: 39, failed: 0 });
   });
 
-  it('asks again by push for the same price, however many wait', async () => {
+  it('has the same cost for waiting by push, for any number of waiters', async () => {
     const unitsOfOne = async (waiters: number) => {
       const { readUnits, writeUnits } = await longWait('push', waiters, { runMs: 30_000, seed: 1 });
       return (readUnits + writeUnits) / waiters;
@@ -52,7 +52,7 @@ describe('the modelled service', () => {
     expect(await unitsOfOne(120)).toBeLessThan(1.2 * (await unitsOfOne(30)));
   });
 
-  it('keeps the places of waiters on sockets while the store is away', async () => {
+  it('keeps the places of waiters on sockets while the store is unavailable', async () => {
     const world = new ScaleWorld(5);
     const { time, table } = world;
     const holding = world.client('direct').acquire('a', { leaseMs: 600_000, autoRenew: false });

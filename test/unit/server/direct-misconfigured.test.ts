@@ -40,7 +40,7 @@ async function refusing(type: string): Promise<string> {
 }
 
 describe('direct mode, wrongly set up', () => {
-  it('names a table that is not there, at once', async () => {
+  it('names a missing table, at once', async () => {
     const engine = await serveEngine({ region });
     onTestFinished(() => engine.stop());
     const { error, retries } = await failure({ endpoint: engine.endpoint });
@@ -62,7 +62,7 @@ describe('direct mode, wrongly set up', () => {
   });
 
   it.each(['AccessDeniedException', 'UnrecognizedClientException'])(
-    'says that %s is a matter of rights',
+    'says that %s means missing rights',
     async (type) => {
       const { error, retries } = await failure({ endpoint: await refusing(type) });
       expect(error).toMatchObject({ code: 'misconfigured', cause: { name: type } });
@@ -70,7 +70,7 @@ describe('direct mode, wrongly set up', () => {
     },
   );
 
-  it('keeps the cause of a store that is out of reach', async () => {
+  it('keeps the cause if the store cannot be reached', async () => {
     const { error } = await failure({ endpoint: 'http://127.0.0.1:9', deadlineMs: 3_000 });
     expect(error).toMatchObject({ code: 'unavailable' });
     expect(error.cause).toBeInstanceOf(Error);

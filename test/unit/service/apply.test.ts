@@ -41,14 +41,14 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: 
 const release = { kind: 'release', leaseId: alice } as const;
 
 describe('apply', () => {
-  it('writes what decide makes, and announces it', async () => {
+  it('writes the state that decide makes, and announces it', async () => {
     const { context, memory, announced } = world();
     const { answer } = await apply(context, key, acquireOf(alice));
     expect(answer).toMatchObject({ kind: 'granted', holder: { leaseId: alice } });
     expect(announced).toEqual([await memory.read(key)]);
   });
 
-  it('writes and announces nothing where the answer changes nothing', async () => {
+  it('writes and announces nothing if nothing changes', async () => {
     const { context, memory, announced } = world();
     await apply(context, key, acquireOf(alice));
     const before = await memory.read(key);
@@ -57,7 +57,7 @@ describe('apply', () => {
     expect(announced).toHaveLength(1);
   });
 
-  it('decides again on the state that refused the write', async () => {
+  it('decides again on the newer state if a write is refused', async () => {
     let stolen = false;
     const { context } = world((memory) => ({
       swap: async (lock, next) => {
@@ -71,7 +71,7 @@ describe('apply', () => {
     expect((await apply(context, key, acquireOf(alice))).answer).toEqual({ kind: 'held' });
   });
 
-  it('appends a waiter that arrives and attends one that returns, so that a crowd does not fight over the revision', async () => {
+  it('only appends or attends a waiter, so many callers do not conflict over the revision', async () => {
     let swaps = 0;
     const { context } = world((memory) => ({
       swap: (lock, next) => {
@@ -87,7 +87,7 @@ describe('apply', () => {
     expect(swaps).toBe(1);
   });
 
-  it('answers a release whose first try was lost on its way as that try would have been', async () => {
+  it('answers a release like its first try if the answer to that was lost', async () => {
     const { context } = world((memory) => ({
       attempt: async (lock): Promise<Written> => {
         const state = await memory.read(lock);
@@ -99,14 +99,14 @@ describe('apply', () => {
     expect((await apply(context, key, release)).answer).toEqual({ kind: 'released', reason: 'ok' });
   });
 
-  it('answers a repeated release as such where the request was sent once', async () => {
+  it('answers already_released if the request was sent once', async () => {
     const { context } = world();
     await apply(context, key, acquireOf(alice));
     await apply(context, key, release);
     expect((await apply(context, key, release)).answer).toEqual({ kind: 'released', reason: 'already_released' });
   });
 
-  it('never turns the loss of a lease into success, however often the request was sent', async () => {
+  it('never answers a lost lease with success, even if the request was sent several times', async () => {
     const { context } = world((memory) => ({
       attempt: async (lock): Promise<Written> => ({
         applied: false,
@@ -123,7 +123,7 @@ describe('apply', () => {
     expect((await apply(context, key, acquireOf(alice))).answer).toEqual({ kind: 'held' });
   });
 
-  it('gives up after a bounded number of tries where others keep writing, and never answers that the lock is held', async () => {
+  it('gives up after some tries if others keep writing, and does not answer that the lock is held', async () => {
     let swaps = 0;
     const { context, time } = world((memory) => ({
       swap: async (lock): Promise<Written> => {
@@ -137,7 +137,7 @@ describe('apply', () => {
     expect(swaps).toBe(30);
   });
 
-  it('takes a lock that came free unseen, although others were known to wait', async () => {
+  it('takes a lock that became free unnoticed, although others were known to wait', async () => {
     const { context: elsewhere, memory } = world();
     await apply(elsewhere, key, acquireOf(alice));
     await apply(elsewhere, key, acquireOf(bob, { waitMs: 1_000 }));

@@ -48,7 +48,7 @@ function world(): { time: VirtualTime; locks: LockContext } {
 }
 
 describe('acquireAll', () => {
-  it('leaves to its other copies what it can not finish itself', async () => {
+  it('leaves to its other copies the locks that it cannot finish itself', async () => {
     const { time, locks } = world();
     await acquire(locks, { namespace, name: 'b' }, theirs);
     const first = acquireAll(locks, namespace, both);
@@ -60,7 +60,7 @@ describe('acquireAll', () => {
     expect(await first).toMatchObject({ kind: 'granted' });
   });
 
-  it('keeps the deadline of its first request, whatever a repeat says', async () => {
+  it('keeps the deadline of its first request, even if a repeat has another one', async () => {
     const { time, locks } = world();
     await acquire(locks, { namespace, name: 'b' }, theirs);
     const first = acquireAll(locks, namespace, both);
@@ -71,7 +71,7 @@ describe('acquireAll', () => {
     expect(await repeat).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - 2 * locks.pollMs });
   });
 
-  it('keeps what it has gathered between two polls, however short the lease that was asked for', async () => {
+  it('keeps the locks that it has between two polls, even if the lease is short', async () => {
     const { time, locks } = world();
     await acquire(locks, { namespace, name: 'b' }, theirs);
     const first = acquireAll(locks, namespace, { ...both, leaseMs: 1_000 });
@@ -83,7 +83,7 @@ describe('acquireAll', () => {
     expect(await barging).toMatchObject({ answer: { kind: 'held' } });
   });
 
-  it('does not grant where a lock that was held already is lost in between', async () => {
+  it('does not grant if a lock that it held already is lost in between', async () => {
     const { time, locks } = world();
     const { store } = locks;
     await acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: both.leaseId });

@@ -35,7 +35,7 @@ describe('a notified wait', () => {
     expect(lock).toMatchObject({ looks: 0, sweeps: 0 });
   });
 
-  it('misses no grant that was announced before the waiter sat down', async () => {
+  it('misses no grant that was announced before the wait began', async () => {
     const { lock, memory, waits, time } = awaitedLock();
     const open = waits.begin(lock);
     const known = lock.write(acquireOf(bob, waiting));
@@ -46,7 +46,7 @@ describe('a notified wait', () => {
     expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
-  it('sleeps on while the news concerns others', async () => {
+  it('goes on while announcements are about other waiters', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const first = begin(bob);
     const second = begin(carol);
@@ -55,7 +55,7 @@ describe('a notified wait', () => {
     expect([first.done, second.done]).toEqual([true, false]);
   });
 
-  it('is not woken by news that are older than what is known', async () => {
+  it('ignores announcements that are older than what is known', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const before = lock.state;
     const wait = begin(bob);
@@ -65,7 +65,7 @@ describe('a notified wait', () => {
     expect(wait.done, 'neither an older revision nor the same one counts').toBe(false);
   });
 
-  it('is not woken by news of another lock', async () => {
+  it('ignores announcements about another lock', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const wait = begin(bob);
     memory.learn({ ...key, name: 'other' }, lock.write(release));
@@ -73,7 +73,7 @@ describe('a notified wait', () => {
     expect(wait.done).toBe(false);
   });
 
-  it('is woken by one sweep at the instant at which time alone brings the turn', async () => {
+  it('ends by one sweep at the instant when the lease before it may be taken over', async () => {
     const { lock, begin, time } = awaitedLock(1_000);
     const seats = [begin(bob), begin(carol)];
     await time.advance(1_000 + graceMs - 1);
@@ -95,7 +95,7 @@ describe('a notified wait', () => {
     expect(wait.done).toBe(true);
   });
 
-  it('tries a sweep again after a pause where the store fails, without spinning', async () => {
+  it('tries a sweep again after a pause if the store fails', async () => {
     const { lock, begin, time } = awaitedLock(1_000);
     const wait = begin(bob);
     lock.failure = new Error('out of reach');
@@ -106,7 +106,7 @@ describe('a notified wait', () => {
     expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
-  it('ends at its time with what is known', async () => {
+  it('ends at its time with the known state', async () => {
     const { begin, time } = awaitedLock();
     const wait = begin(bob, { withinMs: 2_000 });
     await time.advance(1_999);
@@ -117,7 +117,7 @@ describe('a notified wait', () => {
     expect(time.nextAt, 'nobody waits any more, so nothing is swept').toBeUndefined();
   });
 
-  it('ends when nobody is there any more, also where that was so from the start', async () => {
+  it('ends if its caller is gone, even if it was gone from the start', async () => {
     const { begin, time } = awaitedLock();
     const gone = new AbortController();
     const wait = begin(bob, { gone: gone.signal });
@@ -131,7 +131,7 @@ describe('a notified wait', () => {
     expect(late.done).toBe(true);
   });
 
-  it('goes on beside a repeat of the same request, so that two callers who stay do not chase each other', async () => {
+  it('goes on while the same request is repeated, so two requests do not end each other', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const first = begin(bob);
     await time.settle();
@@ -142,7 +142,7 @@ describe('a notified wait', () => {
     for (const wait of [first, repeat]) expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
-  it('leaves no timer behind when the last waiter has left', async () => {
+  it('leaves no timer after the last waiter has left', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const seats = [begin(bob), begin(carol)];
     memory.learn(key, lock.write(release));

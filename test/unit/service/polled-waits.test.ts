@@ -32,22 +32,22 @@ describe('paceMs', () => {
   const facts = { now: lock.time.now(), graceMs };
   const first = { fence: lock.state.fence, at: facts.now };
 
-  it('is tight for the next waiter', () => {
+  it('is short for the next waiter', () => {
     expect(paceMs(lock.state, 1, first, facts)).toBe(50);
   });
 
-  it('is slower further back, up to two seconds', () => {
+  it('is longer further back, up to two seconds', () => {
     expect(paceMs(lock.state, 5, first, facts)).toBe(200);
     expect(paceMs(lock.state, 500, first, facts)).toBe(2_000);
   });
 
-  it('follows the drain rate that the fence has shown: two looks per turn ahead', () => {
+  it('follows the rate of grants: two looks for each waiter ahead', () => {
     const drained = { ...lock.state, fence: lock.state.fence + 10 };
     const later = { ...facts, now: epochMs(facts.now + 1_500) };
     expect(paceMs(drained, 3, first, later)).toBe(150);
   });
 
-  it('is bounded per turn, so that a slow phase does not sustain itself', () => {
+  it('has a limit for each waiter ahead, so a slow phase ends', () => {
     const drained = { ...lock.state, fence: lock.state.fence + 10 };
     const later = { ...facts, now: epochMs(facts.now + 60_000) };
     expect(paceMs(drained, 3, first, later)).toBe(200);
@@ -61,7 +61,7 @@ describe('paceMs', () => {
     expect(paceMs(lock.state, 2, first, near)).toBeGreaterThanOrEqual(50);
   });
 
-  it('never spins, however overdue a takeover is', () => {
+  it('is never zero, even if a takeover is long overdue', () => {
     const late = { ...facts, now: epochMs(facts.now + 86_400_000) };
     expect(paceMs(lock.state, 1, first, late)).toBe(1);
   });
@@ -78,7 +78,7 @@ describe('a polled wait', () => {
     expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
-  it('sweeps exactly when the lease in the way may be taken, and only once', async () => {
+  it('sweeps exactly when the lease of the holder may be taken over, and only once', async () => {
     const lock = heldLock(1_000);
     const wait = waitFor(lock);
     await lock.time.advance(1_000 + graceMs - 1);
@@ -88,7 +88,7 @@ describe('a polled wait', () => {
     expect(lock.sweeps).toBe(1);
   });
 
-  it('leaves the sweep to the next in line', async () => {
+  it('leaves the sweep to the first waiter', async () => {
     const lock = heldLock(1_000);
     lock.write(acquireOf(carol, waiting));
     const wait = waitFor(lock, carol);
@@ -97,7 +97,7 @@ describe('a polled wait', () => {
     expect(wait.done).toBe(false);
   });
 
-  it('sweeps for itself where all ahead of it are gone', async () => {
+  it('sweeps itself if all waiters ahead are gone', async () => {
     const lock = heldLock(1_000);
     lock.write(acquireOf(carol, waiting));
     lock.write({ kind: 'step-away', leaseId: bob });
@@ -107,7 +107,7 @@ describe('a polled wait', () => {
     expect(lock.sweeps).toBe(1);
   });
 
-  it('ends at its time with what is known, and looks no more', async () => {
+  it('ends at its time with the known state, and looks no more', async () => {
     const lock = heldLock();
     const wait = waitFor(lock, bob, { withinMs: 2_020 });
     await lock.time.advance(2_019);
@@ -120,7 +120,7 @@ describe('a polled wait', () => {
     expect(lock.time.nextAt).toBeUndefined();
   });
 
-  it('ends when nobody is there any more', async () => {
+  it('ends if its caller is gone', async () => {
     const lock = heldLock();
     const gone = new AbortController();
     const wait = waitFor(lock, bob, { gone: gone.signal });
@@ -130,7 +130,7 @@ describe('a polled wait', () => {
     expect(wait.done).toBe(true);
   });
 
-  it('looks a bounded number of times: twenty a second for the next in line', async () => {
+  it('looks at most twenty times a second as the first waiter', async () => {
     const lock = heldLock();
     waitFor(lock);
     await lock.time.advance(10_000);
@@ -138,7 +138,7 @@ describe('a polled wait', () => {
     expect(lock.looks).toBeLessThanOrEqual(200);
   });
 
-  it('fails where the store does: the waiter is told, and may come again', async () => {
+  it('fails if the store does, so the waiter can ask again', async () => {
     const lock = heldLock();
     const wait = waitFor(lock);
     lock.failure = new Error('out of reach');

@@ -79,21 +79,21 @@ describe('a refusal that is remembered', () => {
     expect(world.asked).toBe(2);
   });
 
-  it('is no other answer than that the lock is held', async () => {
+  it('is only the answer that the lock is held', async () => {
     const world = stampede();
     await world.ask(bob, key.name, { limit: 3 });
     expect(await world.ask(carol, key.name, { limit: 3 })).toBe('limit-mismatch');
     expect(world.asked).toBe(2);
   });
 
-  it('comes once for callers that arrive together', async () => {
+  it('is made once for callers that arrive together', async () => {
     const world = stampede();
     const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => world.ask(`lease-of-${index}-00000`)));
     expect(new Set(answers)).toEqual(new Set(['held']));
     expect(world.asked).toBe(1);
   });
 
-  it('is kept for a thousand locks, and the oldest goes first', async () => {
+  it('is kept for a thousand locks, and the oldest is dropped first', async () => {
     const world = stampede();
     for (let index = 0; index <= 1_000; index++) await world.ask(bob, `lock-${index}`);
     world.asked = 0;

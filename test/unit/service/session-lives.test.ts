@@ -33,7 +33,7 @@ async function crowd(count: number) {
 }
 
 describe('the lives of sessions', () => {
-  it('are read once per moment, however many look', async () => {
+  it('are read once per moment, even if many ask', async () => {
     const { store, ids, lives } = await crowd(30);
     const looks = await Promise.all(ids.map(() => lives.lately('test', ids, now)));
     await lives.lately('test', ids, epochMs(now + 99));

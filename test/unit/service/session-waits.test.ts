@@ -22,7 +22,7 @@ function world() {
 const parked = { waitMs: 3_600_000, notify: { type: 'event' as const, ref: 'somebody' } };
 
 describe('the end of a session', () => {
-  it('lets those go on who stood behind one of its waits, though nobody polls and nothing is released', async () => {
+  it('grants to waiters behind its own waits, even if nobody polls and nothing is released', async () => {
     const { locks, open, take } = world();
     const sessionId = await open('ending');
     await take('gate', 'holder', { limit: 2, permits: 1 });
@@ -37,7 +37,7 @@ describe('the end of a session', () => {
 });
 
 describe('a deadlock', () => {
-  it('that is gone at the second look had never been one: nobody gives way', async () => {
+  it('that is gone at the second look ends no wait', async () => {
     const { time, locks, open, take } = world();
     const [one, other] = [await open('one'), await open('other')];
     await take('a', 'one', { sessionId: one });

@@ -36,7 +36,7 @@ async function heldLock() {
 }
 
 describe('the end of a connection', () => {
-  it('is noted before its waits are looked for, so that a wait that comes later sees it', async () => {
+  it('is written before its waits are read, so a later wait finds it', async () => {
     const { context, sockets, open, park, presentMs } = await heldLock();
     const { waitsOn } = sockets;
     sockets.waitsOn = async (...asked) => {
@@ -58,13 +58,13 @@ describe('the end of a connection', () => {
 });
 
 describe('a wait on a connection', () => {
-  it('is refused to everybody but the caller whose connection it is', async () => {
+  it('is refused to every caller except the owner of the connection', async () => {
     const { park, presentMs } = await heldLock();
     expect([await park('here', 'you'), await park('elsewhere')]).toEqual([undefined, undefined]);
     expect(await presentMs()).toBeUndefined();
   });
 
-  it('is absent where the connection ended before it was noted, and after', async () => {
+  it('is absent if the connection ended before or after the wait was written', async () => {
     const { context, sockets, open, park, presentMs } = await heldLock();
     const { noteWait } = sockets;
     sockets.noteWait = async (...wait) => {

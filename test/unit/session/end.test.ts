@@ -5,7 +5,7 @@ import { Twin } from '../../../src/testing/twin.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
 describe('the end of a session', () => {
-  it('hands its locks to their waiters at once, long before its time would have been over', async () => {
+  it('grants its locks to their waiters at once, long before the session would have expired', async () => {
     const twin = new Twin();
     const [one, other] = [twin.client(), twin.client()];
     const session = await one.session({ ttlMs: 600_000 });
@@ -21,7 +21,7 @@ describe('the end of a session', () => {
 });
 
 describe('keepalive', () => {
-  it('of an open session is answered as alive although a later one came first', async () => {
+  it('of an open session is answered as alive even if a later one came first', async () => {
     const time = new VirtualTime();
     const { service } = memoryService(time, seededRandom(1), () => {});
     const { locks } = service;

@@ -26,7 +26,7 @@ describe('a transaction that was cancelled', () => {
     expect(toStoreError(cancelled(reason))).toMatchObject({ code, cause: expect.any(TransactionCanceledException) });
   });
 
-  it('for a condition is a refusal, and no failure', () => {
+  it('because of a condition is a refusal and not a failure', () => {
     expect(isConditionFailure(cancelled({ Code: 'ConditionalCheckFailed' }))).toBe(true);
   });
 });

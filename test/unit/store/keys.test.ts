@@ -5,14 +5,14 @@ import { lockItemKey } from '../../../src/store/dynamodb/lock-item.ts';
 import { pageItemKey, pageKeyOf } from '../../../src/store/dynamodb/page-item.ts';
 
 describe('the keys of items', () => {
-  it('of connections overlap with those of no namespace, whatever its name', () => {
+  it('of connections never overlap with those of a namespace', () => {
     const { pk } = connectionKey('abc=');
     const [first = ''] = pk.split('/');
     expect(nameRules.namespace.pattern.test(first)).toBe(false);
     expect(lockItemKey({ namespace: 'connection', name: 'abc=' }).pk.startsWith(pk)).toBe(false);
   });
 
-  it('of pages are found again, and never taken for those of another lock', () => {
+  it('of pages belong to exactly one lock', () => {
     const page = { lock: { namespace: 'a', name: 'b' }, number: 12 };
     expect(pageKeyOf(pageItemKey(page))).toEqual(page);
     expect(pageKeyOf({ ...lockItemKey(page.lock) })).toBeUndefined();

@@ -25,12 +25,12 @@ function storeThatRefuses(by: Put, version: number, attempts: number): DynamoDBR
 }
 
 describe('a refused write of a record', () => {
-  it('is a refusal where it was sent once', async () => {
+  it('is a refusal if it was sent once', async () => {
     const { applied, state } = await storeThatRefuses(theirs, 6, 1).attempt(key, put, now);
     expect({ applied, version: state.version }).toEqual({ applied: false, version: 6 });
   });
 
-  it('is not known where it was sent twice and others wrote after the version that it would have made', async () => {
+  it('is unknown if it was sent twice and others wrote after the version that it would have made', async () => {
     await expect(storeThatRefuses(theirs, 6, 2).attempt(key, put, now)).rejects.toMatchObject({ code: 'unavailable' });
   });
 
@@ -39,7 +39,7 @@ describe('a refused write of a record', () => {
     expect(applied).toBe(false);
   });
 
-  it('is its own first try where that is still in force', async () => {
+  it('is its own first try if that is still the current version', async () => {
     const { applied, state } = await storeThatRefuses(put, 5, 2).attempt(key, put, now);
     expect({ applied, by: state.writeIds[0] }).toEqual({ applied: false, by: put.writeId });
   });

@@ -24,7 +24,7 @@ const { values } = fc.letrec<{ values: Record<string, unknown>; value: unknown }
 }));
 
 describe('values on the wire', () => {
-  it("are those that the SDK's own marshalling makes", () => {
+  it("are the same as those of the SDK's marshalling", () => {
     fc.assert(
       fc.property(values, (stored) => {
         expect(toWireMap(stored)).toEqual(marshall(stored));
@@ -41,7 +41,7 @@ describe('values on the wire', () => {
     );
   });
 
-  it('leave out what is undefined and refuse what no store could keep', () => {
+  it('leave out undefined values and refuse those that no store can keep', () => {
     expect(toWireMap({ a: undefined, b: 1 })).toEqual({ b: { N: '1' } });
     expect(() => toWireMap({ a: () => {} })).toThrow(TypeError);
   });

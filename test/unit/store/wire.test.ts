@@ -83,7 +83,7 @@ function signatureOf({ headers, body }: Sent, secret: string): string {
 }
 
 describe('a call over the wire', () => {
-  it('is signed as AWS asks for, credentials of a role included', async () => {
+  it('is signed as AWS requires, also with credentials of a role', async () => {
     const { sent, table } = await storeThatAnswers();
     await table.update(key, raise);
     const [request] = sent as [Sent];
@@ -106,7 +106,7 @@ describe('a call over the wire', () => {
     ['the store asks for less traffic', refuse(400, 'ThrottlingException')],
     ['nothing is answered', () => {}],
     ['an answer begins and does not end', (response: ServerResponse) => response.write('{')],
-  ])('is made again where %s, and then a refusal may be its own doing', async (_what, fault) => {
+  ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault) => {
     const Item = { n: { N: '1' } };
     const { sent, table } = await storeThatAnswers(fault, refuse(400, 'ConditionalCheckFailedException', { Item }));
     const written = await table.update(key, raise);
@@ -114,12 +114,12 @@ describe('a call over the wire', () => {
     expect(sent).toHaveLength(2);
   });
 
-  it('that is refused at once is nobody else’s doing', async () => {
+  it('that is refused at once was not done by its own earlier try', async () => {
     const { table } = await storeThatAnswers(refuse(400, 'ConditionalCheckFailedException'));
     expect(await table.update(key, raise)).toEqual({ applied: false, item: undefined, perhapsMine: false });
   });
 
-  it('ends after three tries, and says what the store is', async () => {
+  it('ends after three tries, and says that the store is unavailable or busy', async () => {
     const { sent, table } = await storeThatAnswers(cut, cut, cut);
     await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
     expect(sent).toHaveLength(3);
@@ -127,7 +127,7 @@ describe('a call over the wire', () => {
     await expect(throttled.table.get(key)).rejects.toMatchObject({ code: 'throttled' });
   });
 
-  it('meets a transaction on the same item by asking again', async () => {
+  it('is repeated after a conflict with a transaction on the same item', async () => {
     const { sent, table } = await storeThatAnswers(
       refuse(400, 'TransactionConflictException'),
       ok({ Attributes: { n: { N: '2' } } }),
@@ -136,13 +136,13 @@ describe('a call over the wire', () => {
     expect(sent).toHaveLength(2);
   });
 
-  it('is not made again where the request itself is wrong', async () => {
+  it('is not repeated if the request itself is wrong', async () => {
     const { sent, table } = await storeThatAnswers(refuse(400, 'ValidationException'));
     await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
     expect(sent).toHaveLength(1);
   });
 
-  it('is left to the SDK where its signature is refused', async () => {
+  it('goes through the SDK if its signature is refused', async () => {
     const { sent, table } = await storeThatAnswers(
       refuse(400, 'InvalidSignatureException'),
       ok({ Item: { n: { N: '5' } } }),
@@ -151,7 +151,7 @@ describe('a call over the wire', () => {
     expect(sent[1]?.headers['amz-sdk-invocation-id']).toBeDefined();
   });
 
-  it('carries nothing of the invocation that happened to be the first', async () => {
+  it('has no data of the first invocation', async () => {
     vi.stubEnv('AWS_LAMBDA_FUNCTION_NAME', 'http');
     vi.stubEnv('_X_AMZN_TRACE_ID', 'Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1');
     const { sent, table } = await storeThatAnswers();
@@ -166,7 +166,7 @@ describe('a call over the wire', () => {
   it.each([
     ['fails', () => Promise.reject(new Error('not for this one'))],
     ['answers by itself', () => Promise.resolve({ output: { $metadata: {} }, response: {} })],
-  ])('is left to the SDK where preparing one %s', async (_what, instead) => {
+  ])('goes through the SDK if preparing one %s', async (_what, instead) => {
     const { sent, table, client } = await storeThatAnswers(ok({ Item: { n: { N: '5' } } }));
     client.middlewareStack.add(
       (next) => (args) => ((args.input as { TableName?: string }).TableName === 'template' ? instead() : next(args)),
@@ -176,7 +176,7 @@ describe('a call over the wire', () => {
     expect(sent[0]?.headers['amz-sdk-invocation-id']).toBeDefined();
   });
 
-  it('keeps AWS’s own request id in its errors, with the number of tries', async () => {
+  it('keeps the request id of AWS in its errors, with the number of tries', async () => {
     const { table } = await storeThatAnswers((response) => {
       response.setHeader('x-amzn-requestid', 'AWS-REQUEST-7');
       refuse(400, 'ValidationException')(response);
@@ -188,7 +188,7 @@ describe('a call over the wire', () => {
     });
   });
 
-  it('does not say that nothing was done where a try without an answer came before the store asked for less traffic', async () => {
+  it('does not say that nothing was done if an earlier try got no answer before the throttling', async () => {
     const throttle = refuse(400, 'ThrottlingException');
     const uncertain = await storeThatAnswers(cut, throttle, throttle);
     await expect(uncertain.table.update(key, raise)).rejects.toMatchObject({ code: 'unavailable' });
@@ -196,7 +196,7 @@ describe('a call over the wire', () => {
     await expect(certain.table.update(key, raise)).rejects.toMatchObject({ code: 'throttled' });
   });
 
-  it('says the same by the SDK', async () => {
+  it('says the same through the SDK', async () => {
     const throttle = refuse(400, 'ThrottlingException');
     const uncertain = await storeThatAnswers(cut, throttle, throttle);
     await expect(uncertain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'unavailable' });

@@ -7,14 +7,14 @@ import { forEachAtMost } from '../../../src/tools/pool.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
 
 describe('backoffMs', () => {
-  it('is random up to a bound that doubles with each attempt and then stays', () => {
+  it('is random up to a limit that doubles with each attempt and then stays', () => {
     expect([0, 1, 2, 10, 1_000_000].map((attempt) => backoffMs(attempt, 50, 1_000, () => 1))).toEqual([
       50, 100, 200, 1_000, 1_000,
     ]);
     expect(backoffMs(3, 50, 1_000, () => 0)).toBe(0);
   });
 
-  it('has a steady form that never goes below half of the bound', () => {
+  it('has a steady form that never goes below half of the limit', () => {
     expect([0, 1, 10].map((attempt) => steadyBackoffMs(attempt, 50, 1_000, () => 0))).toEqual([25, 50, 500]);
     expect([0, 1, 10].map((attempt) => steadyBackoffMs(attempt, 50, 1_000, () => 1))).toEqual([50, 100, 1_000]);
   });
@@ -32,7 +32,7 @@ describe('BoundedMap', () => {
 });
 
 describe('forEachAtMost', () => {
-  it('keeps to the bound, does every item and throws the first error at the end', async () => {
+  it('keeps to the limit, does every item and throws the first error at the end', async () => {
     let underWay = 0;
     let most = 0;
     const done: number[] = [];
@@ -49,7 +49,7 @@ describe('forEachAtMost', () => {
     expect(done).toEqual([1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it('reads on only when there is room', async () => {
+  it('reads on only below the limit', async () => {
     let read = 0;
     const items = async function* () {
       for (;;) yield read++;
@@ -62,7 +62,7 @@ describe('forEachAtMost', () => {
 });
 
 describe('withinLimit', () => {
-  it('gives the value, the error, or that it is late', async () => {
+  it('returns the value, the error, or that it is late', async () => {
     const time = new VirtualTime();
     const never = new Promise<number>(() => {});
     const late = withinLimit(never, 100, time);
