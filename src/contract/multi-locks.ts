@@ -34,15 +34,15 @@ const acquireManyBody = z
 
 const names = listOf(resourceName).refine(noNameTwice, 'must not name a lock twice');
 
-export const grantedMany = granted
+const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })
   .extend({
     grants: z.array(z.object({ lock: z.string(), fence: z.int() })).describe('In the order of the request.'),
   });
 
-export const waitingMany = waiting.omit({ lock: true }).extend({ blockedBy: z.array(z.string()) });
+const waitingMany = waiting.omit({ lock: true }).extend({ blockedBy: z.array(z.string()) });
 
-export const releasedMany = z.object({
+const releasedMany = z.object({
   released: z.array(z.string()),
   failed: z.array(z.object({ lock: z.string(), reason: z.string() })),
 });

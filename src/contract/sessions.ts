@@ -13,19 +13,19 @@ const createSessionBody = z.strictObject({
   owner: ownerName.optional(),
 });
 
-export const openSession = z.object({
+const openSession = z.object({
   sessionId: z.string().describe('Secret: it gives the right to use and end the session.'),
   ttlMs: ms,
   remainingMs: ms,
   expiresAt: instant,
 });
 
-export const inspectedSession = openSession.extend({
+const inspectedSession = openSession.extend({
   owner: z.string(),
   locks: z.array(z.object({ lock: z.string(), fence: z.int() })),
 });
 
-export const endedSession = z.object({ ended: z.boolean(), released: z.int().optional() });
+const endedSession = z.object({ ended: z.boolean(), released: z.int().optional() });
 
 export const sessionOperations = {
   createSession: {

@@ -10,7 +10,7 @@ import type { LockContext } from './context.ts';
 import { placesIn } from './pages.ts';
 
 /** Long enough to open a connection over a slow network, short enough that a ticket that leaks is soon of no use. */
-export const ticketMs = 60_000;
+const ticketMs = 60_000;
 /** One container's sockets serve fifty writes at a time well: ten thousand waits of one connection take a few seconds. */
 const stepsAtOnceMax = 50;
 

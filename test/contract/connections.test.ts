@@ -9,13 +9,12 @@ import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
 import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
-import { MemoryDeliveries } from '../../src/store/memory/delivery-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
+import { MemoryDeliveries, MemoryWatchers } from '../support/memory-stores.ts';
 
 const onTable = async <T>(
   Adapter: new (options: { client: ReturnType<typeof documentClient>; tableName: string }) => T,

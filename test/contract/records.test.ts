@@ -8,13 +8,21 @@ import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { recordPartition, toRecordItems } from '../../src/store/dynamodb/record-item.ts';
+import { recordPartition } from '../../src/store/dynamodb/record-item.ts';
 import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import type { RecordKey, RecordStore } from '../../src/store/record-store.ts';
 import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
-import { deleteOf, fitting, putOf, recordCommands, recordTime, recordWorlds } from '../support/record-worlds.ts';
+import {
+  deleteOf,
+  fitting,
+  putOf,
+  recordCommands,
+  recordTime,
+  recordWorlds,
+  toRecordItems,
+} from '../support/record-worlds.ts';
 
 let table: FreshTable;
 

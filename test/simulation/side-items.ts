@@ -1,14 +1,12 @@
 import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import type { HistoryStore } from '../../src/store/history-store.ts';
 import { lockIdOf } from '../../src/store/lock-store.ts';
-import { MemoryDeliveries } from '../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
-import { MemorySockets } from '../../src/store/memory/socket-store.ts';
-import { MemoryWatchers } from '../../src/store/memory/watcher-store.ts';
 import type { SocketStore } from '../../src/store/socket-store.ts';
 import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
+import { MemoryDeliveries, MemorySockets, MemoryWatchers } from '../support/memory-stores.ts';
 
 /** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
 export class SideItems {

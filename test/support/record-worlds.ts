@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import type { Delete, Expectation, Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
+import type { Item } from '../../src/store/dynamodb/attributes.ts';
+import { recordHeadKey, recordWords, toValueItem } from '../../src/store/dynamodb/record-item.ts';
+import type { RecordKey } from '../../src/store/record-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 export const recordTime = epochMs(1_800_000_000_000);
@@ -103,3 +106,23 @@ export const recordWorlds: fc.Arbitrary<{ state: RecordState; command: RecordCom
     const chosen = choice === 'repeated' ? last : choice === 'fitting' ? fitting(state, command, now) : command;
     return { state: collects ? collected(state, now) : state, command: chosen, now };
   });
+
+/** A record as the items that the store keeps: the head, and the value if it has its own item. */
+export function toRecordItems(key: RecordKey, state: RecordState): Item[] {
+  const { value, floor, how, writeIds, expiresAt } = state;
+  const [writeId] = writeIds;
+  const head = {
+    ...recordHeadKey(key),
+    [recordWords.version]: state.version,
+    [recordWords.updatedAt]: state.updatedAt,
+    ...(value === null || expiresAt !== null ? {} : { [recordWords.value]: value }),
+    ...(floor === null ? {} : { [recordWords.floor]: floor }),
+    ...(writeId === undefined ? {} : { [recordWords.writeId]: writeId, [recordWords.how]: how }),
+    ...Object.fromEntries(
+      writeIds.map((id, index) => [(recordWords as Record<string, string>)[`writeId${index}`], id]),
+    ),
+    ...(expiresAt === null ? {} : { [recordWords.expiresAt]: expiresAt }),
+  };
+  if (value === null || writeId === undefined || expiresAt === null) return [head];
+  return [head, toValueItem(key, value, writeId, expiresAt)];
+}

@@ -1,16 +1,15 @@
-/** The actions of the page: go to a view, read a record, revoke a lease. */
+/** The actions of the page: start, go to a view, read a record. */
 import { refused } from './asking.ts';
 import { now, redraw } from './draw.ts';
 import { book, comeBack, enter, forgetOrder, leave, lookIfDue, lookSoon, openLock } from './knowledge.ts';
 import { name, namespace, readRoute, setRoute, view } from './route.ts';
-import { type About, type AskError, askAbout, askRecord, askRevoke, type RecordShown } from './server.ts';
+import { type About, type AskError, askAbout, askRecord, type RecordShown } from './server.ts';
 
 /** If the console does not answer because it restarts, the page asks again after this time. */
 const startAgainMs = 2_000;
 /** A page in the background closes its connection after this time, because browsers allow only a few per host. */
 const hiddenMs = 60_000;
 const recordEveryMs = 4_000;
-const noticeMs = 6_000;
 
 export let about: About | null = null;
 
@@ -73,40 +72,6 @@ async function readRecord(): Promise<void> {
       (found) => show(found, null),
       (error) => show(null, error),
     );
-  }
-}
-
-export interface Revoking {
-  readonly lock: string;
-  readonly fence: number;
-  readonly owner: string;
-  readonly error?: string;
-  readonly busy?: boolean;
-}
-
-export let revoking: Revoking | null = null;
-export let notice = '';
-
-export function setRevoking(next: Revoking | null): void {
-  revoking = next;
-  redraw();
-}
-
-export async function revoke(reason: string): Promise<void> {
-  if (!revoking || revoking.busy) return;
-  const asked = revoking;
-  const { lock, fence, owner } = asked;
-  setRevoking({ ...asked, busy: true });
-  try {
-    await askRevoke(namespace, lock, fence, reason);
-    notice = `Revoked: ${owner} no longer holds ${lock}.`;
-    setTimeout(() => {
-      notice = '';
-    }, noticeMs);
-    setRevoking(null);
-    lookSoon();
-  } catch (error) {
-    setRevoking({ ...asked, error: (error as AskError).message });
   }
 }
 

@@ -1,7 +1,8 @@
 import { render } from 'lit-html';
-import { go, revoking, setHidden, start, tick } from './app.ts';
+import { go, setHidden, start, tick } from './app.ts';
 import { drawWith, redraw } from './draw.ts';
 import { addressOf, name, view } from './route.ts';
+import { revoking } from './views/revoke.ts';
 import { shell } from './views/shell.ts';
 
 const tickMs = 500;

@@ -35,7 +35,7 @@ const answerMs = 15_000;
 
 const pathOf = (parts: readonly string[]): string => `/console/api/${parts.map(encodeURIComponent).join('/')}`;
 
-async function ask<T>(parts: readonly string[], search: unknown = '', more: RequestInit = {}): Promise<T> {
+export async function ask<T>(parts: readonly string[], search: unknown = '', more: RequestInit = {}): Promise<T> {
   const response = await fetch(`${pathOf(parts)}?${search}`, { signal: AbortSignal.timeout(answerMs), ...more }).catch(
     () => {
       throw new AskError(0, 'console-gone', 'The console does not answer. Is it still running?');
@@ -59,13 +59,6 @@ export const askHistory = (ns: string, lock: string, limit: number) =>
   ask<{ events: LockEvent[] } & At>([ns, 'locks', lock, 'history'], `limit=${limit}`);
 
 export const askRecord = (ns: string, key: string) => ask<RecordShown & At>([ns, 'records', key]);
-
-export const askRevoke = (ns: string, lock: string, fence: number, reason: string) =>
-  ask<{ revoked: true }>([ns, 'locks', lock, 'revoke'], '', {
-    method: 'POST',
-    body: JSON.stringify({ fence, reason }),
-    headers: { 'content-type': 'application/json' },
-  });
 
 /** `lost`: the console can't be reached. `reconnecting`: the console answers, but the service does not. */
 export type LinkState = 'connecting' | 'live' | 'reconnecting' | 'unwatched' | 'lost';

@@ -75,7 +75,7 @@ export function toPartItem(
 }
 
 /** What few claims have. */
-export const extrasOf = (claim: Claim): Item => ({
+const extrasOf = (claim: Claim): Item => ({
   ...(claim.sessionId === undefined ? {} : { [claimWords.sessionId]: claim.sessionId }),
   ...(claim.lockDelayMs ? { [claimWords.lockDelayMs]: claim.lockDelayMs } : {}),
   ...(claim.mode === undefined ? {} : { [claimWords.mode]: claim.mode }),
@@ -95,7 +95,7 @@ export function fromClaimItem(item: Item): Claim & { readonly queuedAt?: EpochMs
   };
 }
 
-export function fromExtras(item: Item): Partial<Claim> {
+function fromExtras(item: Item): Partial<Claim> {
   const sessionId = optional(text, item, claimWords.sessionId);
   const lockDelayMs = optional(integer, item, claimWords.lockDelayMs);
   const metadata = optional(texts, item, claimWords.metadata);

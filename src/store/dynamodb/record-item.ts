@@ -1,18 +1,31 @@
 /**
- * How a record lies in its items. The head decides about every write. It has no TTL: if it were collected, version and floor would begin
- * again, and let a stale writer in. It weighs about 400 bytes. The value of a record with an end therefore lies beside it, in an item
- * that DynamoDB collects (docs/decisions/007), under the same partition and with the id of the write that it belongs to.
+ * A record as items, and its one write. The head decides about every write. It has no TTL: if it were collected, version
+ * and floor would start again, and a stale write would be accepted. It has about 400 bytes. So the value of a record
+ * with an end is in a second item, which DynamoDB collects (docs/decisions/007). The second item has the same partition,
+ * and the id of the write to which it belongs.
  */
+import type { Expectation, RecordCommand } from '../../record/commands.ts';
+import { howWritten, stateAfter } from '../../record/decide.ts';
 import { recordLimits } from '../../record/limits.ts';
 import { type RecordState, unwrittenRecord, writtenHows } from '../../record/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { RecordKey } from '../record-store.ts';
-import type { ItemKey } from './attributes.ts';
-import { asText, type Item, instant, integer, oneOf, optional, text } from './attributes.ts';
+import {
+  asText,
+  type Item,
+  type ItemKey,
+  instant,
+  integer,
+  oneOf,
+  optional,
+  text,
+  type Update,
+  update,
+} from './attributes.ts';
 
-/** The ids of the latest writes are attributes of their own, newest first, so that one update can move each of them up. */
+/** The id of each of the latest writes is a separate attribute, newest first, so that one update can move all of them. */
 const writeIdNames = Array.from({ length: recordLimits.writeIdsRemembered }, (_, index) => `w${index}`);
-export const writeIdWords = writeIdNames.map((_, index) => `writeId${index}`);
+const writeIdWords = writeIdNames.map((_, index) => `writeId${index}`);
 
 export const recordWords = {
   ...Object.fromEntries(writeIdNames.map((name, index) => [`writeId${index}`, name])),
@@ -20,7 +33,7 @@ export const recordWords = {
   version: 'v',
   /** The value's JSON text. A tombstone has none. */
   value: 'val',
-  /** The highest fence that was accepted; absent before the first. */
+  /** The highest fence that was accepted. Undefined before the first. */
   floor: 'floor',
   updatedAt: 'at',
   /** The write that made this version, and what it did. */
@@ -34,7 +47,7 @@ const words = recordWords;
 const headSortKey = 'record';
 const valueSortKey = 'value';
 
-/** A host whose clock is behind must still find the value that it takes for present. A minute is far above any skew. */
+/** A host whose clock is behind must still find a value that it counts as present. A minute is far above any skew. */
 const keptAfterEndMs = 60_000;
 
 export const recordPartition = ({ namespace, key }: RecordKey): string => `${namespace}/record/${key}`;
@@ -50,29 +63,11 @@ export const toValueItem = (key: RecordKey, value: string, writeId: string, expi
   [words.collectAt]: toTtlSeconds(after(expiresAt, keptAfterEndMs)),
 });
 
-/** The head, and the value where it lies beside. */
-export function toRecordItems(key: RecordKey, state: RecordState): Item[] {
-  const { value, floor, how, writeIds, expiresAt } = state;
-  const [writeId] = writeIds;
-  const head = {
-    ...recordHeadKey(key),
-    [words.version]: state.version,
-    [words.updatedAt]: state.updatedAt,
-    ...(value === null || expiresAt !== null ? {} : { [words.value]: value }),
-    ...(floor === null ? {} : { [words.floor]: floor }),
-    ...(writeId === undefined ? {} : { [words.writeId]: writeId, [words.how]: how }),
-    ...Object.fromEntries(writeIds.map((id, index) => [writeIdNames[index], id])),
-    ...(expiresAt === null ? {} : { [words.expiresAt]: expiresAt }),
-  };
-  if (value === null || writeId === undefined || expiresAt === null) return [head];
-  return [head, toValueItem(key, value, writeId, expiresAt)];
-}
-
 export const needsValueItem = (head: Item | undefined): boolean => head?.[words.expiresAt] !== undefined;
 
 export const isHead = ({ sk }: Item): boolean => sk === headSortKey;
 
-/** Whether a value lies with the write that its head tells of. A value that was collected belongs to every head. */
+/** Whether a value is of the write that its head names. A value that was collected belongs to every head. */
 export const belongsTogether = (head: Item | undefined, valueItem: Item | undefined): boolean =>
   valueItem === undefined || !needsValueItem(head) || head?.[words.writeId] === valueItem[words.writeId];
 
@@ -92,9 +87,76 @@ export function fromRecordItems(head: Item | undefined, valueItem?: Item | undef
   };
 }
 
-/** A release that knew only the latest write leaves the others as they were: then they don't count, since their versions can't be told. */
+/** A release that knew only the latest write left the others unchanged. Then they don't count, because their versions are unknown. */
 function writeIdsIn(head: Item): string[] {
   const latest = text(head, words.writeId);
   const ids = writeIdNames.map((name) => head[name]).filter((id) => id !== undefined && id !== null);
   return ids[0] === latest ? ids.map((id) => asText(id, 'a write id')) : [latest];
+}
+
+/** There is a record: its value is in the head, or its end has not come yet. A tombstone has neither. */
+const isThere = '(attribute_exists(value) OR expiresAt > :now)';
+
+/** Holds only for the version that the caller saw, for any record, or if there is none. */
+const isAsExpected: Record<Expectation['kind'], string> = {
+  version: `${isThere} AND version = :expected`,
+  present: isThere,
+  absent: `NOT ${isThere}`,
+};
+const isUnfenced = 'attribute_not_exists(floor)';
+/** This write was not accepted before. So a request that the SDK sent twice, or that a caller repeated, has one effect. */
+const isNew = `NOT writeId = :writeId AND NOT (:writeId IN (${writeIdWords.join(', ')}))`;
+
+/** The newest write becomes the first, each earlier one moves up by one, and the oldest is forgotten. */
+const rememberWrite = writeIdWords.map((word, index) =>
+  index === 0 ? `${word} = :writeId` : `${word} = if_not_exists(${writeIdWords[index - 1]}, :none)`,
+);
+
+/**
+ * Every write of a record, as one conditional update of its head that needs no read. It writes only if `decide` would:
+ * a property test compares the two. If `seen` is given, the head must also still have that version (0: no head).
+ *
+ * Safe because one condition makes three claims: the record is as the caller expects; no higher fence was accepted, and
+ * no fence at all if this write has none; and this write is new.
+ */
+export function writeIfAllowed(command: RecordCommand, now: EpochMs, seen?: number): Update {
+  const { kind, expects, fence, writeId } = command;
+  const { expiresAt } = stateAfter(command, { version: 0, earlier: [] }, now);
+  const inHead = kind === 'put' && expiresAt === null;
+  const isAsSeen = seen === 0 ? ['attribute_not_exists(version)'] : ['version = :seen'];
+  return update(
+    {
+      set: [
+        'version = if_not_exists(version, :zero) + :one',
+        'updatedAt = :now',
+        'writeId = :writeId',
+        'how = :how',
+        ...rememberWrite,
+        ...(inHead ? ['value = :value'] : []),
+        ...(expiresAt === null ? [] : ['expiresAt = :expiresAt']),
+        ...(fence === undefined ? [] : ['floor = :fence']),
+      ],
+      remove: [...(inHead ? [] : ['value']), ...(expiresAt === null ? ['expiresAt'] : [])],
+      when: [
+        isAsExpected[expects.kind],
+        fence === undefined ? isUnfenced : `(${isUnfenced} OR floor <= :fence)`,
+        isNew,
+        ...(seen === undefined ? [] : isAsSeen),
+      ].join(' AND '),
+    },
+    recordWords,
+    {
+      zero: 0,
+      one: 1,
+      none: null,
+      now,
+      writeId,
+      how: howWritten(command),
+      value: kind === 'put' ? command.value : undefined,
+      expiresAt,
+      fence,
+      expected: expects.kind === 'version' ? expects.version : undefined,
+      seen,
+    },
+  );
 }

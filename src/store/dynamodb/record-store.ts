@@ -17,8 +17,8 @@ import {
   recordWords,
   toValueItem,
   versionIn,
+  writeIfAllowed,
 } from './record-item.ts';
-import { writeIfAllowed } from './record-writes.ts';
 
 /** A head and its value are two items: between two reads others may write. So often in a row only if the record is very busy. */
 const triesMax = 5;

@@ -17,14 +17,13 @@ import { historyPage } from '../../../src/service/history.ts';
 import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
 import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
 import type { LockKey } from '../../../src/store/lock-store.ts';
-import { MemoryDeliveries } from '../../../src/store/memory/delivery-store.ts';
 import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { MemoryWatchers } from '../../../src/store/memory/watcher-store.ts';
 import type { Watcher } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+import { MemoryDeliveries, MemoryWatchers } from '../../support/memory-stores.ts';
 import { missedByFilter } from '../../support/missed-by-filter.ts';
 import { toPageItem } from '../../support/page-items.ts';
 

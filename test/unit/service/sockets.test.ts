@@ -5,9 +5,9 @@ import { systemLockContext } from '../../../src/service/context.ts';
 import { acquireOnSocket, leaveConnection } from '../../../src/service/sockets.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { MemorySockets } from '../../../src/store/memory/socket-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { createWebsocketHandler } from '../../../src/websocket/handler.ts';
+import { MemorySockets } from '../../support/memory-stores.ts';
 import { key } from './world.ts';
 
 const leaseId = 'lease-of-a-waiter-1';

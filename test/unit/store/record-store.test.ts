@@ -4,9 +4,9 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
 import { stateAfter } from '../../../src/record/decide.ts';
-import { toRecordItems } from '../../../src/store/dynamodb/record-item.ts';
 import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-store.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { toRecordItems } from '../../support/record-worlds.ts';
 
 const key = { namespace: 'test', key: 'record' };
 const now = epochMs(1_800_000_000_000);

@@ -11,7 +11,7 @@ import {
 } from '../../model/lock-picture.ts';
 import { estimator, measuresOf } from '../../model/measures.ts';
 import { clockOf, countOf, grouped, spanOf, wholeSpanOf } from '../../model/words.ts';
-import { about, setRevoking } from '../app.ts';
+import { about } from '../app.ts';
 import { now } from '../draw.ts';
 import { book } from '../knowledge.ts';
 import { facts, moment, panel, quietly } from '../parts.ts';
@@ -20,6 +20,7 @@ import { table } from '../table.ts';
 import { eventColumns } from './event-columns.ts';
 import { bar, leaseBar } from './lease-bar.ts';
 import { mark, stateMark } from './marks.ts';
+import { setRevoking } from './revoke.ts';
 import { timelineView, windowMs } from './timeline.ts';
 
 export function lockView(): TemplateResult {

@@ -1,10 +1,53 @@
-/** The question before a revocation. */
+/** Revokes a lease: the question before it, the request, and the notice after it. */
 import { html, nothing, type TemplateResult } from 'lit-html';
-import { revoke, revoking, setRevoking } from '../app.ts';
+import { redraw } from '../draw.ts';
+import { lookSoon } from '../knowledge.ts';
 import { instead, typed } from '../parts.ts';
+import { namespace } from '../route.ts';
+import { type AskError, ask } from '../server.ts';
 
 /** As many characters as the service takes. */
 const reasonMax = 256;
+
+const noticeMs = 6_000;
+
+interface Revoking {
+  readonly lock: string;
+  readonly fence: number;
+  readonly owner: string;
+  readonly error?: string;
+  readonly busy?: boolean;
+}
+
+export let revoking: Revoking | null = null;
+export let notice = '';
+
+export function setRevoking(next: Revoking | null): void {
+  revoking = next;
+  redraw();
+}
+
+async function revoke(reason: string): Promise<void> {
+  if (!revoking || revoking.busy) return;
+  const asked = revoking;
+  const { lock, fence, owner } = asked;
+  setRevoking({ ...asked, busy: true });
+  try {
+    await ask([namespace, 'locks', lock, 'revoke'], '', {
+      method: 'POST',
+      body: JSON.stringify({ fence, reason }),
+      headers: { 'content-type': 'application/json' },
+    });
+    notice = `Revoked: ${owner} no longer holds ${lock}.`;
+    setTimeout(() => {
+      notice = '';
+    }, noticeMs);
+    setRevoking(null);
+    lookSoon();
+  } catch (error) {
+    setRevoking({ ...asked, error: (error as AskError).message });
+  }
+}
 
 const cancel = instead(() => setRevoking(null));
 

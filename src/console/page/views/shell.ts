@@ -1,7 +1,7 @@
 /** The frame around every view: the current view, the links to others, and the state of the connection. */
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { agoOf, capital, clockOf } from '../../model/words.ts';
-import { about, notice } from '../app.ts';
+import { about } from '../app.ts';
 import { refusal, trouble } from '../asking.ts';
 import { now } from '../draw.ts';
 import { lastEventAt, link, staleSince } from '../knowledge.ts';
@@ -11,7 +11,7 @@ import { feedView } from './feed.ts';
 import { lockView } from './lock.ts';
 import { locksView } from './locks.ts';
 import { recordsView } from './records.ts';
-import { revokeDialog } from './revoke.ts';
+import { notice, revokeDialog } from './revoke.ts';
 import { sessionsView } from './sessions.ts';
 
 const namespacePattern = '[a-z0-9][a-z0-9\\-]{0,62}';
