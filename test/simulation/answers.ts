@@ -6,12 +6,12 @@ import type { Cause } from './cause.ts';
 import type { LockPromises } from './lock-promises.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** How long past its poll an answer may take: ten rounds of a store that throttles and a few slow legs, with room. */
+/** How long an answer may take after its poll: ten rounds of a store that throttles and a few slow network paths, with a margin. */
 const answerMsMax = 20_000 + 60_000;
 
 const secrets = /\b([LS])-([a-z]+\d+)-\d{16}\b/g;
 
-/** What is promised of answers: true, in time, and to nobody else. */
+/** The promises about answers: they are true, come in time, and reach nobody else. */
 export class AnswerPromises {
   readonly #verdicts: Verdicts;
   readonly #locks: LockPromises;
@@ -84,13 +84,13 @@ export class AnswerPromises {
     if (after.ended !== undefined && !this.#sessionEnds.has(sessionId)) this.#sessionEnds.set(sessionId, this.#now());
   }
 
-  /** Events are read by many. */
+  /** Many people and programs read events, so they must have no secrets. */
   checkEvents(name: string, events: readonly LockEvent[]): void {
     if (JSON.stringify(events).search(secrets) >= 0)
       this.#verdicts.breach('secrets', `${name}: an event names a secret`, events);
   }
 
-  /** A grant that is told was really made, stood when it was asked for, and carries its own fence. */
+  /** A grant in an answer was really made, was valid at some time during the request, and has its own fence. */
   #checkGranted(cause: Cause, answer: Answer): void {
     const { leaseId, fence } = answer.body as { leaseId: string; fence: number };
     const [name = ''] = cause.names;
@@ -101,7 +101,7 @@ export class AnswerPromises {
       this.#breach('only the holder', cause, answer, `the lease of ${leaseId} had ended before`);
   }
 
-  /** All of them stood at one instant between request and answer. */
+  /** All of them were valid at one instant between request and answer. */
   #checkAllGranted(cause: Cause, answer: Answer): void {
     const { grants } = answer.body as { grants: readonly { lock: string; fence: number }[] };
     const tenancies = grants.map(({ lock, fence }) => {
@@ -117,7 +117,7 @@ export class AnswerPromises {
     if (until < from) this.#breach('all or nothing', cause, answer, 'they were never held all at once');
   }
 
-  /** Refused, it holds nothing; unless another copy of the request is still at it, or nobody was there to be told. */
+  /** A refused request holds nothing, unless another copy of it is still being handled, or its caller was gone. */
   #checkNoneHeld(cause: Cause, answer: Answer): void {
     const { leaseId = '', names, gone } = cause;
     if (gone?.aborted || (this.#copies.get(leaseId) ?? 0) > 1) return;

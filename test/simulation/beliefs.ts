@@ -2,21 +2,21 @@ import type { LockPromises } from './lock-promises.ts';
 import type { Process } from './process.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** Somebody who believes that it holds a lock, for as long as its SDK tells it so. */
+/** A client that believes that it holds a lock, as long as its SDK says so. */
 export interface Belief {
   readonly process: Process;
   readonly name: string;
   readonly fence: number;
   readonly permits: number;
   readonly limit: number;
-  /** All that is held by the same lease: of several locks, the revocation of one may end them all. */
+  /** All locks under the same lease: the revocation of one of them may end them all. */
   readonly together: readonly { readonly name: string; readonly fence: number }[];
   isHeld(): boolean;
 }
 
 /**
- * Exclusion in time: those who believe that they hold a lock, each by its own clocks, are never too many. This holds while clocks
- * keep within the grace. Where they don't it may be broken, and is: then it is only counted.
+ * Exclusion in time: never do too many clients believe that they hold a lock, each by its own clocks. This holds while clocks
+ * differ by no more than the grace. If they differ by more, it may be broken, and it is. Then overlaps are only counted.
  */
 export class Beliefs {
   readonly #verdicts: Verdicts;
@@ -36,10 +36,10 @@ export class Beliefs {
     this.check(belief.name);
   }
 
-  /** Whoever was revoked is told late, and a killed process believes nothing. */
+  /** A client learns late that it was revoked, and a killed process believes nothing. */
   check(name: string): void {
     const beliefs = this.#held.get(name) ?? new Set();
-    // What is lost once is never believed again.
+    // After a client knows that a lock is lost, it never believes in it again.
     for (const belief of beliefs) if (!belief.process.isAlive || !belief.isHeld()) beliefs.delete(belief);
     const isRevoked = ({ together }: Belief) => together.some((part) => this.#locks.isRevoked(part.name, part.fence));
     const believers = [...beliefs].filter((belief) => !isRevoked(belief));
@@ -56,8 +56,8 @@ export class Beliefs {
 }
 
 /**
- * What a lock protects: a counter that its holders read, then write. `fenced` refuses a fence below the highest that it has seen,
- * and each holder shows its fence before it reads; `bare` trusts the lock alone.
+ * What a lock protects: a counter that its holders read and then write. `fenced` refuses a fence below the highest that it has
+ * seen, and each holder shows its fence before it reads. `bare` relies on the lock alone.
  */
 export class Resource {
   #floor = 0;

@@ -30,7 +30,7 @@ export interface Stage {
 
 type Victim = { readonly process: Process } | undefined;
 
-/** Misfortunes of whole processes, one after the other, for as long as the chaos lasts. */
+/** Faults of whole processes, one after the other, until the phase of faults ends. */
 export class Calamities {
   readonly #stage: Stage;
   readonly #chance: Chance;
@@ -53,7 +53,7 @@ export class Calamities {
     });
   }
 
-  /** Everything that stood still goes on, and nothing new befalls anybody. */
+  /** Everything that was paused goes on, and no new faults happen. */
   end(): void {
     this.#over = true;
     const { network, sockets, weather, hosts, clients, notifiers } = this.#stage;
@@ -92,7 +92,7 @@ export class Calamities {
     return running.length === 0 ? undefined : this.#chance.pick(running);
   }
 
-  /** Often past a lease, sometimes past the absence that a waiter is allowed. */
+  /** Often longer than a lease, sometimes longer than a waiter may be absent. */
   #pause(victim: Victim): void {
     if (victim === undefined) return;
     victim.process.pause();
@@ -122,7 +122,7 @@ export class Calamities {
     });
   }
 
-  /** Mostly for less than a record is tried, sometimes for so long that it is given up. */
+  /** Mostly shorter than a record is retried, sometimes so long that the record is given up. */
   #takeOutsideAway(): void {
     const { weather, time } = this.#stage;
     weather.outsideAway = true;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Why the service does what it does: a request of a client, or time. Every write to the store is judged by its cause. */
+/** Why the service does something: a request of a client, or time. Every write to the store is checked against its cause. */
 export interface Cause {
   readonly operation: string;
   readonly client: string;
@@ -13,11 +13,11 @@ export interface Cause {
   readonly waitMs?: number | undefined;
   /** Locks that it names. */
   readonly names: readonly string[];
-  /** For what a timer does: who set it. */
+  /** If a timer is the cause: the cause that set the timer. */
   readonly setBy?: Cause | undefined;
-  /** Fires when nobody is there any more to be answered. */
+  /** Fires when the caller is gone. */
   readonly gone?: AbortSignal | undefined;
-  /** Sessions that this cause has already been told to be over. */
+  /** Sessions of which this cause already knows that they are over. */
   readonly knownDead: Set<string>;
 }
 
@@ -25,7 +25,7 @@ const current = new AsyncLocalStorage<Cause>();
 
 export const runAs = <T>(cause: Cause, run: () => T): T => current.run(cause, run);
 
-/** What a timer starts has no client, but perhaps a request that set the timer. */
+/** Work that a timer starts has no client, but perhaps a request that set the timer. */
 export function causeOfTimer(host: string, at: number): Cause {
   const by = current.getStore();
   const setBy = by?.setBy ?? by;

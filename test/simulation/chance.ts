@@ -1,6 +1,6 @@
 import { seededRandom } from '../../src/testing/virtual-time.ts';
 
-/** All chance of a run, from one seed. Each part of the world takes its own branch, so that one part's draws don't shift another's. */
+/** All random numbers of a run, from one seed. Each part of the world has its own branch, so the draws of one part don't change those of another. */
 export class Chance {
   readonly #draw: () => number;
 
@@ -27,7 +27,7 @@ export class Chance {
     return choices[Math.floor(this.#draw() * choices.length)] as T;
   }
 
-  /** Mostly short, now and then very long: what delays are like. */
+  /** Mostly short, and rarely very long, like real delays. */
   longTailed(typicalMs: number, maxMs: number): number {
     return Math.min(maxMs, Math.ceil(-Math.log(1 - this.#draw()) * typicalMs));
   }

@@ -13,11 +13,11 @@ import type { Sockets } from './sockets.ts';
 export class Client implements Runtime {
   readonly process: Process;
   readonly locks: Holdfast;
-  /** For what the SDK has no call for. */
+  /** For requests that the SDK has no method for. */
   readonly transport: Transport;
   readonly random: () => number;
   readonly #time: VirtualTime;
-  /** A frozen Lambda's monotonic clock stands still; that of a stopped process goes on. One of the two clocks must be honest. */
+  /** The monotonic clock of a frozen Lambda stops, and that of a stopped process goes on. One of the two clocks must be right. */
   readonly #freezes: boolean;
   readonly #ratePpm: number;
   #wallAheadMs: number;
@@ -61,7 +61,7 @@ export class Client implements Runtime {
     return `L-${this.process.name}-${String(this.#ids).padStart(16, '0')}`;
   }
 
-  /** Somebody sets its wall clock. Only if the monotonic one can be relied on. */
+  /** Somebody sets its wall clock. Only if its monotonic clock goes on during a pause. */
   setWall(aheadMs: number): void {
     if (!this.#freezes) this.#wallAheadMs = aheadMs;
   }

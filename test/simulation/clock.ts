@@ -5,12 +5,12 @@ import { type Clock, epochMs } from '../../src/time/clock.ts';
 export const beginning = Date.UTC(2031, 0, 1);
 
 /**
- * The true time of a simulated world, which no process in it can see. Nothing in the world touches the real one, so one turn of
- * the event loop runs everything that is ready.
+ * The true time of a simulated world. No process in it can see it. Nothing in the world uses real time, so one turn of the event
+ * loop runs everything that is ready.
  */
 export const trueTime = (): VirtualTime => new VirtualTime({ startAt: beginning, turnsToSettle: 1 });
 
-/** A host's wall clock: it drifts, is corrected, and jumps, within a bound around the true time or beyond it. */
+/** A host's wall clock. It drifts, is corrected and jumps, within a limit around the true time or outside it. */
 export class DriftingClock implements Clock {
   readonly #time: VirtualTime;
   readonly #boundMs: number;

@@ -1,48 +1,48 @@
 import type { QueueSizes } from '../../src/lock/pages.ts';
 import type { Chance } from './chance.ts';
 
-/** How bad the weather is in one run: drawn once from its seed, so that runs differ in kind and not only in detail. */
+/** Which faults one run has, and how many. They are drawn once from its seed, so runs differ in kind and not only in detail. */
 export interface Conditions {
-  /** How far a host's clock may be from the true time. Half the grace, so that two hosts never differ by more than all of it. */
+  /** How far a host's clock may be from the true time. Half the grace, so two hosts never differ by more than the whole grace. */
   readonly clockBoundMs: number;
-  /** Whether clocks stay within what the grace covers. Where they don't, only the fence protects. */
+  /** True if clocks never differ by more than the grace. If they do, only the fence protects. */
   readonly clocksInBound: boolean;
-  /** How hosts let callers wait: by bells and the table's stream, or each waiter looking for itself. */
+  /** How callers wait: notified by the table's stream, or each waiter polls the table. */
   readonly waiting: 'notified' | 'polled' | 'mixed';
-  /** Whether the store takes the common cases in one write, as DynamoDB's adapter does, or always compares and swaps. */
+  /** True if the store does the common cases in one write, like DynamoDB's adapter. If not, it always compares and swaps. */
   readonly directWrites: boolean;
-  /** Tiny, so that pages are opened, closed and moved up all the time. */
+  /** Very small, so pages are opened, closed and moved up all the time. */
   readonly sizes: QueueSizes;
   readonly requestLost: number;
   readonly answerLost: number;
   readonly duplicated: number;
-  /** Of the copies that go astray, how late they may come. */
+  /** How late the stray copies of requests may come. */
   readonly strayMsMax: number;
   readonly networkMs: number;
   readonly storeMs: number;
   readonly storeFails: number;
   readonly storeThrottles: number;
-  /** A write whose answer was lost and that the store's own client sent again. */
+  /** Writes whose answer was lost and that the store's own client sends again. */
   readonly storeRepeats: number;
-  /** Between two misfortunes of whole processes, on average. */
+  /** The average time between two faults of whole processes. */
   readonly calamityEveryMs: number;
   readonly hosts: number;
   readonly clients: number;
   readonly chaosMs: number;
   /**
-   * How the reaper is made to look in time: by delayed messages, as deployed, or by timers inside its process, as on one machine. None: there is neither
-   * notifier nor reaper, as where the SDK works on a table by itself, and nobody is parked: each waiter has only itself to rely on.
+   * What makes the reaper look in time: delayed messages, as deployed, or timers inside its process, as on one machine. With
+   * `none`, there is no notifier and no reaper, as in direct mode on a table alone. Then nobody is parked, and each waiter polls.
    */
   readonly timers: 'queue' | 'process' | 'none';
-  /** Of delayed messages, also when everything else is well. */
+  /** The share of delayed messages that are lost, even without other faults. */
   readonly timersLost: number;
-  /** Calls to the event bus, to tasks, to connections and to the queue that fail, and what they were to do may have been done. */
+  /** The share of failed calls to the event bus, tasks, connections and the queue. Such a call may still have had its effect. */
   readonly outsideFails: number;
-  /** Such calls that their own client repeats. */
+  /** The share of such calls that their own client repeats. */
   readonly outsideRepeats: number;
-  /** After how long a WebSocket connection breaks, on average, also when everything else is well. */
+  /** The average life of a WebSocket connection, even without other faults. */
   readonly socketLivesMs: number;
-  /** Ends of connections that no host is told of. */
+  /** The share of ends of connections that no host learns of. */
   readonly socketEndsUntold: number;
 }
 

@@ -21,7 +21,7 @@ export class Histories {
   readonly #now: () => number;
   readonly #locks = new Map<string, Mutable<LockInput, LockOutput>[]>();
   readonly #records = new Map<string, Mutable<RecordInput, RecordOutput>[]>();
-  /** When each lease dropped out of what its lock remembers. No answer shows it, so the table itself is asked. */
+  /** When the lock forgot each lease. No answer shows it, so it comes from the table itself. */
   readonly #forgottenAt = new Map<string, number>();
 
   constructor(now: () => number) {
@@ -45,7 +45,7 @@ export class Histories {
   check(verdicts: Verdicts, skewMs: number): void {
     const report = <Input, Output>({ violated, undecided }: ReturnType<typeof checkByKey<unknown, Input, Output>>) => {
       for (const [key, verdict] of violated) verdicts.breach('linearizable', describeVerdict(key, verdict));
-      // What can't be told to be in order is not proved to be.
+      // A history that could not be decided proves nothing.
       for (const key of undecided) verdicts.breach('linearizable', `the history of ${key} could not be decided`);
     };
     const locks = new Map([...this.#locks].map(([name, history]) => [name, relevantOf(history)]));
@@ -82,14 +82,14 @@ function lockInput({ operation, body }: Call): LockInput | undefined {
 }
 
 /**
- * Undefined if the answer leaves it open: a 202 may still be granted, a 503 may have been done, and a wait that ends with a lost lease may have
- * been granted and released before it was answered.
+ * Undefined if the answer does not say what happened. After a 202 the lock may still be granted. A request with a 503 may have
+ * had its effect. A wait that ends with a lost lease may have been granted and released before its answer.
  */
 function lockOutput({ kind }: LockInput, { status, body }: Answer): LockOutput | undefined {
   if (status === 202 || status >= 500 || status === 429) return undefined;
   const { fence, reason, code } = body as { fence: number; reason?: string; code?: string };
   if (kind === 'acquire' && code === 'lease-lost') return undefined;
-  // A page remembers who gave up a place in it, the lock does not (decision 003): a late copy may be granted after that.
+  // If a place in a page was given up, the page remembers it, but the lock does not (decision 003). A late copy may be granted after that.
   if (kind === 'release' && reason === 'cancelled') return undefined;
   if (kind !== 'release') return status === 200 ? { kind: 'granted', fence } : { kind: 'refused' };
   return status === 200 ? { kind: 'released', first: reason === 'ok' } : { kind: 'lost' };

@@ -26,13 +26,13 @@ export interface HostParts {
   readonly chance: Chance;
   readonly waiting: 'notified' | 'polled';
   readonly path: Omit<ConstructorParameters<typeof StorePath>[0], 'process' | 'time' | 'chance'>;
-  /** Absent: there are no WebSockets. */
+  /** If missing, there are no WebSockets. */
   readonly outside?: Outside | undefined;
 }
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** One process that serves: the very code behind the routes, on a clock, timers and chance of the simulation. */
+/** One process that serves: the real code behind the routes, with clock, timers and random numbers of the simulation. */
 export class Host implements SocketHost {
   readonly process: Process;
   readonly clock: DriftingClock;
@@ -102,7 +102,7 @@ export class Host implements SocketHost {
     }
   }
 
-  /** As an adapter would, for a caller whose name the gateway has checked. */
+  /** Acts like an adapter, for a caller whose name the gateway has checked. */
   async #answer(call: Call, { client: caller }: Cause, signal: AbortSignal): Promise<Answer> {
     const { operation, method, parameters, query = {}, headers } = call;
     const id = `request-${this.process.name}`;

@@ -8,7 +8,7 @@ import type { DriftingClock } from './clock.ts';
 import type { Process } from './process.ts';
 import type { StorePath } from './store-path.ts';
 
-/** The timers of a process, which remember on whose behalf they were set. */
+/** The timers of a process. Each remembers the cause that set it. */
 export const timersOf = (process: Process, time: VirtualTime): Timers => ({
   after: (ms, run) => {
     const cause = causeOfTimer(process.name, time.now() + ms);
@@ -30,7 +30,7 @@ export interface ContextParts {
 export function lockContextOf({ clock, timers, random, stores, waiting, sizes, newId }: ContextParts): LockContext {
   const alone = waiting === 'notified';
   return {
-    // The real settings; only time, chance and ids are the simulation's own.
+    // The real settings. Only time, random numbers and ids come from the simulation.
     ...systemLockContext({ store: stores.locks, sessionStore: stores.sessions, alone, clock, timers, random, sizes }),
     newLeaseId: () => newId('L'),
     newSessionId: () => newId('S'),

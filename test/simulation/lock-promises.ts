@@ -1,6 +1,6 @@
 /**
- * What is promised of a lock, checked at every write to the table. Nothing here asks the rules what they would have done: each
- * change between two stored states must be one that its cause entitles it to.
+ * The promises about a lock, checked at every write to the table. Nothing here uses the rules of the service: each change between
+ * two stored states must be one that its cause may make.
  */
 import { brokenInvariant } from '../../src/lock/invariants.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
@@ -10,7 +10,7 @@ import type { Cause } from './cause.ts';
 import type { LockWrite } from './store.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** A lease in force, by true time. */
+/** A valid lease, by true time. */
 export interface Tenancy {
   readonly fence: number;
   readonly from: number;
@@ -18,10 +18,10 @@ export interface Tenancy {
 }
 
 interface LockBook {
-  /** Over all incarnations of the item. */
+  /** Over all items that the lock has had: it may be deleted and created again. */
   highestFence: number;
   endings: number;
-  /** At which ending a lease ended. */
+  /** For each lease, the number of its ending. */
   readonly endedAt: Map<string, number>;
   readonly tenancies: Map<string, Tenancy>;
   readonly revoked: Set<number>;
@@ -37,7 +37,7 @@ export class LockPromises {
   readonly #session: (sessionId: string) => SessionState | undefined;
   /** How far any host's clock may be ahead of the true time. */
   readonly #aheadMsMax: number;
-  /** Whether a grant may be given up because nobody was there to be told of it. */
+  /** True if a grant may be given up because its delivery found nobody. */
   readonly #mayGiveUp: (name: string, holder: Holder) => boolean;
   readonly #books = new Map<string, LockBook>();
 
@@ -59,7 +59,7 @@ export class LockPromises {
     return this.#books.get(name)?.tenancies.get(leaseId);
   }
 
-  /** Its holder is told late, by its next renewal. */
+  /** Its holder learns of it late, by its next renewal. */
   isRevoked(name: string, fence: number): boolean {
     return this.#books.get(name)?.revoked.has(fence) ?? false;
   }
@@ -94,7 +94,7 @@ export class LockPromises {
     if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
   }
 
-  /** A holder from before: it still holds, renewed by itself alone, or it was ended by a caller that may. */
+  /** A holder in the state before: it still holds, and only it may renew, or it was ended by a caller that may do so. */
   #checkHolder(write: LockWrite, holder: Holder): void {
     const { name, after, cause } = write;
     const later = after.holders.find(({ leaseId }) => leaseId === holder.leaseId);
@@ -116,7 +116,7 @@ export class LockPromises {
     if (later.fence !== holder.fence || later.permits !== holder.permits || later.owner !== holder.owner)
       this.#breach('only the holder', write, `the grant of ${holder.leaseId} was changed`);
     if (later.expiresAt === holder.expiresAt || this.#isCutShort(write, holder, later)) return;
-    // Whoever gathers several locks keeps those that it has by a timer.
+    // A request for several locks renews the ones that it already has by a timer.
     const { operation, leaseId } = cause.setBy ?? cause;
     const byItself = renewing.has(operation) && leaseId === holder.leaseId;
     if (!byItself)
@@ -125,14 +125,14 @@ export class LockPromises {
       this.#breach('only the holder', write, `${holder.leaseId} was renewed after its end`);
   }
 
-  /** Whoever lost its connection and can't be told has as long to come back as any waiter. */
+  /** A client that lost its connection and can't be reached may be absent as long as any waiter. */
   #isCutShort({ name, after }: LockWrite, holder: Holder, later: Holder): boolean {
     const isShorter = (later.expiresAt ?? Number.POSITIVE_INFINITY) < (holder.expiresAt ?? Number.POSITIVE_INFINITY);
     const isEnough = (later.expiresAt ?? 0) >= after.changedAt + lockLimits.waiterAbsenceMs;
     return holder.notify?.type === 'websocket' && isShorter && isEnough && this.#mayGiveUp(name, holder);
   }
 
-  /** By the time of the decision, plus grace and lock delay; or because its session is over in the table. */
+  /** True if its end, grace and lock delay have passed at the time of the decision, or if its session is over in the table. */
   #isOver(holder: Holder, { changedAt }: LockState): boolean {
     const delayMs = holder.lockDelayMs ?? 0;
     if (holder.expiresAt !== null) return holder.expiresAt + lockLimits.graceMs + delayMs <= changedAt;
@@ -141,7 +141,7 @@ export class LockPromises {
     return session.ended.how === 'ended' || session.ended.at + delayMs <= changedAt;
   }
 
-  /** Somebody who waited before: it waits on in its place, was granted, left by itself, or was not there any more. */
+  /** A waiter in the state before: it still waits in its place, was granted, left, or was absent. */
   #checkWaiter(write: LockWrite, waiter: Waiter, place: number): void {
     const { before, after, cause } = write;
     if (has(after.holders, waiter)) return;
@@ -152,13 +152,13 @@ export class LockPromises {
       const gaveWay = after.ended.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'deadlock');
       if (isThere && !byItself && !gaveWay)
         this.#breach('first in, first out', write, `${waiter.leaseId} was dropped while it was there`);
-      // A place that was given back in a page is remembered by that page, and not by the lock.
+      // If a place in a page was given back, the page remembers it, and not the lock.
       if (byItself && cause.operation === 'releaseLock' && write.stored.kind === 'lock')
         this.#note(write, waiter.leaseId);
       return;
     }
     const kept = after.queue[later] as Waiter;
-    // Who stayed away too long and asks again is a newcomer.
+    // A waiter that was absent too long and asks again is a new one.
     if (!isThere && kept.queuedAt !== waiter.queuedAt) return;
     const aheadNow = after.queue.slice(0, later).filter((other) => has(before.queue, other));
     const overtaken = aheadNow.find(
@@ -166,7 +166,7 @@ export class LockPromises {
     );
     if (overtaken !== undefined)
       this.#breach('first in, first out', write, `${overtaken.leaseId} passed ${waiter.leaseId}`);
-    // The lease stood twice, by a late copy of its request. Its owner gave one place up, and the other one is still there.
+    // A late copy of a request had put the lease into the queue twice. Its owner gave one place up, and the other is still there.
     const isCopy = write.cause.leaseId === waiter.leaseId && kept.queuedAt !== waiter.queuedAt;
     if (!isCopy && kept.deadlineAt !== waiter.deadlineAt)
       this.#breach('bounded', write, `the deadline of ${waiter.leaseId} moved while it waited`);
@@ -185,7 +185,7 @@ export class LockPromises {
     this.#checkOrder(write, holder, place);
     if (this.#endedLately(name, holder.leaseId))
       this.#breach('one effect', write, `${holder.leaseId} took the lock again after its lease had ended`);
-    // Who asks itself has its session read at the same time: a grant that comes of it is void, and it is told so.
+    // For the caller of the request, the session is read at the same time. If it is over, the answer says that the grant is not valid.
     if (!own && holder.sessionId !== undefined && cause.knownDead.has(holder.sessionId))
       this.#breach('sessions', write, `${holder.leaseId} was granted under a session known to be over`);
     const many = cause.operation === 'acquireLocks' && cause.waitMs === 0 && own;
@@ -195,7 +195,7 @@ export class LockPromises {
 
   #checkOrder(write: LockWrite, holder: Holder, place: number): void {
     const { before, after } = write;
-    // Whoever stayed away too long, asks again and finds nobody waiting is granted as a newcomer.
+    // A waiter that was absent too long and asks again is granted as a new caller if nobody waits.
     const waiter = holder.queuedAt === undefined ? undefined : before.queue[place];
     if (waiter !== undefined && waiter.aliveUntil <= after.changedAt)
       this.#breach('first in, first out', write, `${holder.leaseId} was granted though it was gone`);
@@ -205,7 +205,7 @@ export class LockPromises {
       this.#breach('first in, first out', write, `${holder.leaseId} was served before ${passed.leaseId}`);
   }
 
-  /** A try for several takes all that it lacks in one step. */
+  /** A try for several locks takes all missing ones in one step. */
   #checkTogether(write: LockWrite): void {
     const { cause, together } = write;
     const lacking = cause.names.filter((name) => {
@@ -243,7 +243,7 @@ export class LockPromises {
     this.#note(write, leaseId);
   }
 
-  /** Of several that end in one write, each has its own turn to be forgotten. */
+  /** If several leases end in one write, each is forgotten at its own time. */
   #note({ name, after }: LockWrite, leaseId: string): void {
     const book = this.#bookOf(name);
     const later = after.ended.findIndex((ended) => ended.leaseId === leaseId);
@@ -257,7 +257,7 @@ export class LockPromises {
     return at !== undefined && endings - at < lockLimits.endedRemembered;
   }
 
-  /** A collected item has forgotten its endings, not its fence. */
+  /** A lock whose item was deleted has forgotten its endings, but not its fence. */
   collected(name: string): void {
     const book = this.#bookOf(name);
     book.endedAt.clear();
@@ -281,11 +281,11 @@ export class LockPromises {
   }
 }
 
-/** A page takes nobody again that gave its place in it back. */
+/** A page does not take a lease again that was released in it. */
 const hasLeftPage = ({ stored }: LockWrite, { leaseId }: Waiter): boolean =>
   stored.kind === 'page' && stored.before.left.some((left) => left.leaseId === leaseId && left.how === 'released');
 
-/** How many endings a lock remembers again: after eight more it may forget, and what it never remembered it may never forget. */
+/** How many endings were added between two states. After eight more, a lock may forget an ending. */
 function endingsBetween(before: LockState, after: LockState): number {
   const [latest] = before.ended;
   const known = after.ended.findIndex(({ leaseId, how }) => leaseId === latest?.leaseId && how === latest.how);

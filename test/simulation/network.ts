@@ -7,7 +7,7 @@ import type { Host } from './host.ts';
 import type { Process } from './process.ts';
 
 export interface NetworkWatcher {
-  /** One copy of a request was sent. What it returns is told when the answer to that copy arrives; for a lost one it never is. */
+  /** One copy of a request was sent. The function that it returns is called when the answer to that copy arrives, and never if it is lost. */
   sent(client: string, call: Call): (answer: Answer) => void;
   arrived(cause: Cause): void;
   answered(cause: Cause, call: Call, answer: Answer): void;
@@ -46,7 +46,7 @@ export class Network {
       };
       this.#send(client, call, signal, this.#legMs(), ends);
       if (this.calm || !chance.happens(conditions.duplicated)) return;
-      // A copy gone astray: nobody waits for its answer, but it has its effect, perhaps long after everything else.
+      // A stray copy: nobody waits for its answer, but it has its effect, perhaps much later.
       const never = new AbortController().signal;
       const strayMs = chance.longTailed(conditions.strayMsMax / 4, conditions.strayMsMax);
       this.#send(client, call, never, strayMs, { answer: () => {}, broken: () => {} });
@@ -62,7 +62,7 @@ export class Network {
   ): void {
     const { time, chance, conditions, watcher } = this.#parts;
     const told = watcher.sent(client.name, call);
-    // Some breaks are noticed at once, others only by patience running out.
+    // Some breaks are noticed at once, others only after a time limit.
     const breaks = (probability: number) => {
       const broken = this.cutOff.has(client.name) || (!this.calm && chance.happens(probability));
       if (broken && chance.happens(0.5)) time.after(this.#legMs(), ends.broken);

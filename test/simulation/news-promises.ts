@@ -1,6 +1,6 @@
 /**
- * What is promised to those who do not ask: parked waiters are told of their grant, once unless something broke in between, and of nothing
- * that isn't so; events and history have no gaps, no doubles, and the order in which things happened.
+ * The promises about deliveries, events and history. A parked waiter gets the delivery of its grant, once unless something failed in
+ * between, and never a wrong one. Events and history have no gaps, no repeats, and the order in which things happened.
  */
 import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
@@ -15,7 +15,7 @@ import type { Verdicts } from './verdicts.ts';
 /** Without faults: a late change, a batch before it, and a few slow calls. */
 const toldMsMax = 5_000;
 
-/** One event as it has to show up, on the bus and in the history. */
+/** One event as it must appear on the bus and in the history. */
 interface Expected {
   readonly type: string;
   readonly fence: number;
@@ -24,15 +24,15 @@ interface Expected {
   givenUp: boolean;
 }
 
-/** A parked waiter whose turn has come. */
+/** A parked waiter that was granted. */
 interface Due {
   readonly name: string;
   readonly holder: Holder;
   readonly address: string;
   readonly grantedAt: number;
-  /** Those who told of it, beside the notifiers. */
+  /** The hosts that delivered it, besides the notifiers. */
   readonly tellers: Set<string>;
-  /** The earliest end that its lease has had: a renewal may bring it closer, by a clock that is behind. */
+  /** The earliest end that its lease has had: a renewal by a clock that is behind may make it earlier. */
   endsAt: number;
   deliveries: number;
   notedAt: number | undefined;
@@ -44,7 +44,7 @@ export interface Meaning {
   readonly name: string;
   readonly events: readonly Expected[];
   readonly dues: readonly Due[];
-  /** Tasks that have to hear of the end of their wait, whatever it was. */
+  /** Tasks that must learn of the end of their wait. */
   readonly tokens: readonly string[];
 }
 
@@ -158,7 +158,7 @@ export class NewsPromises {
     }
   }
 
-  /** Somebody was told of a grant, by a notifier that began its work when the cause says. */
+  /** A grant was delivered, by a notifier that began its work at the time of the cause. */
   told(cause: Cause, address: string, { lock, fence, owner, leaseId, remainingMs }: Delivery): void {
     const { verdicts, locks } = this.#parts;
     verdicts.count('deliveries');
@@ -171,7 +171,7 @@ export class NewsPromises {
     if (cause.operation !== 'notify') {
       verdicts.count('told by the writer of the grant');
       due.tellers.add(cause.host);
-      // The writer tells, and one more who happened to write to the lock in the same millisecond. All who only see it must not: they may be many.
+      // The writer delivers, and perhaps one more that wrote to the lock in the same millisecond. Processes that only read it must not: they may be many.
       if (due.tellers.size > 2)
         this.#breach('one wake-up', `${address} was told by ${[...due.tellers].join()}`, evidence);
     }
@@ -180,7 +180,7 @@ export class NewsPromises {
       this.#breach('told', `${address} was told of a grant of ${lock} that was over before`, evidence);
     if (owner !== undefined && owner !== due.holder.owner)
       this.#breach('told', `${address} was told of a grant of somebody else`, evidence);
-    // Who learned of its grant from an answer may have renewed it before it is told.
+    // An owner that learned of its grant from an answer may have renewed it before the delivery.
     const leaseMs = Math.max(due.holder.leaseMs ?? Number.POSITIVE_INFINITY, ...renewalsMs);
     if (remainingMs <= 0 || remainingMs > leaseMs + this.#parts.aheadMsMax)
       this.#breach('told', `${address} was told of ${remainingMs} ms that it does not have`, evidence);
@@ -191,7 +191,7 @@ export class NewsPromises {
     this.#undelivered.delete(due);
   }
 
-  /** The notifier noted that it told somebody. */
+  /** The notifier wrote that it made a delivery. */
   noted(name: string, fence: number): void {
     const due = this.#dues.get(`${name} ${fence}`);
     if (due === undefined || due.deliveries === 0)
@@ -204,13 +204,13 @@ export class NewsPromises {
     this.#gone.add(address);
   }
 
-  /** Who can't be told is in the way of those behind it. Who was told has it, whatever is found at its address afterwards. */
+  /** A waiter that can't be reached blocks the waiters behind it. A waiter that got its delivery keeps the grant, even if its address is gone later. */
   mayGiveUp(name: string, { fence }: Holder): boolean {
     const due = this.#dues.get(`${name} ${fence}`);
     return due !== undefined && due.deliveries === 0 && this.#gone.has(due.address);
   }
 
-  /** A bus has many readers. */
+  /** A bus has many readers, so its texts must have no secrets. */
   checkPublic(text: string): void {
     if (secrets.test(text)) this.#breach('secrets', `an event names a secret: ${text}`, text);
   }
@@ -236,7 +236,7 @@ export class NewsPromises {
     }
   }
 
-  /** When everything has been taken: the bus and the history tell the same story, which is what happened. */
+  /** After all changes were handled, the bus and the history show the same events, and these are what happened. */
   async checkStories(historyOf: (lock: string) => Promise<readonly HistoryEvent[]>): Promise<void> {
     for (const [lock, expected] of this.#expected) {
       const published = [...(this.#published.get(lock) ?? [])]
@@ -251,8 +251,8 @@ export class NewsPromises {
   }
 
   /**
-   * What was given up may be missing. Nothing else may, nothing may be told twice, and nothing of one lock's holders out of order. Waiters join and
-   * leave in pages too, whose changes the stream shows beside those of the lock.
+   * Events that were given up may be missing. No other event may be missing, none may come twice, and those of one lock's holders
+   * must be in order. Waiters also join and leave in pages, and the stream shows changes of pages separately from those of the lock.
    */
   #compare(what: string, expected: readonly Expected[], told: readonly HistoryEvent[]): void {
     const isOfQueue = ({ type }: { readonly type: string }) => type === 'queued' || type.startsWith('wait-');
@@ -279,10 +279,10 @@ export class NewsPromises {
     if (!next.done) this.#breach('events', `${what} tells of what never was`, next.value);
   }
 
-  /** By every clock, and untouched by anybody. */
+  /** True if the grant was valid by every clock, and nobody has changed it. */
   #stood({ name, holder, endsAt }: Due): boolean {
     const { locks, session, now, aheadMsMax } = this.#parts;
-    // A lease under a session ends with it, and nobody is told of a lease that has ended.
+    // A lease under a session ends with it, and a lease that has ended is not delivered.
     const bound = holder.sessionId === undefined ? undefined : session(holder.sessionId);
     const lastsUntil =
       holder.sessionId === undefined ? endsAt : bound?.ended === undefined ? (bound?.expiresAt ?? 0) : 0;
@@ -294,7 +294,7 @@ export class NewsPromises {
   }
 }
 
-/** The history keeps a grant with the end of its hold, so what was given up of the end is missing of the grant too. */
+/** The history keeps a grant together with the end of its hold. If the end was given up, the grant is missing too. */
 function asKept(expected: readonly Expected[]): readonly Expected[] {
   const isEnd = ({ type }: Expected) => type !== 'granted' && type !== 'queued' && !type.startsWith('wait-');
   const endings = new Map(expected.filter(isEnd).map((event) => [event.fence, event]));
@@ -304,20 +304,20 @@ function asKept(expected: readonly Expected[]): readonly Expected[] {
 }
 
 /**
- * What a write means, told from the lock with its whole queue: pages must not change the story. Only of a lease that a late copy of its request
- * put into a page once more, each item tells its own: it can't know of the other.
+ * The events of a write, from the lock with its whole queue: pages must not change them. One exception: if a late copy of a request
+ * put its lease into a page once more, each item has its own event, because it can't know of the other.
  */
 function eventsOf({ before, after, stored, isDoubled }: LockWrite): readonly LockEvent[] {
   if (stored.kind === 'lock')
     return isDoubled ? eventsBetween(stored.before, stored.after) : eventsBetween(before, after);
   if (isDoubled) return eventsInPage(stored.before, stored.after, after.changedAt);
-  // A waiter that gave its place in a page back is remembered there, not in the lock.
+  // If a waiter gave its place in a page back, the page remembers it, and not the lock.
   const isReleased =
     stored.after.left.length > stored.before.left.length && stored.after.left.at(-1)?.how === 'released';
   return eventsBetween(before, after).map((event) => ({
     ...event,
     type: event.type === 'wait-timeout' && isReleased ? 'wait-cancelled' : event.type,
-    // A page knows the lock's fence only as the latest that joined it did.
+    // A page has the lock's fence from the time when its last waiter joined.
     fence: stored.after.fence,
   }));
 }

@@ -24,9 +24,9 @@ import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
 import { StorePath } from './store-path.ts';
 
-/** As the function of the reaper is given. */
+/** The timeout of the reaper's function. */
 const reaperMsMax = 30_000;
-/** As the local service has it: a look that failed is made again after this. */
+/** As in the local service: after a failed look, the next one comes after this time. */
 const lookAgainMs = 1_000;
 
 interface NotifierParts {
@@ -42,7 +42,7 @@ interface NotifierParts {
 
 const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** One process that notifies and reaps: the very code that is deployed, down to the calls of AWS. */
+/** One process with notifier and reaper: the code that is deployed, including its calls of AWS. */
 export class NotifierHost {
   readonly process: Process;
   readonly clock: DriftingClock;
@@ -103,7 +103,7 @@ export class NotifierHost {
     return runAs(this.#cause('notify'), () => this.#notifier({ Records: [...records] }));
   }
 
-  /** A timer fires. False if it has to come again. */
+  /** A timer fires. False if it must come again. */
   async fire(body: string): Promise<boolean> {
     const event = { Records: [{ messageId: 'timer', body }] } as unknown as SQSEvent;
     const { batchItemFailures } = await runAs(this.#cause('time'), () => this.#reap(event, this.#context));

@@ -1,5 +1,5 @@
 /**
- * Everything between the table's stream and those who are told.
+ * Everything between the table's stream and the parked waiters.
  *
  *     table ──► stream ──► notifiers ──► outside ──► who listens
  *                              │            │
@@ -24,9 +24,9 @@ import { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
 import { Watchers } from './watchers.ts';
 
-/** The schedule that finds what a lost timer missed: a minute as deployed, half of it here, to keep worlds short. */
+/** The schedule that finds locks whose timer was lost. Deployed it is a minute. Here it is half of that, to keep worlds short. */
 export const sweepEveryMs = 30_000;
-/** Without faults, a parked waiter leaves the queue at its end: when its timer fires, which is exact to a second and may be late. */
+/** Without faults, a parked waiter leaves the queue this long after its deadline at most: its timer is exact to a second, and may be late. */
 const leaveMsMax = 5_000;
 const notifiersRunning = { queue: 2, process: 1, none: 0 };
 
@@ -88,7 +88,7 @@ export class Notifying {
     this.wake();
   }
 
-  /** A process that takes batches, timers and sweeps. It begins with a sweep: timers inside a process ended with the one before it. */
+  /** Starts a process that handles batches, timers and sweeps. It begins with a sweep, because timers inside the process before it are gone. */
   start(): void {
     const { time, chance: all, conditions, weather, table } = this.#parts;
     if (conditions.timers === 'none') return;
@@ -112,7 +112,7 @@ export class Notifying {
     if (conditions.timers === 'process') void notifier.sweep();
   }
 
-  /** At night nobody waits, so that a month of empty sweeps is left out. */
+  /** In the idle month nobody waits, so its empty sweeps are left out. */
   sleep(): void {
     this.#isAwake = false;
   }
@@ -149,7 +149,7 @@ export class Notifying {
     this.#stream.replay();
   }
 
-  /** For how long nobody may be served what is free, where it takes a timer to notice: longer where that timer was lost. */
+  /** How long a free lock may stay without a holder if only a timer notices it. It is longer if that timer was lost. */
   patienceMs(lock: string, dueAt: number, timelyMs: number): number {
     const { clocksInBound } = this.#parts.conditions;
     const mayBeLate = !clocksInBound || this.#queue.wasLost(lock, dueAt - sweepEveryMs - timelyMs);
@@ -189,7 +189,7 @@ export class Notifying {
     return running.length === 0 ? undefined : this.#parts.chance.pick(running);
   }
 
-  /** Where it dies over the timer, the queue hears nothing and brings it again. */
+  /** If the process dies while it handles the timer, the queue gets no answer and delivers the timer again. */
   #fire(body: string): Promise<boolean> {
     const notifier = this.#anyRunning();
     if (notifier === undefined) return Promise.resolve(false);

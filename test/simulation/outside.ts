@@ -1,6 +1,6 @@
 /**
- * What lies outside the service and is told by it: an event bus, tasks that wait for a token, WebSocket connections, and the queue of
- * timers. The service's own adapters call it as they call AWS. Each call may fail, be done without an answer, be done late, or twice.
+ * What the service calls outside of itself: an event bus, tasks that wait for a token, WebSocket connections, and the queue of
+ * timers. The service's own adapters call it like AWS. Each call may fail, have its effect without an answer, late, or twice.
  */
 import { PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
 import { PutEventsCommand } from '@aws-sdk/client-eventbridge';
@@ -23,7 +23,7 @@ import type { StoreWeather } from './store-path.ts';
 import type { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** A call that nobody answers is given up by its client: two tries of two seconds. */
+/** If nobody answers a call, its client gives up after two tries of two seconds. */
 const unansweredMs = 4_000;
 
 interface OutsideParts {
@@ -37,11 +37,11 @@ interface OutsideParts {
   readonly sockets: () => Sockets;
 }
 
-/** Where somebody can be told: by an address that is open until it is closed. */
+/** An address for deliveries. It is open until it is closed. */
 interface Address {
   readonly owner: Process;
   readonly hear: (message: unknown) => void;
-  /** A connection keeps its messages in order and loses none while it is open; the bus and the state machine promise neither. */
+  /** A connection keeps its messages in order and loses none while it is open. The bus and the state machine do not promise that. */
   readonly inOrder: boolean;
   /** When its latest message arrives. */
   arrivesAt: number;
@@ -75,7 +75,7 @@ export class Outside {
     this.#parts = parts;
   }
 
-  /** A client that parks says how it wants to be told, and hears of it here. */
+  /** A client that parks chooses how its grant is delivered, and gets the delivery here. */
   listen(owner: Process, type: Notify['type'], hear: (message: unknown) => void): Listener {
     this.#opened += 1;
     const letter = { event: 'R', 'task-token': 'T', 'durable-callback': 'T', websocket: 'C' }[type];
@@ -96,7 +96,7 @@ export class Outside {
     return this.#addresses.get(token)?.isOpen ?? false;
   }
 
-  /** The clients of one process, in the place of those of AWS. */
+  /** The clients of one process. They replace those of AWS. */
   clientOf(process: Process): never {
     return { send: (command: object) => this.#send(process, command) } as never;
   }
@@ -123,7 +123,7 @@ export class Outside {
         const { outsideFails, outsideRepeats } = conditions;
         if (weather.outsideAway) back(() => reject(failure('ThrottlingException')));
         else if (fate < outsideFails) {
-          // Refused, done without an answer, done later, or never to be heard of again.
+          // The call is refused, or has its effect without an answer, or later.
           const kind = chance.pick(['refused', 'unanswered', 'late', 'unanswered'] as const);
           verdicts.count(`outside: ${kind}`);
           if (kind === 'unanswered') perform();
@@ -131,7 +131,7 @@ export class Outside {
           const ms = kind !== 'refused' && chance.happens(0.3) ? unansweredMs : this.#legMs();
           back(() => reject(failure(kind === 'refused' ? 'ThrottlingException' : 'TimeoutError')), ms);
         } else if (fate < outsideFails + outsideRepeats) {
-          // The client's own second try, after an answer that did not come: it answers what the second one met.
+          // The answer was lost, so the client itself tries a second time. The caller sees the result of the second try.
           verdicts.count('outside: repeated by its client');
           perform();
           time.after(chance.longTailed(200, 2_000), () => answer(perform(), 2));
@@ -176,14 +176,14 @@ export class Outside {
     const message = JSON.parse(text) as Delivery & { type: string };
     const isSent = this.#parts.sockets().post(id, text);
     if (!isSent) {
-      // Only who can't be told of a grant may lose it.
+      // Only a waiter that can't be reached may lose its grant.
       if (message.type === 'granted') this.#parts.news().foundGone(id);
       throw failure('GoneException');
     }
     if (message.type === 'granted') this.#parts.news().told(cause, id, message);
   }
 
-  /** Some entries of a request may be refused while the others are taken. */
+  /** Some entries of a request may be refused while the others are accepted. */
   #publish(cause: Cause, entry: { DetailType?: string | undefined; Detail?: string | undefined }): object {
     const { weather, chance, conditions, news } = this.#parts;
     if (!weather.calm && chance.happens(conditions.outsideFails)) return { ErrorCode: 'ThrottlingException' };
@@ -208,7 +208,7 @@ export class Outside {
     if (address !== undefined) this.#pass(address, delivery);
   }
 
-  /** From the service that took it to who listens: later, perhaps twice, perhaps never. */
+  /** From the outside service to the listener: later, perhaps twice, perhaps never. */
   #pass(address: Address, message: unknown): void {
     const { time, chance, conditions, weather, verdicts } = this.#parts;
     const { owner, hear, inOrder } = address;

@@ -15,14 +15,14 @@ export interface ParkingParts {
   readonly sockets: SocketPromises;
 }
 
-/** A message may be this late and still find somebody who listens. */
+/** A message may be this late and still find its listener. */
 const listensMs = 15_000;
 /** How long a client without the SDK waits for its connection. */
 const openMsMax = 5_000;
 
 /**
- * A client that parks: it says how it wants to be told, waits without asking, and takes up the lease when it hears of its grant.
- * Undefined if it never does, or has lost interest by then.
+ * A client that parks. It chooses how its grant is delivered, waits without asking, and adopts the lease when the grant arrives.
+ * Undefined if the grant never arrives, or if the client does not want it any more.
  */
 export async function park(
   client: Client,
@@ -40,7 +40,7 @@ export async function park(
     const leaseMs = chance.pick([3_000, 10_000, 30_000]);
     const parked = await client.locks.park(name, { waitMs, leaseMs, notify: listener.notify as Notify });
     if (parked.status === 'granted') return await client.locks.adopt(parked);
-    // Some have other things to do: they give up their place, or simply can't be told any more.
+    // Some clients stop: they give up their place, or simply can't be reached any more.
     client.after(chance.happens(0.15) ? waitMs / 4 : waitMs + listensMs, () => told.resolve(undefined));
     const body = { leaseId: parked.leaseId, owner: client.process.name, waitMs, leaseMs, notify: listener.notify };
     const stopAsking = chance.happens(0.2) ? askOn(client, name, body, told.resolve) : () => {};
@@ -50,7 +50,7 @@ export async function park(
       return undefined;
     }
     verdicts.count(`heard by ${way}`);
-    // Who is told may first have to be started.
+    // The process that gets the delivery may first have to start.
     if (chance.happens(0.5)) await client.idle(chance.longTailed(500, 3_000));
     const held = await client.locks.adopt({ lock: name, leaseId: delivery.leaseId ?? parked.leaseId });
     if (held.fence !== delivery.fence)
@@ -65,7 +65,7 @@ export async function park(
   }
 }
 
-/** A client that opens a connection by itself. Whatever ends the connection ends its interest. */
+/** A client that opens a connection itself. When the connection ends, the client does not wait any more. */
 async function dial(
   client: Client,
   sockets: SocketPromises,
@@ -104,7 +104,7 @@ async function dial(
   return { notify: { type: 'websocket', connectionId }, close: () => socket.close() };
 }
 
-/** Somebody names a connection that is not its own, to be told what is not its own. */
+/** A client names the connection of another, to get messages that are not its own. */
 export async function parkOnForeign(client: Client, name: string, connectionId: string): Promise<void> {
   const leaseId = client.newId();
   const body = { leaseId, waitMs: 5_000, leaseMs: 1_000, notify: { type: 'websocket', connectionId } };
@@ -112,7 +112,7 @@ export async function parkOnForeign(client: Client, name: string, connectionId: 
   await Promise.race([asked, client.idle(openMsMax)]);
 }
 
-/** Some ask where they stand, though they need not. Where it has been granted in the meantime, the answer says so. */
+/** Some clients ask for their place, although they need not. If the lock was granted in the meantime, the answer says so. */
 function askOn(client: Client, name: string, body: object, granted: (delivery: Delivery) => void): () => void {
   let cancel = () => {};
   const ask = () => {

@@ -2,8 +2,8 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 
 /**
- * Something that runs: a host or a client. Paused, it neither runs its timers nor reads what arrives, until it goes on; killed, it
- * never does. Everything that code waits for passes through here, so it stops between any two of its steps.
+ * A process: a host or a client. While it is paused, it runs no timers and reads nothing that arrives. After it was killed, it never
+ * goes on. Everything that its code waits for passes through here, so it can stop between any two of its steps.
  */
 export class Process implements Timers {
   readonly name: string;
@@ -27,7 +27,7 @@ export class Process implements Timers {
     return this.#pausedAt !== undefined;
   }
 
-  /** All the time for which it stood still: what its monotonic clock did not count. */
+  /** The sum of all its pauses. Its monotonic clock did not count them. */
   get pausedMs(): number {
     return this.#pausedMs + (this.#pausedAt === undefined ? 0 : this.#time.now() - this.#pausedAt);
   }
@@ -56,7 +56,7 @@ export class Process implements Timers {
     if (this.#pausedAt === undefined) return;
     this.#pausedMs += this.#time.now() - this.#pausedAt;
     this.#pausedAt = undefined;
-    // One by one: what the first of them starts may pause or kill the process again.
+    // One by one, because the first of them may pause or kill the process again.
     for (const run of this.#held.splice(0)) this.deliver(run);
   }
 

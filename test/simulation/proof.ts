@@ -1,6 +1,6 @@
 /**
- * Runs fresh worlds for as many minutes as asked and writes what it saw: `node test/simulation/proof.ts 30`. A breach is written with
- * the command that replays it, and the run goes on, so that one night shows all there is.
+ * Runs new worlds for as many minutes as asked and writes a report: `node test/simulation/proof.ts 30`. A breach is written with the
+ * command that replays it, and the run goes on, so one night can find several.
  */
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';

@@ -3,11 +3,11 @@ import type { Conditions } from './conditions.ts';
 export interface RegressionSeed {
   readonly seed: number;
   readonly showed: string;
-  /** Where the world of the seed is made a little different to show it. */
+  /** Conditions that must be changed in the world of the seed to show the fault. */
   readonly conditions?: Partial<Conditions>;
 }
 
-/** Worlds that once broke a promise. They are run first, each time. The ledger in docs/guarantees.md tells their stories. */
+/** Worlds that once broke a promise. They are run first, each time. docs/guarantees.md has a table of the faults. */
 export const regressionSeeds: readonly RegressionSeed[] = [
   {
     seed: 153,

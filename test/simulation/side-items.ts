@@ -8,7 +8,7 @@ import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { MemoryDeliveries, MemorySockets, MemoryWatchers } from '../support/memory-stores.ts';
 
-/** What else lies in the table: notes that the notifier makes for itself, and what it shows to others. */
+/** The other items of the table: notes of the notifier, and what it shows to others. */
 export class SideItems {
   readonly deliveries: DeliveryStore;
   readonly history: HistoryStore;

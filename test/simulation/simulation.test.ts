@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { type RegressionSeed, regressionSeeds } from './regression-seeds.ts';
 import { type Report, replayCommand, simulate } from './world.ts';
 
-/** As long as a busy developer waits; continuous integration gives it more. */
+/** As long as a busy developer waits. Continuous integration gives it more. */
 const budgetMs = Number(process.env.HOLDFAST_SIMULATION_MS ?? 30_000);
 const seedNamed = process.env.HOLDFAST_SEED;
 
-/** What a person needs to go on: what broke, the evidence, and how to see it again. */
+/** The message has what a person needs: the broken promise, the evidence, and the command that shows it again. */
 function expectKept({ seed, breach, conditions }: Report): void {
   if (breach === undefined) return;
   const evidence = JSON.stringify(breach.evidence, null, 2)?.slice(0, 6_000) ?? '';
@@ -20,7 +20,7 @@ function expectKept({ seed, breach, conditions }: Report): void {
   );
 }
 
-/** The faults that the notifier meets, and what it has to do in spite of them. A run in which one of these never happened has not tried it. */
+/** The faults that the notifier meets, and what it must do despite them. If one of these never happened in a run, the run did not test it. */
 const mustHappen = [
   'calamity: a notifier dies',
   'calamity: a notifier pauses',
@@ -62,7 +62,7 @@ const mustHappen = [
   'events told in order',
   'events shown to a watcher',
 ];
-/** Fewer worlds may well be without one of them: the rarest is seen in every fourth. */
+/** With fewer worlds, one of them may be missing: the rarest happens in every fourth world. */
 const worldsForAll = 40;
 
 describe('simulation', () => {
@@ -101,14 +101,14 @@ describe('simulation', () => {
       overlaps += report.counts.get('overlaps in time') ?? 0;
       lostWhenBare += report.lost.bare;
     }
-    // A simulation that could not see this would prove nothing where it sees none.
+    // If the simulation could not see overlaps here, it would prove nothing in worlds where it sees none.
     expect(overlaps).toBeGreaterThan(0);
     expect(lostWhenBare).toBeGreaterThan(0);
   });
 
   it(`keeps every promise in fresh worlds for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
     const endsAt = performance.now() + budgetMs;
-    // Fresh each time, unless told where to begin: what an earlier run has seen, this one needs not see again.
+    // New worlds each time, unless the first seed is given. Worlds of an earlier run need not be repeated.
     const first = Number(process.env.HOLDFAST_FIRST_SEED ?? Date.now() % 1_000_000_000);
     const happened = new Set<string>();
     let worlds = 0;

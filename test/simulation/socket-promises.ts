@@ -1,6 +1,6 @@
 /**
- * What is promised to those who wait by push: a lost message costs them no more than their safety look, a broken connection does not
- * cost them their place, a client that is gone is not waited for, and what is secret goes to its owner's own connection alone.
+ * The promises about waiting by push. A lost message delays a grant until the client asks again at most. A waiter whose connection
+ * broke keeps its place. Nobody waits for a client that is gone. Secrets are sent only to the owner's own connection.
  */
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState, Waiter } from '../../src/lock/state.ts';
@@ -11,9 +11,9 @@ import type { SocketWatcher } from './sockets.ts';
 import type { LockWrite } from './store.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** The SDK looks after 25 s. A request that was under way at the time of the grant takes up to ten more, and a socket that does not open four. */
+/** The SDK asks after 25 s. A request that was open at the time of the grant takes up to ten more, and a socket that does not open takes four. */
 const silenceMsMax = 40_000;
-/** Without faults, for what a host does after it was told of the end of a connection. */
+/** Without faults, the time for the work of a host after it learned of the end of a connection. */
 const absentMsMax = 5_000;
 
 const leaseIds = /\bL-([a-z]+\d+)-\d{16}\b/g;
@@ -32,7 +32,7 @@ interface Known {
   isOver: boolean;
 }
 
-/** A grant of which its owner has not been heard. */
+/** A grant whose owner has not sent or received anything since. */
 interface Unheard {
   readonly client: string;
   readonly at: number;
@@ -49,7 +49,7 @@ export class SocketPromises implements SocketWatcher {
   calmSince = Number.POSITIVE_INFINITY;
   readonly #parts: SocketPromisesParts;
   readonly #connections = new Map<string, Known>();
-  /** Connections of clients that do without the SDK, and so without its safety look. */
+  /** Connections of clients without the SDK. They do not ask every 25 s. */
   readonly #bare = new Set<string>();
   readonly #unheard = new Map<string, Unheard>();
   /** The latest places in queues, by lease. */
@@ -101,7 +101,7 @@ export class SocketPromises implements SocketWatcher {
     });
   }
 
-  /** A client sent a request or got an answer: whatever became of its lease, it learns of it. */
+  /** A client sent a request or got an answer, so it learns what happened to its lease. */
   heardOf(leaseId: string | undefined): void {
     if (leaseId !== undefined) this.#unheard.delete(leaseId);
   }
@@ -132,7 +132,7 @@ export class SocketPromises implements SocketWatcher {
     }
   }
 
-  /** Who is parked on an open connection is there. */
+  /** A waiter that is parked on an open connection is present. */
   #checkPresence(name: string, waiter: Waiter, kept: Waiter): void {
     const connectionId = connectionOf(kept);
     if (connectionId === undefined || connectionOf(waiter) !== connectionId || kept.aliveUntil >= waiter.aliveUntil)
@@ -147,7 +147,7 @@ export class SocketPromises implements SocketWatcher {
       );
   }
 
-  /** Without other faults, whoever loses its connection is back in time, and in its place. */
+  /** Without other faults, a client that loses its connection comes back in time, and has its place. */
   #checkPlace(name: string, waiter: Waiter): void {
     const { time, verdicts, processOf, skewMsMax } = this.#parts;
     const earlier = this.#places.get(`${name} ${waiter.leaseId}`);
@@ -176,7 +176,7 @@ export class SocketPromises implements SocketWatcher {
     this.#unheard.set(leaseId, unheard);
     const check = () => {
       if (this.#unheard.get(leaseId) !== unheard || !process.isAlive) return;
-      // What it stood still does not count.
+      // The time of its pauses does not count.
       const leftMs = silenceMsMax - (time.now() - unheard.at - (process.pausedMs - unheard.pausedMs));
       if (leftMs > 0) time.after(leftMs, check);
       else

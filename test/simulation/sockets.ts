@@ -1,11 +1,11 @@
 /**
- * The WebSocket API between clients and hosts. Each connection has two ends, and neither knows what the other one sees:
+ * The WebSocket API between clients and hosts. Each connection has two ends, and no end knows what the other one sees:
  *
  *     client ── opens, speaks, closes ──► gateway ── $connect, $default, $disconnect ──► hosts
  *        ◄──── messages, in order ──────────┴──◄── posts of hosts and notifiers
  *
- * A connection breaks at any moment: both ends notice it, one of them does long before the other, or both do only after a while, and
- * what was sent in between is lost. The end may be told to a host late, or to nobody.
+ * A connection may break at any moment. Both ends notice it, or one of them long before the other, or both only after a while.
+ * Messages in between are lost. A host may learn of the end late, or never.
  */
 import type { WebSocketClass, WebSocketLike } from '../../src/client/http-transport.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
@@ -19,7 +19,7 @@ import type { Verdicts } from './verdicts.ts';
 /** A process that answers for connections. */
 export interface SocketHost {
   readonly process: Process;
-  /** The status that the opening is answered with. */
+  /** The status of the answer to the opening. */
   connect(opening: Opening): Promise<number>;
   message(connectionId: string): Promise<string>;
   /** False if it failed. */
@@ -28,11 +28,11 @@ export interface SocketHost {
 
 export interface SocketWatcher {
   opened(connectionId: string, client: string): void;
-  /** Something was posted to it, whether or not it arrives. */
+  /** A message was posted to it. It may not arrive. */
   posted(connectionId: string, text: string): void;
   /** The gateway knows that it is over. */
   ended(connectionId: string): void;
-  /** A host was told of the end, and has done what it does then. */
+  /** A host learned of the end, and has finished its work for it. */
   disconnected(connectionId: string): void;
 }
 
@@ -55,9 +55,9 @@ interface Connection {
   readonly tell: Tell;
   atClient: Seen;
   atGateway: Seen;
-  /** Nothing passes any more, and perhaps neither end knows it. */
+  /** Nothing passes any more. Perhaps no end knows it. */
   isCut: boolean;
-  /** When the latest message arrives, each way: messages do not overtake each other. */
+  /** When the latest message arrives, in each direction: messages do not overtake each other. */
   downAt: number;
   upAt: number;
 }
@@ -73,7 +73,7 @@ export class Sockets {
     this.#parts = parts;
   }
 
-  /** The WebSocket of one process. `canRest`: it can be told not to keep its process alive. */
+  /** The WebSocket of one process. With `canRest`, it can be set not to keep its process alive. */
   classFor(owner: Process, canRest: boolean): WebSocketClass {
     const dial = (url: string, tell: Tell) => this.#dial(owner, new URL(url), tell);
     const say = (connection: Connection) => this.#say(connection);
@@ -112,13 +112,13 @@ export class Sockets {
     return true;
   }
 
-  /** A client is cut off from everything: its connections are broken, and nobody is told. */
+  /** A client is cut off from everything: its connections are broken, and nobody notices. */
   cutOff(client: string): void {
     for (const connection of this.#connections.values())
       if (connection.owner.name === client) this.#breakUnnoticed(connection);
   }
 
-  /** Whatever is broken is noticed by both ends. */
+  /** Both ends notice every broken connection. */
   heal(): void {
     const { time } = this.#parts;
     for (const connection of this.#connections.values()) {
@@ -136,7 +136,7 @@ export class Sockets {
     const ends = { atClient: 'opening', atGateway: 'opening' } as const;
     const connection: Connection = { id, owner, tell, ...ends, isCut: false, downAt: 0, upAt: 0 };
     this.#connections.set(id, connection);
-    // A connection dies with its process, which the gateway notices soon, late, or when it has been idle for too long.
+    // A connection dies with its process. The gateway notices it soon, late, or when the connection was idle for too long.
     owner.onDeath(() => {
       connection.atClient = 'ended';
       time.after(this.#isCalm ? this.#legMs() : chance.longTailed(2_000, 60_000), () => this.#endAtGateway(connection));
@@ -170,7 +170,7 @@ export class Sockets {
       if (Number.isFinite(conditions.socketLivesMs))
         time.after(chance.longTailed(conditions.socketLivesMs, 600_000), () => this.#break(connection));
       time.after(this.#legMs(), () => {
-        // Whoever left in the meantime is not there to be opened to.
+        // If the client has left in the meantime, the connection ends.
         if (connection.atClient === 'ended') this.#endAtGateway(connection);
         else if (!connection.isCut)
           owner.deliver(() => {
@@ -182,20 +182,20 @@ export class Sockets {
     });
   }
 
-  /** The handshake fails, which the client may only learn by waiting. */
+  /** The handshake fails. The client may learn that only by its own time limit. */
   #fail(connection: Connection): void {
     connection.atGateway = 'ended';
     if (this.#parts.chance.happens(0.7)) this.#endAtClient(connection, this.#legMs());
   }
 
-  /** Whatever a client says is answered by the handler of messages. */
+  /** The handler of messages answers every message of a client. */
   #say(connection: Connection): void {
     const { time, verdicts } = this.#parts;
     if (connection.atClient !== 'open') return;
     connection.upAt = Math.max(connection.upAt, time.now() + this.#legMs());
     time.after(connection.upAt - time.now(), () => {
       if (connection.isCut) return;
-      // A message to a connection that is over tells its client so.
+      // If a client sends on a connection that is over, it learns that.
       if (connection.atGateway !== 'open') {
         this.#endAtClient(connection, this.#legMs());
         return;
@@ -281,7 +281,7 @@ export class Sockets {
     );
   }
 
-  /** The gateway tells a host, once: late, and now and then nobody at all. */
+  /** The gateway tells one host, once. It may be late, and sometimes it tells nobody. */
   #endAtGateway(connection: Connection): void {
     const { time, chance, conditions, verdicts, watcher } = this.#parts;
     if (connection.atGateway !== 'open') return;

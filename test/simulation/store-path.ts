@@ -16,10 +16,10 @@ import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
 import type { Table } from './store.ts';
 
-/** What the store is like now, for everybody. */
+/** The state of the store now, for all processes. */
 export interface StoreWeather {
   outage: boolean;
-  /** Whether the event bus, tasks, connections and the queue of timers refuse every call. */
+  /** True if the event bus, tasks, connections and the queue of timers refuse every call. */
   outsideAway: boolean;
   calm: boolean;
 }
@@ -35,7 +35,7 @@ interface Way {
 
 const unavailable = () => new StoreError('unavailable', 'The store did not answer.');
 
-/** One process's way to the table. */
+/** The path of one process to the table. */
 export class StorePath {
   readonly locks: LockStore;
   readonly sessions: SessionStore;
@@ -88,7 +88,7 @@ export class StorePath {
         this.#write(
           () => records.attempt(key, command, now),
           (second) => {
-            // Written by the first try and replaced since, as the adapter sees it: it can't tell.
+            // The first try may have been written and replaced since. The adapter can't know.
             if (!second.applied && !second.state.writeIds.includes(command.writeId)) throw unavailable();
             return second;
           },
@@ -113,7 +113,7 @@ export class StorePath {
     };
     this.sockets = {
       issue: (secret, ticket) => this.#write(() => sockets.issue(secret, ticket)),
-      // Sent twice, it finds the ticket used: the caller has to come with another one.
+      // If it was sent twice, the ticket is already used, and the caller needs another one.
       redeem: (secret, now) => this.#write(() => sockets.redeem(secret, now), counted),
       connection: (connectionId) => this.#read(() => sockets.connection(connectionId)),
       noteWait: (connectionId, wait, until) => this.#write(() => sockets.noteWait(connectionId, wait, until)),
@@ -153,12 +153,12 @@ export class StorePath {
     return this.#send(work, { lost: unavailable, seen });
   }
 
-  /** `again`: what the answer to a write looks like whose first try was answered into the void and that was sent once more. */
+  /** `again` makes the answer to a write whose first answer was lost and that was sent a second time. */
   #write<T>(work: () => Promise<T>, again?: (second: T) => T): Promise<T> {
     return this.#send(work, { lost: unavailable, again, seen: () => {} });
   }
 
-  /** There, do it, and back. The host may be gone at any of these points; the store does not care. */
+  /** The request, the effect and the answer. The host may be gone at any of these points, and the store goes on. */
   #send<T>(
     work: () => Promise<T>,
     {
@@ -184,7 +184,7 @@ export class StorePath {
         else if (fate < conditions.storeThrottles)
           fails(new StoreError('throttled', 'The store asked for less traffic.'));
         else if (fate < conditions.storeThrottles + conditions.storeFails) {
-          // Unknown to the host: it may have been done, be done yet, or never.
+          // The host does not know: it may have been done, may be done later, or never.
           const kind = chance.between(0, 2);
           if (kind === 0) await perform();
           if (kind === 1) time.after(chance.longTailed(500, 20_000), () => void perform());

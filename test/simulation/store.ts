@@ -1,6 +1,6 @@
 /**
- * One table that all hosts share, and each host's way to it. The table does one thing at a time and tells of every write; the way
- * to it takes time, and loses, repeats, delays, throttles and refuses.
+ * One table that all hosts share, and each host's path to it. The table does one thing at a time and reports every write. The path
+ * takes time, and loses, repeats, delays, throttles and refuses.
  */
 import type { Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
@@ -23,17 +23,17 @@ import { SideItems } from './side-items.ts';
 
 export interface LockWrite {
   readonly name: string;
-  /** With the whole queue, pages included: what is promised of a lock knows nothing of pages. */
+  /** With the whole queue, including pages: the promises about a lock do not depend on pages. */
   readonly before: LockState;
   readonly after: LockState;
-  /** The lock's own item, or the page, whichever was written. */
+  /** The item that was written: the lock's own, or a page. */
   readonly stored:
     | { readonly kind: 'lock'; readonly before: LockState; readonly after: LockState }
     | { readonly kind: 'page'; readonly before: Page; readonly after: Page };
-  /** A late copy of a request may have joined a page beside the place that its lease has: it moves up once, and is counted once above. */
+  /** True if a late copy of a request joined a page although its lease already has a place. The lease moves up once, and counts once above. */
   readonly isDoubled: boolean;
   readonly cause: Cause;
-  /** The names written in the same step: more than one for a transaction. */
+  /** The names written in the same step. A transaction has more than one. */
   readonly together: readonly string[];
 }
 
@@ -55,7 +55,7 @@ export interface TableOptions {
 /** An index follows its table a moment later. */
 const indexLagMs = 500;
 
-/** The table itself: the memory stores, watched. */
+/** The table itself: the memory stores, with a check at every write. */
 export class Table {
   readonly locks: LockStore;
   readonly sessions: SessionStore;
@@ -64,10 +64,10 @@ export class Table {
   readonly awaited: AwaitedLocks;
   readonly states = new Map<string, LockState>();
   readonly sessionStates = new Map<string, SessionState>();
-  /** Collected items come back as new ones: each incarnation of a lock is kept under a name of its own. */
+  /** A lock whose item was deleted gets a new item. Each of these items has its own name here. */
   readonly #incarnations = new Map<string, number>();
   readonly #collectedSessions = new Set<string>();
-  /** Locks that somebody waits for, or did when they were last looked at, and since when. */
+  /** Locks with waiters at the last look, and since when. */
   readonly #awaited = new Map<string, number>();
   readonly #stored = new Map<string, LockState>();
   readonly #pages = new Map<string, Map<number, Page>>();
@@ -76,7 +76,7 @@ export class Table {
   readonly #now: () => number;
   #cause: Cause | undefined;
   #together: readonly string[] | undefined;
-  /** By the clock of whoever decided, where that is not told by what is written. */
+  /** By the clock of the process that decided, if the written state does not have that time. */
   #decidedAt: number | undefined;
 
   constructor(watcher: TableWatcher, options: TableOptions) {
@@ -105,13 +105,13 @@ export class Table {
     this.records = this.#watchedRecords(new MemoryRecordStore());
   }
 
-  /** Does one thing, on account of a cause. Nothing comes in between: everything that it awaits is ready. */
+  /** Does one thing, with its cause. Nothing comes in between, because everything that it awaits is ready. */
   perform<T>(cause: Cause, work: () => Promise<T>): Promise<T> {
     this.#cause = cause;
     return work();
   }
 
-  /** What TTL does to an item long after its end. */
+  /** Deletes an item, as TTL does long after its end. */
   collectLock(name: string): void {
     this.#incarnations.set(name, (this.#incarnations.get(name) ?? 0) + 1);
     this.states.delete(name);
@@ -229,7 +229,7 @@ export class Table {
       forget: async (key) => {
         const before = await inner.read(this.#inside(key));
         if (before.queue.length > 0 || hasPages(before) || !this.#awaited.delete(key.name)) return;
-        // A write like every other: who decided on the state before it has to decide again.
+        // It is a write like any other: a process that decided on the state before it must decide again.
         await inner.swap(this.#inside(key), { ...before, rev: before.rev + 1 });
       },
     };
@@ -277,8 +277,8 @@ export class Table {
 }
 
 /**
- * What the DynamoDB adapter does in one write without reading: the cases of `lock-writes.ts`, which a contract test holds equal to
- * `decide`. It knows nothing of sessions, and it decides by the time at which it was sent, not at which it arrives.
+ * What the DynamoDB adapter does in one write without reading: the cases of `lock-writes.ts`, which a contract test compares with
+ * `decide`. It knows no sessions, and it decides by the time of sending and not of arrival.
  */
 function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Facts): LockState | undefined {
   const { next, answer } = decide(state, command, { now, graceMs });

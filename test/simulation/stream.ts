@@ -1,6 +1,6 @@
 /**
- * The table's stream and what Lambda's event source mapping makes of it: every change of a lock in the order in which it was
- * written, in batches, tried again after a failure, and now and then from an earlier point.
+ * The table's stream and Lambda's event source mapping: every change of a lock in the order in which it was written, in batches,
+ * tried again after a failure, and sometimes from an earlier point.
  */
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { AttributeValue, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
@@ -22,22 +22,22 @@ import type { Process } from './process.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** Changes to one lock stay in one lane; lanes do not wait for each other. */
+/** Changes to one lock stay in one lane. Lanes do not wait for each other. */
 const lanes = 3;
 /** Small, so that a world of a thousand changes has many batches. */
 const batchMax = 20;
-/** As the stack and the local pump have it. */
+/** As in the stack and in the local pump. */
 const retriesMax = 5;
-/** What a call of the notifier may take before it counts as failed. */
+/** After this time a call of the notifier counts as failed. */
 const handlerMsMax = 60_000;
 
-/** One that takes batches. */
+/** A reader of batches. */
 export interface Reader {
   readonly process: Process;
   notify(records: readonly DynamoDBRecord[]): Promise<DynamoDBBatchResponse>;
 }
 
-/** Hears which changes the notifier is done with, and which were given up. */
+/** Learns which changes the notifier has handled, and which were given up. */
 export interface StreamWatcher {
   taken(meaning: Meaning): void;
   givenUp(meaning: Meaning): void;
@@ -61,9 +61,9 @@ interface Shown {
 
 interface Lane {
   readonly shown: Shown[];
-  /** Everything before it has been taken. */
+  /** Everything before it has been handled. */
   position: number;
-  /** Where reading has to go on from, once the batch in hand is over. */
+  /** Where reading must go on after the current batch. */
   backTo: number | undefined;
   isRead: boolean;
 }
@@ -78,7 +78,7 @@ export class Stream {
     backTo: undefined,
     isRead: false,
   }));
-  /** The latest image of each lock: what the next change shows as the old one. */
+  /** The latest image of each lock. The next change shows it as the old image. */
   readonly #images = new Map<string, Image>();
   #sequence = 0;
 
@@ -90,7 +90,7 @@ export class Stream {
     const id = lockIdOf(key);
     const item = toLockItem(key, after, retentionMsDefault);
     const image = marshall(item) as Image;
-    // A lock that was collected is there again as a new item.
+    // A lock whose item was deleted has a new item.
     const old = after.rev === 1 ? undefined : this.#images.get(id);
     this.#images.set(id, image);
     this.append(id, { Keys: { pk: image.pk as never, sk: image.sk as never }, NewImage: image }, old, meaning);
@@ -99,7 +99,7 @@ export class Stream {
   pageWritten(key: LockKey, page: Page, changedAt: number, meaning: Meaning): void {
     const id = `${lockIdOf(key)}#${page.number}`;
     const old = this.#images.get(id);
-    // Once a parked waiter has joined it, a page stays marked.
+    // After a parked waiter has joined a page, the page stays marked.
     const wasParked = old?.[parkedName] !== undefined;
     const image = marshall({
       ...toPageItem(key, page, changedAt),
@@ -113,7 +113,7 @@ export class Stream {
     const { time, chance, weather } = this.#parts;
     this.#sequence += 1;
     const lane = this.#lanes[shardOf(id, lanes)] as Lane;
-    // Mostly at once, now and then very late, and never before what was written earlier.
+    // Mostly at once, sometimes very late, and never before an earlier write.
     const lateMs = chance.longTailed(100, weather.calm ? 600 : 8_000);
     const visibleAt = Math.max(time.now() + lateMs, lane.shown.at(-1)?.visibleAt ?? 0);
     lane.shown.push({
@@ -132,14 +132,14 @@ export class Stream {
     time.after(visibleAt - time.now(), () => void this.#read(lane));
   }
 
-  /** A checkpoint was lost: what was taken long ago comes once more, and all that followed it. */
+  /** A checkpoint was lost. Changes that were handled long ago come again, and all after them. */
   replay(): void {
     const lane = this.#parts.chance.pick(this.#lanes);
     lane.backTo = Math.max(0, lane.position - this.#parts.chance.longTailed(60, 400));
     void this.#read(lane);
   }
 
-  /** How many changes nobody has taken yet. */
+  /** How many changes are not handled yet. */
   get pending(): number {
     return this.#lanes.reduce((sum, { shown, position }) => sum + shown.length - position, 0);
   }
@@ -158,7 +158,7 @@ export class Stream {
     lane.isRead = false;
   }
 
-  /** Until each was taken or given up, by the rules of the event source mapping. */
+  /** Goes on until each change was handled or given up, by the rules of the event source mapping. */
   async #deliver(lane: Lane, batch: readonly Shown[]): Promise<void> {
     const { time, chance, weather, watcher, verdicts } = this.#parts;
     let pending = batch;
@@ -170,7 +170,7 @@ export class Stream {
     };
     while (pending.length > 0 && lane.backTo === undefined) {
       const verdict = await this.#attempt(pending.slice(0, plan.size).map(({ record }) => record));
-      // An outage fails any notifier: it is not held against the record.
+      // During an outage every notifier fails, so these tries do not count for the record.
       const step = afterAttempt(pending.length, plan, verdict, weather.outage ? Number.POSITIVE_INFINITY : retriesMax);
       pass(step.taken, (meaning) => watcher.taken(meaning));
       if (step.exhausted) {
@@ -188,7 +188,7 @@ export class Stream {
     const { time, chance, conditions, weather, verdicts } = this.#parts;
     const reader = await this.#anyReader();
     if (!weather.calm && chance.happens(conditions.duplicated)) {
-      // The same batch once more, beside the first or long after it, and nobody hears what becomes of it.
+      // The same batch once more, at the same time as the first or long after it, and nobody reads its result.
       verdicts.count('stream: a batch is handed over twice');
       time.after(chance.longTailed(500, 20_000), async () => {
         const other = await this.#anyReader();

@@ -4,9 +4,9 @@ import type { Conditions } from './conditions.ts';
 import type { StoreWeather } from './store-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** As the stack has it: after three tries a message is given up. */
+/** As in the stack: after three tries a message is given up. */
 const receivesMax = 3;
-/** What failed comes again only after a while; the sweep may well be there first. */
+/** A message that failed comes again only after a while. The sweep may come first. */
 const invisibleMs = 20_000;
 
 interface QueueParts {
@@ -15,14 +15,14 @@ interface QueueParts {
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
-  /** Hands a message to somebody who takes timers. False if it could not be handled, or nobody was there. */
+  /** Gives a message to a process that handles timers. False if it could not be handled, or if there was no process. */
   readonly deliver: (body: string) => Promise<boolean>;
 }
 
-/** Delayed messages that make the reaper look. Some are lost, in the best of weather, some come late, some twice. */
+/** Delayed messages that make the reaper look. Some are lost, even without other faults, some come late, and some twice. */
 export class TimerQueue {
   readonly #parts: QueueParts;
-  /** When the timers fire, or fired, of which the reaper did not hear: by lock. */
+  /** For each lock, the times of the timers that never reached the reaper. */
   readonly #lost = new Map<string, number[]>();
 
   constructor(parts: QueueParts) {
@@ -48,7 +48,7 @@ export class TimerQueue {
     }
   }
 
-  /** Whether a timer never came, now or since that time: each arms the next one, so nothing follows it until the next sweep. */
+  /** True if a timer was lost, now or since that time. Each timer arms the next one, so nothing follows a lost one until the next sweep. */
   wasLost(lock: string, since: number): boolean {
     return (this.#lost.get(lock) ?? []).some((firesAt) => firesAt > since);
   }

@@ -21,15 +21,15 @@ interface Kind {
 /** Few names, so that clients meet. `plain` is only ever taken by itself: its history is checked for linearizability. */
 export const plainLocks = ['plain1', 'plain2'];
 const mutexes = ['mutex1', 'mutex2', 'mutex3'];
-/** Taken by those who forget to give back, and awaited by those who are parked: only a timer ends a lease here. */
+/** Some clients take these and never release, and parked waiters wait for them. Only a timer ends a lease here. */
 export const parkingLocks = ['yard1', 'yard2'];
-/** Awaited for long, and so by push. */
+/** Clients wait long for these, and so by push. */
 export const pushLocks = ['line1', 'line2'];
-/** For how long a lease is renewed by a client that asks for another time than it was granted for. */
+/** Lengths for renewals by a client that asks for another time than at first. */
 export const renewalsMs = [1_000, 4_000];
 export const recordKeys = ['record1', 'record2'];
 
-/** An acquire ends by its wait, the patience for one request with its poll, the renewal that confirms it, and a store that drags. */
+/** An acquire may take longer than its wait by this: one request with its poll, the renewal that confirms it, and a slow store. */
 const acquireSlackMs = 120_000;
 
 export interface TrafficParts {
@@ -38,19 +38,19 @@ export interface TrafficParts {
   readonly verdicts: Verdicts;
   readonly beliefs: Beliefs;
   readonly resources: ReadonlyMap<string, Resource>;
-  /** Where there is nobody who would tell, nobody parks. */
+  /** If missing, nobody delivers, so nobody parks. */
   readonly outside?: Outside;
   readonly sockets: SocketPromises;
-  /** No more new work. */
+  /** True if no new work should start. */
   readonly isOver: () => boolean;
 }
 
-/** What one client does, over and over: takes locks in every way that there is, works under them, and gives them back, or doesn't. */
+/** What one client does, again and again: it takes locks in every possible way, works under them, and releases them or not. */
 export class Traffic {
   readonly #client: Client;
   readonly #parts: TrafficParts;
   readonly #chance: Chance;
-  /** What it is doing now and since when, for the report of a wait that never ended. */
+  /** What it does now and since when, for the report of a wait that never ended. */
   doing = 'nothing';
   done = false;
 
@@ -135,7 +135,7 @@ export class Traffic {
     await this.#work(held, claims, { mustRelease: true, mayChange: scope === this.#client.locks });
   }
 
-  /** Waits without asking, and goes to work when it is told. */
+  /** Waits without asking, and works when its grant is delivered. */
   async #park(name: string): Promise<void> {
     const { outside, chance, verdicts, sockets } = this.#parts;
     if (outside === undefined) return this.#lock(this.#client.locks, name);
@@ -145,7 +145,7 @@ export class Traffic {
     await this.#work(held, [claim], { mustRelease: true, mayChange: true });
   }
 
-  /** Long enough that nobody polls any more: the SDK waits by push, several waits on one connection. */
+  /** So long that the SDK waits by push, with several waits on one connection. */
   async #waitLong(): Promise<void> {
     const chance = this.#chance;
     const wait = async (name: string) => {
@@ -179,7 +179,7 @@ export class Traffic {
     if (chance.happens(0.9)) await session.end();
   }
 
-  /** Every wait ends: at its deadline, and a bounded time later at the latest, however bad the weather. */
+  /** Every wait ends at its deadline, or a limited time later, even with many faults. */
   async #within<H>(waitMs: number, name: string, acquiring: Promise<H>): Promise<H> {
     const { time, verdicts } = this.#parts;
     const { process } = this.#client;
@@ -187,7 +187,7 @@ export class Traffic {
     try {
       return await acquiring;
     } catch (error) {
-      // Everybody may wait here. A connection that ended is nothing that a caller should hear of.
+      // Everybody may wait here. If a connection ended, the caller must not see an error.
       if (error instanceof HoldfastError && error.code === 'forbidden')
         verdicts.breach('traffic', `${process.name} was not allowed to wait for ${name}`, error.message);
       throw error;
@@ -198,7 +198,7 @@ export class Traffic {
     }
   }
 
-  /** Reads and writes what the locks protect, sometimes for too long, sometimes without looking; then gives them back, or forgets to. */
+  /** Reads and writes what the locks protect, sometimes for too long, sometimes without a check. Then it releases them, or not. */
   async #work(
     held: HeldLock | HeldLocks,
     claims: readonly { name: string; permits: number; limit: number; fence: number }[],
@@ -223,7 +223,7 @@ export class Traffic {
           await held.renew(mayChange && chance.happens(0.3) ? chance.pick(renewalsMs) : undefined);
       }
     } finally {
-      // Nothing renews what is forgotten, so it runs out by itself.
+      // If it does not release, nothing renews the lease, and it expires.
       if (mustRelease || chance.happens(0.7)) await held.release();
     }
   }
@@ -237,7 +237,7 @@ export class Traffic {
       return;
     }
     const found = await record.get();
-    // After a deletion the floor is no longer shown, but it still stands.
+    // After a deletion the floor is no longer shown, but it is still checked.
     const fence = chance.happens(found === undefined ? 0.7 : 0.05)
       ? { fence: this.#parts.time.now() }
       : fenceOf(found?.fence ?? null);

@@ -7,7 +7,7 @@ export interface Breach {
   readonly evidence: unknown;
 }
 
-/** What a run has shown so far. The first breach is what counts; whatever follows may follow from it. */
+/** What a run has shown so far. Only the first breach counts, because later ones may be its consequences. */
 export class Verdicts {
   readonly breaches: Breach[] = [];
   readonly counts = new Map<string, number>();

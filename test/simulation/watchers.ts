@@ -10,7 +10,7 @@ import type { Table } from './store.ts';
 import type { Stream } from './stream.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** From the first message until the notifier has noted that it was sent: what is shown from then on must not be missed. */
+/** The time from the first message until the notifier has written that it was sent. From then on no event may be missed. */
 const welcomedMs = 2_000;
 
 interface WatcherParts {
@@ -22,7 +22,7 @@ interface WatcherParts {
   readonly table: Table;
 }
 
-/** Somebody who watches every lock by WebSocket, from the beginning to the end. */
+/** A client that watches every lock by WebSocket, from the beginning to the end. */
 export class Watchers {
   readonly #parts: WatcherParts;
   #connectedAt: number | undefined;
@@ -57,13 +57,13 @@ export class Watchers {
     this.#parts.stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });
   }
 
-  /** So many events came of a write. */
+  /** A write made this many events. */
   written(events: number): void {
     const isWatching = this.#connectedAt !== undefined && this.#parts.time.now() > this.#connectedAt + welcomedMs;
     if (isWatching) this.#written += events;
   }
 
-  /** Watching is a view, which may miss something where something fails; where nothing does, it shows everything. */
+  /** If something fails, a watcher may miss events. If nothing fails, it must get all of them. */
   check(): void {
     const { verdicts, conditions } = this.#parts;
     const isQuiet = conditions.outsideFails === 0;

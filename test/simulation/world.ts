@@ -1,6 +1,6 @@
 /**
- * A world in which the service is tried: hosts that run its very code, clients that run its very SDK, a table, a network, and
- * misfortune, all in virtual time and all from one seed.
+ * A simulated world: hosts that run the real code of the service, clients that run the real SDK, a table, a network, and faults,
+ * all in virtual time and all from one seed.
  *
  *     clients ── network ──► hosts ── store paths ──► table ──► stream ──► hosts, notifiers ──► clients that are parked
  *        │          │          │           │             │                       │
@@ -42,15 +42,15 @@ export interface Report {
   readonly lost: { readonly fenced: number; readonly bare: number };
 }
 
-/** After the faults stop: dead waiters and leases have run out, and whatever is left goes its normal way. */
+/** The time after the faults stop. In it, dead waiters leave and leases of dead holders expire. */
 const healingMs = 45_000;
-/** Without faults, traffic goes on for so long, and nobody may be left waiting for what is free. */
+/** Without faults, traffic goes on for this time, and nobody may wait for a free lock. */
 const calmMs = 20_000;
-/** For so long it is watched that nobody is forgotten: past the end of the longest parked wait, and the sweep that ends it. */
+/** How long the world checks that no waiter is forgotten: longer than the longest parked wait, and the sweep that ends it. */
 const watchMs = 100_000;
 /** Then nobody starts anything new, and every wait must end. */
 const endingMs = 200_000;
-/** The slowest pace at which a waiter looks for itself, twice, and the legs of a sweep. */
+/** Twice the slowest pace of a polling waiter, and the requests of a sweep. */
 const wakeMsMax = 5_000;
 
 export class World implements TableWatcher {
@@ -159,7 +159,7 @@ export class World implements TableWatcher {
     });
   }
 
-  /** The whole life of the world: chaos, healing, calm, the end of all work, a long night, and a morning after it. */
+  /** The phases of the world: faults, recovery, no faults, the end of all work, an idle month, and use after it. */
   async run(): Promise<Report> {
     const { hosts, clients, chaosMs, clocksInBound } = this.#conditions;
     for (let index = 0; index < hosts; index++) this.#startHost();
@@ -173,7 +173,7 @@ export class World implements TableWatcher {
     this.#calmSince = this.#time.now();
     this.#socketPromises.calmSince = this.#calmSince;
     this.#watchForForgotten();
-    // Even without faults a waiter may die, and those behind it must not wait for it.
+    // Even without faults a waiter may die, and the waiters behind it must not wait for it.
     for (let deaths = 0; deaths < 2; deaths++) {
       const client = this.#anyWhoWaits();
       if (client === undefined) break;
@@ -319,8 +319,8 @@ export class World implements TableWatcher {
   }
 
   /**
-   * A polling waiter looks for itself. For a parked one there is a timer, and if that was lost, the schedule. Whoever was first when the lock
-   * became free may be gone by now, so that it is another one's turn.
+   * A polling waiter looks itself. For a parked one there is a timer, and if that was lost, the schedule. The waiter that was first
+   * when the lock became free may be gone by now. Then another one is next.
    */
   #wakeMs(name: string, { queue }: LockState, since: number): number {
     const isParked = [since, this.#time.now()].some((instant) => {
@@ -330,7 +330,7 @@ export class World implements TableWatcher {
     return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;
   }
 
-  /** Whoever is parked on a connection, if there is somebody: its death must be seen. */
+  /** A client that is parked on a connection, if there is one: the service must notice its death. */
   #anyWhoWaits(): Client | undefined {
     const running = this.#clients.filter(({ process }) => process.isAlive);
     const waiters = [...this.#table.states.values()].flatMap(({ queue }) => queue);
@@ -346,7 +346,7 @@ export class World implements TableWatcher {
     );
     const sessions = new Map(ids.map((id) => [id, sessionFactOf(this.#table.sessionStates.get(id))]));
     const facts = { now, graceMs: lockLimits.graceMs, sessions };
-    // A waiter without somebody behind it is granted at worst when it asks again; it counts here only while it asks.
+    // If nobody is behind a waiter, it may be granted only when it asks again. It counts here only while it asks.
     return decide(state, { kind: 'sweep' }, facts).next.fence > state.fence;
   }
 
@@ -369,7 +369,7 @@ export class World implements TableWatcher {
     }
   }
 
-  /** A month passes, idle items are collected, and the locks are used again: their fences go on rising. */
+  /** A month passes, idle items are deleted, and the locks are used again. Their fences must still rise. */
   async #night(): Promise<void> {
     if (this.#verdicts.breaches.length > 0) return;
     this.#notifying.sleep();
