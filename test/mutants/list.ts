@@ -1108,4 +1108,65 @@ export const mutants: readonly Mutant[] = [
     text: 'StartingPosition.TRIM_HORIZON',
     instead: 'StartingPosition.LATEST',
   },
+  {
+    name: 'a place is kept under a session that is over',
+    file: 'src/service/under-session.ts',
+    text: "applied.answer.kind === 'granted' || applied.answer.kind === 'waiting';",
+    instead: "applied.answer.kind === 'granted';",
+  },
+  {
+    name: 'a place is kept under a session that ends while its wait is noted',
+    file: 'src/service/under-session.ts',
+    text: "  if (!noted.applied) {\n    await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });\n",
+    instead: '  if (!noted.applied) {\n',
+  },
+  {
+    name: 'a wait begins before its connection knows of it',
+    file: sockets,
+    text: '  await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));\n  const acquired = await acquire(context, key, request);\n',
+    instead:
+      '  const acquired = await acquire(context, key, request);\n  await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));\n',
+  },
+  {
+    name: 'the SDK does not renew a grant that a message told of',
+    file: 'src/client/acquire.ts',
+    text: 'return await caller.call(claim.renew(), {\n          deadlineMs: patience.requestMs,',
+    instead: 'return await caller.call(claim.acquire(1, {}), {\n          deadlineMs: patience.requestMs,',
+  },
+  {
+    name: 'the SDK goes on waiting although it was told that its wait is over',
+    file: 'src/client/acquire.ts',
+    text: "if (heard === 'ended') return undefined;",
+    instead: '',
+  },
+  {
+    name: 'the reaper is stopped while it delivers',
+    file: 'functions/reaper.ts',
+    text: '.after(() => handOffs.settle());',
+    instead: ';',
+  },
+  {
+    name: 'a release is answered while its hand-off is being delivered',
+    file: 'functions/http.ts',
+    text: '      settle: () => handOffs.settle(),\n',
+    instead: '',
+  },
+  {
+    name: 'the deployed function ignores the claim that lists namespaces',
+    file: 'functions/http.ts',
+    text: '{ namespacesClaim: env.HOLDFAST_NAMESPACES_CLAIM }',
+    instead: '{}',
+  },
+  {
+    name: 'a connection needs no ticket',
+    file: 'functions/websocket.ts',
+    text: 'needsTicket: true',
+    instead: 'needsTicket: false',
+  },
+  {
+    name: 'a history is kept although the stack has none',
+    file: 'functions/publisher.ts',
+    text: "env.HOLDFAST_HISTORY !== 'off'",
+    instead: 'true',
+  },
 ];

@@ -53,15 +53,17 @@ const suites: readonly Suite[] = [
 ];
 
 /** The tests of the same folder come first: they notice most faults, and take a fraction of the time. */
-const nearest = new Map<string, Suite>(
-  unitParts
+const nearest: readonly (readonly [folder: string, suite: Suite])[] = [
+  ...unitParts
     .filter((part) => !part.endsWith('.ts'))
-    .map((part) => [`src/${part}`, { name: 'unit', paths: [`test/unit/${part}`] }]),
-);
+    .map((part) => [`src/${part}/`, { name: 'unit', paths: [`test/unit/${part}`] }] as const),
+  ['functions/', { name: 'integration', paths: ['test/integration/notify/functions.test.ts'] }],
+];
 
 /** If only a few suites can notice a fault, only these run, in this order. */
 const suitesOfFolder: readonly (readonly [folder: string, suites: readonly string[]])[] = [
   ['infra/', ['infra']],
+  ['functions/', ['integration']],
   ['src/cli/', ['unit', 'e2e']],
   ['src/local/', ['unit', 'integration', 'e2e']],
   ['src/guards/', ['unit', 'property', 'integration']],
@@ -160,7 +162,7 @@ async function runUntouched(suite: Suite): Promise<string | undefined> {
 function inOrderFor({ file }: Mutant): Suite[] {
   const names = suitesOfFolder.find(([folder]) => file.startsWith(folder))?.[1] ?? suitesOfOthers;
   const inOrder = names.flatMap((name) => suitesAsked.filter((suite) => suite.name === name));
-  const near = nearest.get(file.split('/').slice(0, 2).join('/'));
+  const near = nearest.find(([folder]) => file.startsWith(folder))?.[1];
   return near === undefined || !inOrder.some(({ name }) => name === near.name) ? inOrder : [near, ...inOrder];
 }
 

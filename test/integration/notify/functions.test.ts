@@ -3,15 +3,20 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
-import type { Context, SQSEvent } from 'aws-lambda';
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { APIGatewayProxyEventV2, Context, DynamoDBStreamEvent, SQSEvent } from 'aws-lambda';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { memoryCheckpoints, type Pump, startPump } from '../../../src/local/pump.ts';
 import type { ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
+import { HandOffs } from '../../../src/notify/hand-offs.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { documentClient } from '../../../src/store/dynamodb/client.ts';
+import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
+import type { TableAccess } from '../../../src/store/dynamodb/item-table.ts';
+import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
 import { freshTable } from '../../support/engine.ts';
@@ -27,6 +32,7 @@ let pump: Pump;
 let locks: LockContext;
 let sqs: SQSClient;
 let queueUrl: string;
+let address: TableAccess;
 const published: { DetailType: string; Detail: string; Time: number }[] = [];
 
 /** The functions as they are deployed: wired only by their environment, with AWS at other addresses. */
@@ -63,7 +69,7 @@ beforeAll(async () => {
     POWERTOOLS_LOG_LEVEL: 'SILENT',
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-  const address = { client: documentClient(table.client), tableName: table.tableName };
+  address = { client: documentClient(table.client), tableName: table.tableName };
   const sessionStore = new DynamoDBSessionStore(address);
   locks = systemLockContext({ store: new DynamoDBLockStore(address), sessionStore, alone: false });
   sqs = new SQSClient({ endpoint: at(queue.port), region: table.region, credentials });
@@ -104,6 +110,7 @@ describe('the deployed functions', () => {
 
   it('notify a parked waiter by timer, and the next by schedule, even if every holder dies', async () => {
     const { handler: reaper } = await import('../../../functions/reaper.ts');
+    const settle = vi.spyOn(HandOffs.prototype, 'settle');
     await apply(locks, key, acquireOf('lease-holder-00001', { leaseMs: 1_000 }));
     await apply(locks, key, parked('lease-waiter-00001', 'by timer'));
     await apply(locks, key, parked('lease-waiter-00002', 'by schedule'));
@@ -111,6 +118,8 @@ describe('the deployed functions', () => {
     const Records = (received.Messages ?? []).map(({ MessageId, Body }) => ({ messageId: MessageId, body: Body }));
     expect(Records).toHaveLength(1);
     expect(await reaper({ Records } as SQSEvent, context)).toEqual({ batchItemFailures: [] });
+    // Lambda stops a function after its answer, so what it began to deliver must be over by then.
+    expect(settle).toHaveBeenCalledTimes(1);
     expect(await toldRefs(1)).toEqual(['by timer']);
 
     await vi.waitUntil(() => Date.now() > Math.min(...expiries()), { timeout: 5_000 });
@@ -137,5 +146,46 @@ describe('the deployed functions', () => {
     expect((await call('$connect', { ticket: 'made-up' })).statusCode).toBe(403);
     expect((await call('$default')).body).toBe('{"type":"connected","connectionId":"id="}');
     expect((await call('$disconnect')).statusCode).toBe(200);
+  });
+
+  it('let a token use only the namespaces that its claim lists, and answer when all is delivered', async () => {
+    vi.stubEnv('HOLDFAST_NAMESPACES_CLAIM', 'locks');
+    const { handler: http } = await import('../../../functions/http.ts');
+    const settle = vi.spyOn(HandOffs.prototype, 'settle').mockClear();
+    const inspect = (ns: string) =>
+      http(
+        {
+          routeKey: 'GET /v1/{ns}/locks/{name}',
+          rawPath: `/v1/${ns}/locks/a`,
+          pathParameters: { ns, name: 'a' },
+          headers: {},
+          requestContext: {
+            requestId: 'request',
+            http: { method: 'GET' },
+            authorizer: { jwt: { claims: { sub: 'somebody', locks: '[orders jobs]' } } },
+          },
+        } as unknown as APIGatewayProxyEventV2,
+        context,
+      );
+    expect((await inspect('orders')).statusCode).toBe(200);
+    expect((await inspect('wallets')).statusCode).toBe(403);
+    expect(settle).toHaveBeenCalledTimes(2);
+  });
+
+  it('keep a history, unless the stack has none', async () => {
+    const history = new DynamoDBHistory(address);
+    const eventsOf = async (name: string) => (await history.page({ namespace: 'test', name }, { limit: 10 })).events;
+    const publish = async (name: string) => {
+      const state = await apply(locks, { namespace: 'test', name }, acquireOf(`lease-of-${name}-000`));
+      const image = marshall(toLockItem({ namespace: 'test', name }, state.state, 86_400_000));
+      const { handler: publisher } = await import('../../../functions/publisher.ts');
+      const record = { eventName: 'INSERT', dynamodb: { SequenceNumber: '1', Keys: image, NewImage: image } };
+      await publisher({ Records: [record] } as unknown as DynamoDBStreamEvent, context);
+    };
+    await publish('kept');
+    vi.resetModules();
+    vi.stubEnv('HOLDFAST_HISTORY', 'off');
+    await publish('unkept');
+    expect([await eventsOf('kept'), await eventsOf('unkept')]).toMatchObject([[{ type: 'granted' }], []]);
   });
 });

@@ -36,6 +36,37 @@ describe('the end of a session', () => {
   });
 });
 
+describe('a wait under a session that is over', () => {
+  const queueOf = async ({ store }: LockContext) => (await store.read({ namespace, name: 'gate' })).queue;
+
+  it('leaves no place behind', async () => {
+    const { locks, open, take } = world();
+    const sessionId = await open('ended');
+    await endSession(locks, { namespace, sessionId });
+    await take('gate', 'holder');
+    expect(await take('gate', 'ended', { sessionId, ...parked })).toMatchObject({
+      answer: { kind: 'lost', reason: 'session_lost' },
+    });
+    expect(await queueOf(locks)).toEqual([]);
+  });
+
+  it('leaves none behind either if the session ends while its wait is noted', async () => {
+    const { locks, open, take } = world();
+    const sessionId = await open('ending');
+    await take('gate', 'holder');
+    const { sessionStore } = locks;
+    const noteWait = sessionStore.noteWait.bind(sessionStore);
+    sessionStore.noteWait = async (...wait) => {
+      await sessionStore.end({ namespace, sessionId }, locks.clock.now());
+      return noteWait(...wait);
+    };
+    expect(await take('gate', 'ending', { sessionId, ...parked })).toMatchObject({
+      answer: { kind: 'lost', reason: 'session_lost' },
+    });
+    expect(await queueOf(locks)).toEqual([]);
+  });
+});
+
 describe('a deadlock', () => {
   it('that is gone at the second look ends no wait', async () => {
     const { time, locks, open, take } = world();

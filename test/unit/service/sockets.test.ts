@@ -64,6 +64,13 @@ describe('a wait on a connection', () => {
     expect(await presentMs()).toBeUndefined();
   });
 
+  it('does not begin if it can not be noted, because the end of the connection would not find it', async () => {
+    const { sockets, park, presentMs } = await heldLock();
+    sockets.noteWait = () => Promise.reject(new Error('The store can not be reached.'));
+    await expect(park('here')).rejects.toThrow('can not be reached');
+    expect(await presentMs()).toBeUndefined();
+  });
+
   it('is absent if the connection ended before or after the wait was written', async () => {
     const { context, sockets, open, park, presentMs } = await heldLock();
     const { noteWait } = sockets;
