@@ -8,13 +8,15 @@ import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
 import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
 import type { LockKey } from '../../src/store/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import type { SocketStore } from '../../src/store/socket-store.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
-import { MemoryDeliveries, MemoryWatchers } from '../support/memory-stores.ts';
+import { MemoryDeliveries, MemorySockets, MemoryWatchers } from '../support/memory-stores.ts';
 
 const onTable = async <T>(
   Adapter: new (options: { client: ReturnType<typeof documentClient>; tableName: string }) => T,
@@ -71,6 +73,40 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
     await watchers.add(gone);
     await watchers.remove('left=');
     expect([await watchers.welcome(gone), await watchers.welcomed('d')]).toEqual([false, []]);
+  });
+});
+
+const socketAdapters: [string, () => Promise<SocketStore>][] = [
+  ['memory', () => Promise.resolve(new MemorySockets(() => undefined))],
+  ['DynamoDB', () => onTable(DynamoDBSockets)],
+];
+
+describe.each(socketAdapters)('the sockets in %s', (_name, open) => {
+  let sockets: SocketStore;
+  beforeAll(async () => {
+    sockets = await open();
+  });
+  const owner = { namespace: 'a', caller: 'somebody' };
+  const at = (ms: number) => epochMs(1_800_000_000_000 + ms);
+
+  it('let a ticket open one connection, once, before its end', async () => {
+    for (const secret of ['first', 'second', 'third']) await sockets.issue(secret, { ...owner, expiresAt: at(1_000) });
+    expect(await sockets.redeem('first', at(999))).toEqual(owner);
+    expect(await sockets.redeem('first', at(999))).toBeUndefined();
+    expect(await sockets.redeem('second', at(1_000))).toBeUndefined();
+    expect(await sockets.redeem('made up', at(0))).toBeUndefined();
+    const both = await Promise.all([sockets.redeem('third', at(0)), sockets.redeem('third', at(0))]);
+    expect(both.filter((found) => found !== undefined)).toEqual([owner]);
+  });
+
+  it('find what is parked on a connection, each wait once, and nothing of others', async () => {
+    const wait = (name: string, leaseId: string) => ({ key: { namespace: 'a', name }, leaseId });
+    const [one, other] = [wait('gate', 'lease-1'), wait('gate', 'lease-2')];
+    for (const noted of [one, one, other]) await sockets.noteWait('c1=', noted, at(60_000));
+    await sockets.noteWait('c2=', wait('gate', 'lease-3'), at(60_000));
+    const found = await sockets.waitsOn('c1=', 'a');
+    expect([...found].sort((x, y) => (x.leaseId < y.leaseId ? -1 : 1))).toEqual([one, other]);
+    expect(await sockets.waitsOn('c1=', 'b')).toEqual([]);
   });
 });
 

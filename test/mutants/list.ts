@@ -1169,4 +1169,41 @@ export const mutants: readonly Mutant[] = [
     text: "env.HOLDFAST_HISTORY !== 'off'",
     instead: 'true',
   },
+  {
+    name: 'a connection is announced before it can be forgotten',
+    file: 'src/store/dynamodb/connection-items.ts',
+    text: '    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n',
+    instead:
+      '    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n',
+  },
+  {
+    name: 'the note of a wait is collected with its deadline',
+    file: 'src/store/dynamodb/socket-items.ts',
+    text: 'ttl: toTtlSeconds(after(until, waitKeptMs))',
+    instead: 'ttl: toTtlSeconds(until)',
+  },
+  {
+    name: 'an old ticket opens a connection',
+    file: 'src/store/dynamodb/socket-items.ts',
+    text: " AND expiresAt > :now',",
+    instead: " AND (expiresAt > :now OR attribute_exists(partition))',",
+  },
+  {
+    name: 'the SDK calls its lease new again when it repeats a request',
+    file: 'src/client/caller.ts',
+    text: 'const sent = attempt === 0 ? call : (policy.again ?? call);',
+    instead: 'const sent = call;',
+  },
+  {
+    name: 'a session that the SDK ended with a lost answer counts as ended by somebody else',
+    file: 'src/client/session.ts',
+    text: 'ended: ended || tries > 1',
+    instead: 'ended',
+  },
+  {
+    name: 'thousands of waiters look as often as a few',
+    file: 'src/service/polled-waits.ts',
+    text: 'Math.max(slowestPaceMs, fairShareMs)',
+    instead: 'slowestPaceMs',
+  },
 ];

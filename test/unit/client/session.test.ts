@@ -20,6 +20,13 @@ describe('session', () => {
     expect(locks.map((lock) => lock.isHeld())).toEqual([false, false]);
   });
 
+  it('says that it ended it, although the first answer was lost and the repeat found it over', async () => {
+    const { twin, one } = world();
+    const session = await one.session();
+    twin.loseResponse(one, { operation: 'endSession' });
+    expect(await twin.until(session.end())).toMatchObject({ ended: true });
+  });
+
   it('ends all its locks if it is lost, and fires the signal of each before another caller can be granted', async () => {
     const { twin, one, other } = world();
     const session = await one.session({ ttlMs: 9_000 });

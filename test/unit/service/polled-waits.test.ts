@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { depthOf } from '../../../src/lock/view.ts';
 import { PolledWaits, paceMs } from '../../../src/service/polled-waits.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
@@ -39,6 +40,13 @@ describe('paceMs', () => {
   it('is longer further back, up to two seconds', () => {
     expect(paceMs(lock.state, 5, first, facts)).toBe(200);
     expect(paceMs(lock.state, 500, first, facts)).toBe(2_000);
+  });
+
+  it('is slower still where thousands wait, so that all of them together do not overload the key', () => {
+    const crowded = { ...lock.state, pages: { first: 1, last: 400 } };
+    const waiters = depthOf(crowded, facts);
+    expect(waiters).toBeGreaterThan(2_000);
+    expect((waiters * 1_000) / paceMs(crowded, 2_000, first, facts)).toBeLessThanOrEqual(300);
   });
 
   it('follows the rate of grants: two looks for each waiter ahead', () => {

@@ -1,4 +1,4 @@
-/** A wait that the SDK parks on a WebSocket, against a service whose every answer the test gives, in virtual time. */
+/** How the SDK waits, by polls and parked on a WebSocket, against a service whose every answer the test gives. */
 import { describe, expect, it } from 'vitest';
 import { Holdfast } from '../../../src/client/holdfast.ts';
 import { pause } from '../../../src/client/runtime.ts';
@@ -7,6 +7,7 @@ import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.t
 
 interface AcquireBody {
   readonly leaseId: string;
+  readonly place?: number | 'new';
   readonly pollMs?: number;
   readonly notify?: { readonly connectionId: string };
 }
@@ -20,15 +21,16 @@ const granted = (remainingMs: number): Answer => ({
 });
 const foreign = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not an open connection.' } };
 
-function world() {
+/** `poll`: the answer to polls at first. The SDK asks at once. */
+function world(poll: Answer = waiting) {
   const time = new VirtualTime();
   const runtime = new VirtualProcess(time, 'client', 1);
   const sockets: SocketHandlers[] = [];
   /** What was asked, and when: a poll, a place on a connection by its id, or a renewal. */
-  const asked: { readonly what: string; readonly leaseId: string; readonly at: number }[] = [];
-  const answers = { poll: (): Answer => waiting, park: (): Answer => waiting, renew: (): Answer => granted(leaseMs) };
-  const note = (what: string, { leaseId }: AcquireBody) =>
-    void asked.push({ what, leaseId, at: time.now() - time.startAt });
+  const asked: { what: string; leaseId: string; at: number; place?: number | 'new' | undefined }[] = [];
+  const answers = { poll: (): Answer => poll, park: (): Answer => waiting, renew: (): Answer => granted(leaseMs) };
+  const note = (what: string, { leaseId, place }: AcquireBody) =>
+    void asked.push({ what, leaseId, at: time.now() - time.startAt, place });
   const transport: Transport = {
     request: async ({ operation, body }: Call) => {
       const request = body as AcquireBody;
@@ -67,6 +69,23 @@ function world() {
   return { time, sockets, asked, answers, acquiring, tell, whats };
 }
 
+describe('a wait that polls', () => {
+  it('calls its lease new only once: a first try whose answer was lost may have a place already', async () => {
+    const away = { status: 503, headers: {}, body: { code: 'unavailable', detail: 'The store is away.' } };
+    const { time, asked, answers } = world(away);
+    await time.advance(500);
+    expect(asked.length).toBeGreaterThan(1);
+    answers.poll = () => ({ ...waiting, body: { ...waiting.body, place: 3 } });
+    answers.park = () => foreign;
+    await time.advance(9_000);
+    const places = asked.map(({ place }) => place);
+    expect(places[0]).toBe('new');
+    expect(places.slice(1)).not.toContain('new');
+    // From the first answer on, it says where it waits.
+    expect(places.at(-1)).toBe(3);
+  });
+});
+
 describe('a wait that is parked', () => {
   it('begins after two seconds of polling, under the same lease', async () => {
     const { time, asked } = world();
@@ -104,7 +123,7 @@ describe('a wait that is parked', () => {
     await time.advance(3_000);
     sockets[0]?.closed(new Error('reset'));
     await time.advance(0);
-    expect(asked.at(-1)).toEqual({ what: 'connection 2', leaseId: asked[0]?.leaseId, at: 3_000 });
+    expect(asked.at(-1)).toMatchObject({ what: 'connection 2', leaseId: asked[0]?.leaseId, at: 3_000 });
     tell('granted');
     await time.advance(0);
     expect((await acquiring).fence).toBe(7);
