@@ -1206,4 +1206,40 @@ export const mutants: readonly Mutant[] = [
     text: 'Math.max(slowestPaceMs, fairShareMs)',
     instead: 'slowestPaceMs',
   },
+  {
+    name: 'a parked waiter gets a second place from a copy of its request',
+    file: 'src/http/locks.ts',
+    text: "place === 'new' && notify !== undefined ? undefined : place;",
+    instead: 'place;',
+  },
+  {
+    name: 'the sweep leaves no time for its answer',
+    file: 'src/notify/aws/reaper-handler.ts',
+    text: 'context.getRemainingTimeInMillis() - endMarginMs',
+    instead: 'context.getRemainingTimeInMillis()',
+  },
+  {
+    name: 'a hand-off delivers earlier grants of the same lock again',
+    file: 'src/notify/hand-offs.ts',
+    text: 'queuedAt !== undefined && acquiredAt === changedAt;',
+    instead: 'queuedAt !== undefined && acquiredAt <= changedAt;',
+  },
+  {
+    name: 'a request for several locks stays open for one poll per lock',
+    file: 'src/service/multi.ts',
+    text: 'const pollMs = Math.max(1, pollEndsAt - clock.now());',
+    instead: 'const pollMs = context.pollMs;',
+  },
+  {
+    name: 'a page is joined that was remembered for days',
+    file: 'src/service/lock-memory.ts',
+    text: 'this.#clock.now() - seen.at > seenMsMax ? undefined : seen',
+    instead: 'this.#clock.now() < seen.at ? undefined : seen',
+  },
+  {
+    name: 'a crowd goes ahead all at once behind one that is slow',
+    file: 'src/service/lock-memory.ts',
+    text: 'const ended = Promise.allSettled([before, own]);',
+    instead: 'const ended = Promise.allSettled([own]);',
+  },
 ];

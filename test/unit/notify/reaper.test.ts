@@ -146,4 +146,14 @@ describe('the reaper as a function', () => {
     expect(await handler(scheduled, context)).toEqual({ batchItemFailures: [] });
     expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
   });
+
+  it('stops five seconds before its time is up, so that it can still answer', async () => {
+    const world = createWorld();
+    const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
+    world.awaited.keys = [lockKey];
+    const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
+    for (const leftMs of [5_000, 5_001])
+      await handler(scheduled, { getRemainingTimeInMillis: () => leftMs } as Context);
+    expect(world.logged.map(({ fields }) => (fields as { looked: number }).looked)).toEqual([0, 1]);
+  });
 });

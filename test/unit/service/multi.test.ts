@@ -8,6 +8,7 @@ import type { LockStore } from '../../../src/store/lock-store.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { watched } from './world.ts';
 
 const namespace = 'test';
 const both = {
@@ -69,6 +70,19 @@ describe('acquireAll', () => {
     const repeat = acquireAll(locks, namespace, { ...both, waitMs: 60_000 - locks.pollMs });
     await time.advance(locks.pollMs);
     expect(await repeat).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - 2 * locks.pollMs });
+  });
+
+  it('answers when its poll is over, counted from the request, on whichever lock it waits by then', async () => {
+    const { time, locks } = world();
+    for (const name of ['a', 'b']) await acquire(locks, { namespace, name }, theirs);
+    const asked = watched(acquireAll(locks, namespace, both));
+    await time.advance(locks.pollMs - 5_000);
+    await release(locks, { namespace, name: 'a' }, theirs);
+    await time.advance(4_900);
+    expect(asked.done).toBe(false);
+    await time.advance(200);
+    expect(asked.done).toBe(true);
+    expect(await asked.promise).toMatchObject({ kind: 'waiting', name: 'b' });
   });
 
   it('keeps the locks that it has between two polls, even if the lease is short', async () => {

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { unusedLock } from '../../../src/lock/state.ts';
+import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { key, watched } from './world.ts';
+
+describe('what a process remembers of a lock', () => {
+  it('is used for an hour at most: later, the lock and its pages may have been collected', async () => {
+    const time = new VirtualTime();
+    const memory = new LockMemory(time);
+    memory.learn(key, { ...unusedLock, rev: 1 });
+    await time.advance(3_600_000);
+    expect(memory.seen(key)?.state.rev).toBe(1);
+    await time.advance(1);
+    expect(memory.seen(key)).toBeUndefined();
+  });
+});
+
+describe('work in turn', () => {
+  it('is done one after the other, and is told if it waited too long, also for work before the one before it', async () => {
+    const time = new VirtualTime();
+    const memory = new LockMemory(time);
+    let end = () => {};
+    const slow = memory.inTurn(key, time, () => new Promise<void>((resolve) => (end = resolve)));
+    const isInTurn = async (inTurn: boolean) => inTurn;
+    const second = watched(memory.inTurn(key, time, isInTurn));
+    await time.advance(1_999);
+    expect(second.done).toBe(false);
+    await time.advance(1);
+    expect(await second.promise).toBe(false);
+    // The first one still works: whoever comes now is not in turn either.
+    const third = watched(memory.inTurn(key, time, isInTurn));
+    await time.advance(1_000);
+    expect(third.done).toBe(false);
+    end();
+    await slow;
+    await time.advance(0);
+    expect(await third.promise).toBe(true);
+  });
+});
