@@ -106,10 +106,11 @@ describe('simulation', () => {
     expect(lostWhenBare).toBeGreaterThan(0);
   });
 
-  it(`keeps every promise in fresh worlds for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
+  it(`keeps every promise in one world after another for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
     const endsAt = performance.now() + budgetMs;
-    // New worlds each time, unless the first seed is given. Worlds of an earlier run need not be repeated.
-    const first = Number(process.env.HOLDFAST_FIRST_SEED ?? Date.now() % 1_000_000_000);
+    // The same worlds each time, so that a change which breaks a promise is the one that is seen to fail. `npm run proof`
+    // looks for worlds that nobody has seen.
+    const first = Number(process.env.HOLDFAST_FIRST_SEED ?? 1);
     const happened = new Set<string>();
     let worlds = 0;
     for (let seed = first; performance.now() < endsAt; seed++, worlds++) {
