@@ -1,7 +1,7 @@
 /**
- * `npm run bench:age`: does an engine slow down with its age? Runs acquire-release cycles against the whole local service and tells
- * how much processor time one takes as the table and its stream grow, for each engine that can run here. Processor time says the same
- * on a busy machine as on an idle one. Writes docs/benchmarks/engine-age.md. Needs Linux, which tells the time of an engine's process.
+ * `npm run bench:age`: does an engine slow down with its age? Runs acquire-release cycles against the whole local service, and measures
+ * how much processor time one takes as the table and its stream grow, for each engine that can run here. Processor time is the same on a
+ * busy and on an idle machine. Writes docs/benchmarks/engine-age.md. Needs Linux, which shows the time of an engine's process.
  *
  * `--cycles 2000` runs fewer. `--engine dynoxide` runs one engine alone. `--out file` writes elsewhere.
  */
@@ -24,10 +24,10 @@ const { values } = parseArgs({
   },
 });
 
-/** As many as two cores keep busy. */
+/** Enough to keep two cores busy. */
 const clients = 8;
 const cyclesMax = Number(values.cycles);
-/** Each figure is of the cycles just before its age. */
+/** Each figure is the mean of the cycles just before its age. */
 const windowCycles = Math.max(50, Math.floor(cyclesMax / 10));
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -37,7 +37,7 @@ const installed = [
   'memory' as const,
 ].filter((name) => values.engine === undefined || name === values.engine);
 
-/** The processor time of this process and of all that it started, in ticks of 10 ms. */
+/** The processor time of this process and of all processes that it started, in ticks of 10 ms. */
 function ticks(): number {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -72,7 +72,7 @@ async function measure(engine: (typeof installed)[number]): Promise<number[]> {
       },
     );
   try {
-    // A virtual machine and its code get faster at first.
+    // A virtual machine gets faster during its first cycles, so these are not measured.
     await run(0);
     for (let age = windowCycles; age <= cyclesMax; age += windowCycles) {
       const before = ticks();

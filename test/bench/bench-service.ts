@@ -15,12 +15,12 @@ export interface BenchService {
   readonly url: string;
   post(path: string, body: object): Promise<Answer>;
   get(path: string): Promise<Answer>;
-  /** What the process keeps in memory, by the operating system's count. */
+  /** The memory of the process, by the operating system's count. */
   residentBytes(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** The service as its users run it: a process of its own, on the engine that the raw calls go to. */
+/** The service as its users run it: a separate process, on the same engine as the raw calls. */
 export async function spawnService(engineEndpoint: string, table: string): Promise<BenchService> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -28,7 +28,7 @@ export async function spawnService(engineEndpoint: string, table: string): Promi
   const server = await startServer(process.execPath, [main, 'serve', ...flags], async () => {
     if (!(await fetch(`${url}/v1/health`)).ok) throw new Error('It is not well yet.');
   });
-  // A waiter keeps its connection for as long as it waits, and 200 of them wait beside those who come and go.
+  // A waiter keeps its connection while it waits. There are up to 200 waiters, and other requests at the same time.
   const agent = new Agent({ keepAlive: true, maxSockets: 1_000 });
   return {
     url,
@@ -45,7 +45,7 @@ export async function spawnService(engineEndpoint: string, table: string): Promi
   };
 }
 
-/** Node's own client, bare: what is measured is the service. The SDK over HTTP has a row of its own. */
+/** Node's own client, because the service is measured and not the SDK. The SDK over HTTP has its own row. */
 function ask(agent: Agent, method: 'GET' | 'POST', url: string, body?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers =

@@ -1,26 +1,26 @@
-/** Whatever keeps locks, seen alike: each contestant is used as its own documentation tells a user to. */
+/** One interface for everything that has locks. Each contestant is used as its own documentation says. */
 
 export type StoreId = 'dynamodb' | 'redis' | 'etcd' | 'zookeeper' | 'postgres';
 
-/** What figures are divided by. */
+/** Figures are divided by this. */
 export interface Yardstick {
-  /** The smallest write that the store acknowledges, by the client that its users have. */
+  /** The smallest write that the store acknowledges, with the client that its users have. */
   singleWrite(key: string): Promise<unknown>;
 }
 
-/** A server, and what is measured on it is divided by its own single write. */
+/** A server. Figures on it are divided by its own single write. */
 export interface Store extends Yardstick {
   readonly id: StoreId;
-  /** With its version, as it says itself. */
+  /** With the version that it reports. */
   readonly name: string;
-  /** What an acknowledged write has survived here, and what it has not. */
+  /** Which failures an acknowledged write survives here, and which it does not. */
   readonly durability: string;
   stop(): Promise<void>;
 }
 
 export interface Terms {
   readonly leaseMs: number;
-  /** Whether the lease is kept up in the background, where the contestant does such a thing. */
+  /** True if the lease is renewed in the background, if the contestant can do that. */
   readonly renew: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface Holding {
 /** A waiter. */
 export interface Place {
   readonly granted: Promise<Holding>;
-  /** Gives up waiting; `granted` then never matters again. */
+  /** Gives up waiting. After that `granted` is ignored. */
   leave(): Promise<unknown>;
 }
 
@@ -40,17 +40,17 @@ export interface Contestant {
   readonly name: string;
   readonly store: StoreId;
   readonly ours: boolean;
-  /** Of ours: the table that its single writes go to as well. */
+  /** For our own contestants: the table, which its single writes use too. */
   readonly table?: string;
   /** How it was set up and how it waits, in one line for the report. */
   readonly how: string;
-  /** Whether waiters leave the store alone: then single writes can be measured between the hand-offs. */
+  /** True if waiters send no requests. Then single writes can be measured between the hand-offs. */
   readonly waitsQuietly: boolean;
-  /** The least that a join, its grant and its release take, in requests: what goes beyond is wasted. */
+  /** The smallest number of requests for a join, its grant and its release. All others are wasted. */
   readonly requestsMin: number;
-  /** For those whose waiters sleep for a whole lease: the shortest that one would dare. */
+  /** If waiters sleep for a whole lease: the shortest reasonable lease. */
   readonly contendedLeaseMs?: number;
-  /** Absent if a crash does not end a lease by time. */
+  /** Missing if no lease ends by time after a crash. */
   readonly crash?: Crash;
 
   /** Takes a lock that is free. */
@@ -61,27 +61,27 @@ export interface Contestant {
   attempt?(name: string, terms: Terms): Promise<boolean>;
   /** Takes several at once, if the client can. */
   takeAll?(names: readonly string[], terms: Terms): Promise<Holding>;
-  /** How many wait, for those who have a queue to look into. */
+  /** How many wait, if the contestant has a queue that can be read. */
   queued?(name: string): Promise<number>;
-  /** All requests so far, as the client sends them or the server counts them. */
+  /** The number of requests so far, counted at the client or by the server. */
   requests?(): number | Promise<number>;
   stop(): Promise<void>;
 }
 
 export interface Crash {
-  /** The shortest lease, or what stands for one, that the store takes; null if the connection is what counts. */
+  /** The shortest lease, or something like a lease, that the store accepts. Null if only the connection counts. */
   readonly leaseMs: number | null;
-  /** Takes the lock and is never heard of again; answers when its last sign of life was, by the clock of `performance`. */
+  /** Takes the lock and never does anything again. Returns the time of its last action, by the clock of `performance`. */
   holdAndDie(name: string): Promise<number>;
 }
 
 /**
- * How often a polling client asks: as often as our own direct mode does for its next waiter. Twice as often would halve their hand-off
- * and double their requests.
+ * How often a polling client asks: as often as the first waiter in our own direct mode. With twice as many polls, a hand-off would take half
+ * as long and need twice as many requests.
  */
 export const pollMs = 50;
 
-/** Nothing is renewed while something else is measured: ten minutes outlast the whole run. */
+/** Nothing is renewed while something else is measured. Ten minutes are longer than the whole run. */
 export const usualTerms: Terms = { leaseMs: 600_000, renew: false };
 
 /** A place that asks again and again until it is granted or has left. */
@@ -91,7 +91,7 @@ export function pollFor(ask: () => Promise<Holding | undefined>): Place {
     for (;;) {
       const holding = await ask();
       if (holding !== undefined) {
-        // Granted in the very moment of leaving: nobody else may wait for its lease to end.
+        // It was granted at the moment of leaving. It releases, so that nobody waits for its lease to end.
         if (left) await holding.release();
         return holding;
       }
@@ -110,7 +110,7 @@ export function pollFor(ask: () => Promise<Holding | undefined>): Place {
   };
 }
 
-/** The last sign of life of a holder that renews nothing is its acquire: its lease counts from then at the earliest. */
+/** If a holder renews nothing, its acquire is its last action. Its lease counts from then at the earliest. */
 export async function dieAfter(taking: () => Promise<unknown>): Promise<number> {
   const askedAt = performance.now();
   await taking();

@@ -1,18 +1,18 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What was asked of DynamoDB, as a bill would count it. */
+/** The requests to DynamoDB, as a bill counts them. */
 export interface Tally {
   readonly requests: number;
   readonly reads: number;
   readonly writes: number;
-  /** Writes whose condition did not hold: they cost as much as the others. */
+  /** Writes whose condition was refused. They cost as much as the others. */
   readonly refused: number;
   readonly readUnits: number;
   readonly writeUnits: number;
 }
 
-/** Locks, sessions and records apart from what only tells of them: history, timers, watchers, index sweeps. */
+/** Locks, sessions and records are counted separately from news about them: history, timers, watchers and index sweeps. */
 export interface Tallies {
   readonly locks: Tally;
   readonly news: Tally;
@@ -20,7 +20,7 @@ export interface Tallies {
 
 export interface CountingProxy {
   readonly endpoint: string;
-  /** What was asked since the last call. */
+  /** The requests since the last call. */
   take(): Tallies;
   stop(): Promise<void>;
 }
@@ -30,20 +30,20 @@ export const noTally: Tally = { requests: 0, reads: 0, writes: 0, refused: 0, re
 const writeOperations = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'TransactWriteItems', 'BatchWriteItem']);
 const readOperations = new Set(['GetItem', 'BatchGetItem', 'Query', 'Scan', 'TransactGetItems']);
 
-/** Sort keys of items that locks, sessions and records consist of; a peer's table has no `sk`, and all of it is its locks. */
+/** The sort keys of locks, sessions and records. A peer's table has no `sk`, and all of its items are locks. */
 const ownItem = /^(lock|session|record|part\/.*)$/;
 
 export function tellsNews(body: string): boolean {
   if (/"IndexName"/.test(body)) return true;
   const sortKeys = [...body.matchAll(/"sk":\s*\{\s*"S":\s*"([^"]*)"/g)].map(([, sortKey]) => sortKey ?? '');
   if (sortKeys.length > 0) return !sortKeys.some((sortKey) => ownItem.test(sortKey));
-  // A query names its partition in a value: watchers and history are asked for so.
+  // A query has its partition in a value. Watchers and history are read this way.
   return /"KeyConditionExpression"/.test(body);
 }
 
 const bytesPerWriteUnit = 1_024;
 
-/** Sums what the engine says that a request consumed. Of a refused write it says nothing, so its size is taken from the item it returns. */
+/** Sums the units that the engine reports for a request. It reports nothing for a refused write, so the size of the returned item counts. */
 export function unitsOf(operation: string, answer: string): { readUnits: number; writeUnits: number } {
   const consumed = [...answer.matchAll(/"ConsumedCapacity":\s*(\[[^\]]*\]|\{[^}]*\})/g)].flatMap(([, part]) =>
     [...(part ?? '').matchAll(/"CapacityUnits":\s*([\d.]+)/g)].map(([, units]) => Number(units)),
@@ -74,8 +74,8 @@ const readAll = async (message: IncomingMessage): Promise<Buffer> => {
 };
 
 /**
- * Stands between a contestant and the engine and counts, the same way for all, whatever SDK they use. It adds latency, so nothing is timed through
- * it. Stream reads are left out: deployed, Lambda makes them and nobody is billed.
+ * A proxy between a contestant and the engine that counts requests, in the same way for every SDK. It adds latency, so nothing is timed
+ * through it. Stream reads are left out: deployed, Lambda makes them and they are not billed.
  */
 export async function startCountingProxy(engineEndpoint: string): Promise<CountingProxy> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
@@ -88,7 +88,7 @@ export async function startCountingProxy(engineEndpoint: string): Promise<Counti
     const asked = (await readAll(incoming)).toString();
     const [, operation = ''] = String(incoming.headers['x-amz-target'] ?? '').split('.');
     const counted = writeOperations.has(operation) || readOperations.has(operation);
-    // Local engines take no notice of the signature, so the request can be asked to say what it consumed.
+    // Local engines do not check the signature, so the proxy can ask for the consumed capacity.
     const body = counted ? asked.replace(/^\{/, '{"ReturnConsumedCapacity":"TOTAL",') : asked;
     const headers = { ...incoming.headers, 'content-length': String(Buffer.byteLength(body)) };
     const sent = request(engineEndpoint, { method: incoming.method, path: incoming.url, headers, agent });

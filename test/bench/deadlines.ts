@@ -21,7 +21,7 @@ const calls: readonly (readonly [string, (locks: Holdfast) => Promise<unknown>])
   ['health, deadlineMs 300', (locks) => locks.health({ deadlineMs: 300 })],
 ];
 
-/** The one in the middle of several, in seconds: chance spreads the retries. */
+/** The median of several, in seconds, because retries are random. */
 async function measure(url: string, call: (locks: Holdfast) => Promise<unknown>): Promise<string> {
   const tookMs: number[] = [];
   for (let turn = 0; turn < 5; turn++) {
@@ -29,7 +29,7 @@ async function measure(url: string, call: (locks: Holdfast) => Promise<unknown>)
     const beganMs = performance.now();
     await call(locks).catch(() => undefined);
     tookMs.push(performance.now() - beganMs);
-    // It gives back what a lost answer may have granted, which takes its own time.
+    // `close` releases what a lost answer may have granted. That takes its own time.
     void locks.close().catch(() => undefined);
   }
   tookMs.sort((one, other) => one - other);

@@ -11,19 +11,19 @@ import { type DynamoDBAddress, type DynamoDBStore, ownTables, startDynamoDB } fr
 
 export type EngineName = 'auto' | 'dynamodb-local' | 'dynoxide';
 
-/** A contestant on DynamoDB whose requests pass a proxy of its own. */
+/** A contestant on DynamoDB whose requests pass through its own proxy. */
 export interface Counted {
   readonly contestant: Contestant;
   readonly proxy: CountingProxy;
 }
 
-/** The service behind a proxy, for what only the service can do. */
+/** The service behind a proxy, for operations that only the service has. */
 export interface CountedService {
   readonly service: BenchService;
   readonly proxy: CountingProxy;
 }
 
-/** One engine and all who build on it. */
+/** One engine and all contestants on it. */
 export interface DynamoDBSide {
   readonly store: DynamoDBStore;
   readonly service: BenchService;
@@ -35,7 +35,7 @@ export interface DynamoDBSide {
 
 type OnTable = (address: DynamoDBAddress) => Contestant;
 
-/** A second service, behind a proxy, is there only where something is counted: even an idle one reads its table's stream. */
+/** A second service behind a proxy is started only for counting, because even an idle one reads its table's stream. */
 export async function startDynamoDBSide(
   engine: EngineName,
   { counting }: { counting: boolean },

@@ -45,9 +45,9 @@ const peerServers: readonly ((started: Started) => Promise<Server>)[] = [
   },
 ];
 
-/** All who are there. */
+/** All contestants that are installed. */
 export class Field {
-  /** Why somebody is missing, one line each. */
+  /** Why contestants are missing, one line each. */
   readonly absent: string[] = [];
   readonly #engine: EngineName;
   readonly #started = new Started();
@@ -72,8 +72,8 @@ export class Field {
   }
 
   /**
-   * A new engine for all who build on DynamoDB. DynamoDB Local keeps every change of a table that has a stream, and every write there takes
-   * longer the more of them it keeps: no part of the run may pay for what another has left.
+   * Starts a new engine for all contestants on DynamoDB. DynamoDB Local keeps every change of a table with a stream, and the more it keeps,
+   * the longer every write takes. So each part of the run gets its own engine.
    */
   async refresh({ counting }: { counting: boolean }): Promise<void> {
     await this.#side?.stop();
@@ -107,7 +107,7 @@ export class Field {
     return [this.dynamodb, ...this.#servers.map(({ store }) => store)];
   }
 
-  /** The store that a contestant's figures are divided by. */
+  /** The figures of a contestant are divided by the single write of this store. */
   storeOf({ store: id, table }: Pick<Contestant, 'store' | 'table'>): Yardstick {
     const { dynamodb } = this;
     if (id === 'dynamodb')

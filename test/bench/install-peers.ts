@@ -1,6 +1,6 @@
 /**
- * `node test/bench/install-peers.ts`: what the benchmark compares with. The clients go into a package of their own beside this file; the servers
- * come from Debian, where apt and root are there. None of them is started: the benchmark starts its own, for as long as it runs.
+ * `node test/bench/install-peers.ts`: installs what the benchmark compares with. The clients go into a separate package in this folder. The
+ * servers come from Debian, if apt and root are available. None of them is started here: the benchmark starts them while it runs.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { access, rm, writeFile } from 'node:fs/promises';
 import { peersFolder } from './peers.ts';
 
 const packages = ['redis-server', 'etcd-server', 'zookeeper', 'postgresql'];
-/** Debian asks this program before it starts a service; 101 means that it must not. */
+/** Debian asks this program before it starts a service. 101 means that it must not. */
 const policyFile = '/usr/sbin/policy-rc.d';
 
 async function run(file: string, args: readonly string[], cwd?: string): Promise<void> {

@@ -33,7 +33,7 @@ if (values['report-only']) {
   await writeReport(values.out, await readResults(values.out));
 } else {
   const field = await Field.take(engine);
-  // The servers end with this process in any case; their folders only if they are told.
+  // The servers end with this process in every case. Their folders are deleted only by this code.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void field.stop().finally(() => process.exit(1)));
   }
@@ -47,6 +47,6 @@ if (values['report-only']) {
   } finally {
     await field.stop();
   }
-  // Some of the peers' clients keep timers and connections that nobody can end.
+  // Some of the peers' clients keep timers and connections that can't be ended.
   process.exit();
 }

@@ -1,4 +1,4 @@
-/** Times many runs of something. Only ratios between two of these, from one run, mean anything: machines differ and are shared. */
+/** The times of many runs. Only ratios of two of these, from one run, mean something, because machines differ and are shared. */
 export interface Timings {
   readonly p50: number;
   readonly p99: number;
@@ -18,15 +18,15 @@ export async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** How long something may go on: for so many rounds, or until the time is used up, whichever comes first. */
+/** The limits of a measurement: a number of rounds, or a time, whichever comes first. */
 export interface Bounds {
   readonly roundsMax: number;
   readonly budgetMs: number;
 }
 
 /**
- * Takes turns, so that whatever else the machine does meets all of them alike. Each round is complete. In a turn each is timed `inARow` times, as somebody
- * at work would do it: once only would time how a process wakes up behind all the others.
+ * Takes turns, so that other load on the machine affects all of them equally. Each round is complete. In a turn, each is timed `inARow`
+ * times, like a program that does several things in a row. One time alone would measure how a process wakes up after all the others.
  */
 export async function takeTurns<Name extends string>(
   { roundsMax, budgetMs }: Bounds,
@@ -43,7 +43,7 @@ export async function takeTurns<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, summarize(times[name])])) as Record<Name, Timings>;
 }
 
-/** How often a number of clients at once get something done within the time, per millisecond. */
+/** How much work a number of clients at once do within the time, per millisecond. */
 export async function rateOf(
   clients: number,
   sliceMs: number,

@@ -9,7 +9,7 @@ const requirePeer = createRequire(join(peersFolder, 'package.json'));
 
 export const peersInstalled = (): boolean => existsSync(join(peersFolder, 'node_modules'));
 
-/** A peer's package, seen through as much of an interface as is used here: types and lint must pass where it isn't installed. */
+/** Loads a peer's package with the part of its interface that is used here. Types and lint must pass if it isn't installed. */
 export function loadPeer<Module>(name: string): Module {
   return requirePeer(name) as Module;
 }

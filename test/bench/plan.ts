@@ -7,7 +7,7 @@ export interface Plan {
   readonly cycle: Bounds & { readonly warmUp: Bounds };
   readonly throughput: { readonly clients: readonly number[]; readonly slices: number; readonly sliceMs: number };
   readonly waiters: readonly number[];
-  /** Ours are timed for longer: they have targets. */
+  /** Our own contestants are measured longer, because they have targets. */
   readonly ownHandOff: HandOffBounds;
   readonly handOff: HandOffBounds;
   readonly countedRunMs: number;
@@ -41,7 +41,7 @@ export const fullPlan: Plan = {
     waiters: pushWaiters,
     turns: 3,
     paced: { roundsMax: 60, budgetMs: 1_500 },
-    // Two safety looks.
+    // In this time the SDK asks twice about a parked wait.
     idle: { waiters: 1_000, watchedMs: 50_000 },
     crowd: { locks: 200, perLock: 50 },
   },
@@ -49,7 +49,7 @@ export const fullPlan: Plan = {
   importRounds: 5,
 };
 
-/** The same cells, each seen only briefly: to find out whether everything works, not for numbers. */
+/** The same cells, each for a short time. It shows whether everything works, and its numbers mean nothing. */
 export const quickPlan: Plan = {
   cycle: { roundsMax: 5, budgetMs: 3_000, warmUp: { roundsMax: 64, budgetMs: 300 } },
   throughput: { clients: [1, 16], slices: 1, sliceMs: 100 },

@@ -1,4 +1,4 @@
-/** What a run found, as it is kept in the JSON file. Times appear only as ratios: everything else is a count. */
+/** The results of a run, as in the JSON file. Times are only ratios, and everything else is a count. */
 
 export interface Machine {
   readonly cores: number;
@@ -19,11 +19,11 @@ export interface ContestantEntry {
   readonly store: string;
   readonly ours: boolean;
   readonly how: string;
-  /** Of its package, where it is one. */
+  /** The version of its package, if it has one. */
   readonly version: string | null;
 }
 
-/** Who or what is missing, in a sentence. */
+/** What is missing, in a sentence. */
 export interface Absence {
   readonly why: string;
 }
@@ -39,9 +39,9 @@ export interface CycleRow {
 export interface ThroughputRow {
   readonly contestant: string;
   readonly clients: number;
-  /** Acquires and releases, against the single writes that as many clients get done. */
+  /** Acquires and releases, divided by the single writes of as many clients. */
   readonly againstWrites: number;
-  /** The same, against the single writes of one client: this is what rises with the clients. */
+  /** The same, divided by the single writes of one client. This rises with the number of clients. */
   readonly againstOneWriter: number;
   readonly cycles: number;
 }
@@ -49,17 +49,17 @@ export interface ThroughputRow {
 export interface HandOffRow {
   readonly contestant: string;
   readonly waiters: number;
-  /** From release to grant, in single writes; null where none was seen. */
+  /** From release to grant, in single writes. Null if there was no hand-off. */
   readonly p50: number | null;
   readonly p99: number | null;
   /** Hand-offs timed one by one. */
   readonly samples: number;
   /** Grants to a waiter that had not waited longest. */
   readonly inversions: number;
-  /** Hand-offs in the time of a single write, with everybody giving back at once; null where so many could not wait. */
+  /** Hand-offs in the time of a single write, if every holder releases at once. Null if so many could not wait. */
   readonly rate: number | null;
   readonly rateSamples: number;
-  /** Releases that failed meanwhile. */
+  /** Releases that failed in this time. */
   readonly failed: number;
 }
 
@@ -67,9 +67,9 @@ export interface HandOffRequestsRow {
   readonly contestant: string;
   readonly waiters: number;
   readonly perHandOff: number;
-  /** Beyond the least that a join, a grant and a release take. */
+  /** Requests above the smallest number for a join, a grant and a release. */
   readonly wasted: number;
-  /** Of DynamoDB's capacity, where it is DynamoDB. */
+  /** Units of DynamoDB. Null for other stores. */
   readonly writeUnits: number | null;
   readonly readUnits: number | null;
   readonly samples: number;
@@ -81,16 +81,16 @@ export interface CycleRequestsRow {
   readonly writes: number;
   readonly readUnits: number;
   readonly writeUnits: number;
-  /** For history and the like, which only the service writes. */
+  /** For history and similar items, which only the service writes. */
   readonly newsReadUnits: number;
   readonly newsWriteUnits: number;
 }
 
 export interface CrashRow {
   readonly contestant: string;
-  /** Null if it is the connection that counts. */
+  /** Null if only the connection counts. */
   readonly leaseMs: number | null;
-  /** From the last sign of life to the next grant, in leases; without one, in single writes. */
+  /** From the last action of the holder to the next grant, in leases. If there is no lease, in single writes. */
   readonly after: number;
   readonly samples: number;
 }
@@ -103,7 +103,7 @@ export interface RenewalRow {
 export interface StampedeRow {
   readonly who: string;
   readonly requests: number;
-  /** Until the last of them had its answer, in single writes. */
+  /** The time until the last of them had its answer, in single writes. */
   readonly writes: number;
 }
 
@@ -128,12 +128,12 @@ export interface IncrementRow {
 
 export interface MemoryRow {
   readonly cycles: number;
-  /** Resident memory at the end against the beginning, once warm. */
+  /** Resident memory at the end, divided by that after the warm-up. */
   readonly growth: number;
 }
 
 export interface ImportRow {
-  /** Against importing nothing but the bare DynamoDB client. */
+  /** Compared with an import of only the DynamoDB client. */
   readonly ratio: number;
   readonly kilobytes: number;
 }
@@ -147,13 +147,13 @@ export interface PushHandOffRow {
   readonly samples: number;
 }
 
-/** So many wait through the SDK, and nothing is released. Everything is counted per waiter and minute, once all are parked. */
+/** Waiters through the SDK, while nothing is released. Everything is counted per waiter and minute, after all are parked. */
 export interface WaitingRow {
   readonly way: 'push' | 'long poll';
   readonly waiters: number;
   /** Requests that are open at the service at any time. */
   readonly open: number;
-  /** Without the safety looks. */
+  /** Without the requests that ask about parked waits. */
   readonly requestsPerMinute: number;
   readonly looksPerMinute: number;
   readonly writeUnitsPerMinute: number;
@@ -165,9 +165,9 @@ export interface CrowdRow {
   readonly waits: number;
   /** Messages of grants. */
   readonly told: number;
-  /** Those among them that repeat another one. */
+  /** How many of them repeat another one. */
   readonly unexpected: number;
-  /** Grants in the order of their line. */
+  /** Grants in the order of the queue. */
   readonly inOrder: number;
 }
 

@@ -16,7 +16,7 @@ import { benchPush } from './workloads/push.ts';
 import { countRenewals } from './workloads/renewals.ts';
 import { benchStampede } from './workloads/stampede.ts';
 
-/** Which package a contestant is, where it is one. */
+/** The package of a contestant, if it has one. */
 const packages: Readonly<Record<string, string>> = {
   'lock-client-open': 'dynamodb-lock-client',
   'lock-client-closed': 'dynamodb-lock-client',
@@ -46,7 +46,7 @@ async function commit(): Promise<string> {
 
 const onProgress = (what: string) => console.error(`… ${what}`);
 
-/** Runs a workload; one that fails is named in the report, and the others are not lost. */
+/** Runs a workload. If it fails, the report says so, and the other results are kept. */
 type Step = <Result>(what: string, work: () => Promise<Result>, without: Result) => Promise<Result>;
 
 const stepOf =
@@ -62,7 +62,7 @@ const stepOf =
     }
   };
 
-/** Short queues together; a long one has an engine to itself, since what it leaves behind makes the engine slow. */
+/** Short queues are measured together. A long one has its own engine, because its items make the engine slow. */
 const partsOf = (waiters: readonly number[]): number[][] =>
   [waiters.filter((count) => count < 100), waiters.filter((count) => count >= 100)].filter((part) => part.length > 0);
 
@@ -83,7 +83,7 @@ async function contended(field: Field, plan: Plan): Promise<Pick<Results, 'handO
   return { handOff, handOffRequests: requests.toSorted((one, other) => one.waiters - other.waiters) };
 }
 
-/** Waiting by push alone, with its own date and commit: the rest of a report may be older. */
+/** Only waiting by push, with its own date and commit. The rest of a report may be older. */
 export const runPush = async (field: Field, plan: Plan): Promise<NonNullable<Results['push']>> => ({
   date: today(),
   commit: await commit(),
@@ -92,7 +92,7 @@ export const runPush = async (field: Field, plan: Plan): Promise<NonNullable<Res
 
 const today = () => new Date().toISOString().slice(0, 10);
 
-/** Every workload in turn. Whatever is timed has the machine to itself. */
+/** Every workload in turn. Nothing else runs while something is timed. */
 export async function runAll(field: Field, plan: Plan, { quick }: { quick: boolean }): Promise<Results> {
   const absent = field.absent.map((why): Absence => ({ why }));
   const step = stepOf(absent);

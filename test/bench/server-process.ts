@@ -10,13 +10,13 @@ import { pauseMs } from './measure.ts';
 
 export const run = promisify(execFile);
 
-/** Why a server is not there; the report says so, and the run goes on without it. */
+/** A server is not installed. The report says why, and the run goes on without it. */
 export class NotInstalled extends Error {}
 
-/** A JVM or an initdb takes seconds on a busy machine; more than this means that it will not come. */
+/** A JVM or an initdb takes seconds on a busy machine. After this time it will not start. */
 const readyWithinMs = 30_000;
 
-/** Where a program lies: on the PATH, or in a folder that Debian keeps off it. */
+/** The path of a program: on the PATH, or in a folder of Debian that is not on the PATH. */
 export async function findProgram(name: string, folders: readonly string[] = []): Promise<string> {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', ...folders]) {
     const file = join(folder, name);
@@ -24,7 +24,7 @@ export async function findProgram(name: string, folders: readonly string[] = [])
       await access(file, constants.X_OK);
       return file;
     } catch {
-      // It may lie in the next one.
+      // It may be in the next folder.
     }
   }
   throw new NotInstalled(`${name} is not installed`);
@@ -35,7 +35,7 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
-/** A server that dies with this process, however that ends, and answers once `ready` does. */
+/** Starts a server, and waits until `ready` succeeds. The server ends with this process in every case. */
 export async function startServer(
   file: string,
   args: readonly string[],
@@ -59,7 +59,7 @@ export async function startServer(
   }
 }
 
-/** A folder for a server's files, gone with it. On the disk, not in memory: what is synced must cost what it costs. */
+/** A folder for a server's files, deleted with the server. It is on the disk and not in memory, so that a sync has its real cost. */
 export async function temporaryFolder(owner?: {
   uid: number;
   gid: number;

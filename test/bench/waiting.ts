@@ -17,7 +17,7 @@ import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { accessTo } from '../scale/table-access.ts';
 
-/** What was sent to the table. */
+/** The requests to the table. */
 export interface Used {
   readonly requests: number;
   readonly writeUnits: number;
@@ -28,10 +28,10 @@ export interface WaitingCosts {
   readonly waiting: number;
   /** A release with its hand-off, what the notifier does for it, and one new waiter. */
   readonly handOff: Used;
-  /** A waiter far back that asks again, with the place that it was told. */
+  /** A waiter far back that asks again, with its place from the last answer. */
   readonly rePoll: Used;
   readonly look: Used;
-  /** The largest that was seen. */
+  /** The largest size in the run. */
   readonly itemBytes: number;
   readonly pageBytes: number;
 }
@@ -75,14 +75,14 @@ class CountedTable {
     }
   }
 
-  /** What was used since the last call. */
+  /** The use since the last call. */
   take(): Used {
     const used = { requests: this.#requests, writeUnits: this.#writeUnits, readUnits: this.#readUnits };
     this.#requests = this.#writeUnits = this.#readUnits = 0;
     return used;
   }
 
-  /** The size of an item. To look is not counted. */
+  /** The size of an item. This read is not counted. */
   bytesOf(pk: string, sk: string): number {
     const before = { requests: this.#requests, writes: this.#writeUnits, reads: this.#readUnits };
     const { Item } = this.#engine.call('GetItem', { TableName: tableName, Key: { pk: { S: pk }, sk: { S: sk } } });
@@ -103,7 +103,7 @@ const share = (used: Used, count: number): Used => ({
   readUnits: used.readUnits / count,
 });
 
-/** A lock that so many wait for, handed over again and again. Each holder that releases is followed by a new waiter. */
+/** A lock with this many waiters and many hand-offs. After each release, a new waiter joins. */
 export async function countWaiting({ waiting, processes, handOffMs = 50 }: WaitingOptions): Promise<WaitingCosts> {
   const table = new CountedTable();
   let now = epochMs(1_800_000_000_000);
@@ -162,7 +162,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
   return { waiting, handOff: share(handOff, handOffs), rePoll, look, itemBytes: itemMax, pageBytes: pageMax };
 }
 
-/** The lengths that the pages of docs show. */
+/** The lengths of the queue in the docs. */
 export const waitingLengths = [2, 10, 50, 200, 1_000, 5_000] as const;
 
 if (import.meta.main) {

@@ -4,7 +4,7 @@ import { type DynamoDBAddress, deliveryheroTable } from '../stores/dynamodb.ts';
 
 type Operation = (params: object) => Promise<unknown>;
 
-/** Of AWS's document client as much as the package calls. */
+/** The methods of AWS's document client that the package calls. */
 interface DocumentClient {
   readonly get: Operation;
   readonly put: Operation;
@@ -21,7 +21,7 @@ interface LockModule {
   dynamoDBLockClientFactory(client: DocumentClient, table: object): LockClient;
 }
 
-/** What a waiter sends, until it has left: there is no other way to make it stop. */
+/** A client that sends nothing after its waiter has left. There is no other way to stop a waiter. */
 function untilLeft(client: DocumentClient, hasLeft: () => boolean): DocumentClient {
   const guard =
     (operation: keyof DocumentClient): Operation =>
@@ -32,7 +32,7 @@ function untilLeft(client: DocumentClient, hasLeft: () => boolean): DocumentClie
   return { get: guard('get'), put: guard('put'), update: guard('update'), delete: guard('delete') };
 }
 
-/** Reads, and puts where there is nothing; a waiter that trusts its clock reads again after a pause of its choice. */
+/** Reads the item, and puts one if there is none. A waiter that relies on its clock reads again after a pause that it chooses. */
 export function deliveryhero(address: DynamoDBAddress): Contestant {
   const { DynamoDBClient } = loadPeer<{ DynamoDBClient: new (options: object) => { destroy(): void } }>(
     '@aws-sdk/client-dynamodb',

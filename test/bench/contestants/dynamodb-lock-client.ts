@@ -7,7 +7,7 @@ import { type DynamoDBAddress, lockClientTable } from '../stores/dynamodb.ts';
 type Callback = (error: Error | null, result?: unknown) => void;
 type Operation = (params: object, callback: Callback) => unknown;
 
-/** Of the document client of AWS's SDK, version 2, as much as the package asks for. */
+/** The methods of the document client of AWS's SDK, version 2, that the package uses. */
 interface DocumentClient {
   readonly get: Operation;
   readonly put: Operation;
@@ -32,10 +32,10 @@ interface AwsModule {
   readonly DynamoDB: { readonly DocumentClient: new (options: object) => DocumentClient };
 }
 
-/** More tries than any cell lasts: by default it gives up after one. */
+/** More tries than any cell needs. By default it gives up after one. */
 const retryCount = 1_000_000;
 
-/** What a waiter of this package sends, until it has left: there is no other way to make it stop. */
+/** A client that sends nothing after its waiter has left. There is no other way to stop a waiter of this package. */
 function untilLeft(client: DocumentClient, hasLeft: () => boolean): DocumentClient {
   const guard =
     (operation: 'get' | 'put' | 'delete'): Operation =>
@@ -50,20 +50,20 @@ function connect({ endpoint, region, credentials }: DynamoDBAddress): DocumentCl
   // Version 2 of the SDK is no longer maintained and says so at each start.
   process.env.AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE = '1';
   const { DynamoDB } = loadPeer<AwsModule>('aws-sdk');
-  // It would open a connection for every request; nobody who measures leaves it at that.
+  // By default it opens a connection for every request, which would not be a fair comparison.
   const httpOptions = { agent: new Agent({ keepAlive: true, maxSockets: 256 }) };
   return new DynamoDB.DocumentClient({ endpoint, region, ...credentials, httpOptions });
 }
 
 type Configure = (dynamodb: DocumentClient, terms: Terms, tries: number) => LockClient;
 
-/** Both kinds share a table, and what the one leaves behind on a release is held to the other: each has names of its own. */
+/** Both kinds share a table. After a release of one kind, the other kind would see the lock as held. So each has its own names. */
 function contestantOf(client: DocumentClient, kind: 'open' | 'closed', configure: Configure) {
   const acquire = async (locks: LockClient, name: string): Promise<Holding> => {
     const lock = await new Promise<Lock>((resolve, reject) => {
       locks.acquireLock(`${kind}/${name}`, (error, granted) => (error ? reject(error) : resolve(granted)));
     });
-    // A heartbeat that fails would otherwise end the process.
+    // Without a listener, a heartbeat that fails would end the process.
     lock.on('error', () => {});
     return released(lock);
   };
@@ -95,7 +95,7 @@ function contestantOf(client: DocumentClient, kind: 'open' | 'closed', configure
 
 const table = { lockTable: lockClientTable.name, partitionKey: lockClientTable.partitionKey };
 
-/** With a lease: a waiter reads, sleeps until the lease that it saw would be over, and tries to take it over. */
+/** With a lease. A waiter reads, sleeps until the lease that it saw should be over, and tries to take it over. */
 export function lockClientFailOpen(address: DynamoDBAddress): Contestant {
   const { FailOpen } = loadPeer<LockClientModule>('dynamodb-lock-client');
   const client = connect(address);
@@ -124,7 +124,7 @@ export function lockClientFailOpen(address: DynamoDBAddress): Contestant {
   };
 }
 
-/** Without a lease: a crashed holder holds for ever, and waiters just try to put. */
+/** Without a lease. A crashed holder holds for ever, and waiters only try to put. */
 export function lockClientFailClosed(address: DynamoDBAddress): Contestant {
   const { FailClosed } = loadPeer<LockClientModule>('dynamodb-lock-client');
   const configure: Configure = (dynamodb, _terms, tries) =>

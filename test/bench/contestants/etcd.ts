@@ -6,7 +6,7 @@ import type { EtcdClient, EtcdLease, EtcdStore } from '../stores/etcd.ts';
 const leaseMsMin = 2_000;
 const secondsOf = ({ leaseMs }: Pick<Terms, 'leaseMs'>) => Math.ceil(leaseMs / 1_000);
 
-/** The lock of the package etcd3: a lease of its own for each, one try, no waiting. */
+/** The lock of the package etcd3: each lock has its own lease, and there is one try without a wait. */
 export function etcd3Lock(store: EtcdStore): Contestant {
   const client: EtcdClient = store.connect();
   const take = async (name: string, terms: Terms): Promise<Holding> =>
@@ -59,7 +59,7 @@ interface GrpcModule {
 
 const field = (type: string, id: number) => ({ type, id });
 
-/** etcd's lock service as its protocol has it; the package etcd3 leaves it out. Fields that nobody reads here are left out, too. */
+/** The protocol of etcd's lock service, which the package etcd3 does not have. Fields that are not used here are left out. */
 const lockProtocol = {
   nested: {
     v3lockpb: {
@@ -79,14 +79,14 @@ const lockProtocol = {
   },
 };
 
-/** The lock service inside etcd: the server itself queues, by revision, and answers when it is one's turn. */
+/** The lock service inside etcd. The server itself has a queue, by revision, and answers when the caller is granted. */
 export function etcdLockService(store: EtcdStore): Contestant {
   const grpc = loadPeer<GrpcModule>('@grpc/grpc-js');
   const { fromJSON } = loadPeer<{ fromJSON(json: object, options: object): object }>('@grpc/proto-loader');
   const { v3lockpb } = grpc.loadPackageDefinition(fromJSON(lockProtocol, { longs: String, keepCase: true }));
   const service = new v3lockpb.Lock(store.host, grpc.credentials.createInsecure());
   const client = store.connect();
-  // For etcd the lease is the caller's identity: one for each waiter, made once and kept alive in the background, as its own clients' sessions are.
+  // For etcd the lease is the caller's identity. Each waiter has one, made once and kept alive in the background, like the sessions of etcd's clients.
   const idle: string[] = [];
   const sessions: EtcdLease[] = [];
   let requests = 0;
@@ -129,10 +129,10 @@ export function etcdLockService(store: EtcdStore): Contestant {
     take: (name) => lock(name, borrow()),
     join: (name) => {
       const granted = lock(name, borrow());
-      // Calls that are cancelled are not forgotten by this version of etcd: after some hundreds of them its watches stall. So nobody leaves before its turn.
+      // This version of etcd keeps cancelled calls, and after some hundreds of them its watches stall. So nobody leaves before its grant.
       return { granted, leave: async () => (await granted).release() };
     },
-    // The holder has a key there, too.
+    // The holder has a key there too.
     queued: async (name) => Math.max(0, (await client.getAll().prefix(`${name}/`).count()) - 1),
     requests: () => requests,
     crash: {

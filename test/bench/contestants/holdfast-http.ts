@@ -4,7 +4,7 @@ import { type Contestant, dieAfter, type Holding, type Terms } from '../contesta
 import { ownTables } from '../stores/dynamodb.ts';
 
 const base = '/v1/bench';
-/** Longer than any cell: a wait that ended by itself would count as a loss. */
+/** Longer than any cell, because a wait that ends by itself would count as a failure. */
 const waitMs = 600_000;
 
 export function expectGranted({ status, body }: Answer): void {

@@ -9,12 +9,12 @@ import { expectGranted } from './holdfast-http.ts';
 const base = '/v1/bench';
 const waitMs = 600_000;
 
-/** One connection, and who waits on it. */
+/** One connection, and the waiters on it. */
 export class PushConnection {
   readonly connectionId: string;
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, () => void>();
-  /** Grants that were told, and those of them that nobody waited for any more: told twice, or too late. */
+  /** How many grants were delivered, and how many of them came twice or too late. */
   told = 0;
   unexpected = 0;
 
@@ -31,7 +31,7 @@ export class PushConnection {
     return new PushConnection((JSON.parse(String(text)) as { connectionId: string }).connectionId, socket);
   }
 
-  /** Resolves when the service tells of the grant. */
+  /** Resolves when the grant is delivered. */
   granted(leaseId: string): Promise<void> {
     return new Promise((resolve) => this.#waiting.set(leaseId, resolve));
   }
@@ -50,7 +50,7 @@ export class PushConnection {
   }
 }
 
-/** The local service over HTTP. Waiters are parked on one WebSocket, and hear of their grant there. */
+/** The local service over HTTP. Waiters are parked on one WebSocket, and get their grants there. */
 export function holdfastByPush(service: BenchService, connection: PushConnection): Contestant {
   const pathOf = (name: string) => `${base}/locks/${name}`;
   const { connectionId } = connection;

@@ -23,7 +23,7 @@ function throughClient(locks: Holdfast, own: Own): Contestant {
         granted,
         leave: async () => {
           leaving.abort();
-          // Granted in the very moment of leaving: given back. Otherwise the client gives up the place by itself.
+          // If it was granted at the moment of leaving, it releases. If not, the client gives up the place by itself.
           await granted.then(
             (lock) => lock.release(),
             () => undefined,
@@ -41,7 +41,7 @@ function throughClient(locks: Holdfast, own: Own): Contestant {
   };
 }
 
-/** The SDK over HTTP: what the client itself costs on top of the service. */
+/** The SDK over HTTP. It shows what the client itself adds to the cost of the service. */
 export const holdfastSdk = (url: string): Contestant =>
   throughClient(new Holdfast({ url, namespace }), {
     id: 'holdfast-sdk',

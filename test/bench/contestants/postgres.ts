@@ -1,7 +1,7 @@
 import type { Contestant, Holding, Place } from '../contestant.ts';
 import type { PostgresClient, PostgresStore } from '../stores/postgres.ts';
 
-/** Advisory locks belong to a connection, and a connection that waits can do nothing else: one for each waiter. */
+/** Advisory locks belong to a connection, and a connection that waits can do nothing else. So each waiter has its own. */
 export async function postgresAdvisory(store: PostgresStore): Promise<Contestant> {
   const idle: PostgresClient[] = [];
   const onlooker = await store.connect();

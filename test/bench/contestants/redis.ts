@@ -3,7 +3,7 @@ import { type Contestant, dieAfter, type Holding, pollFor, pollMs, type Terms } 
 import { loadPeer } from '../peers.ts';
 import type { RedisClient, RedisStore } from '../stores/redis.ts';
 
-/** Version 5 in beta, which is what its documentation describes; version 4 rests on Bluebird and callbacks. */
+/** Version 5, a beta, because the documentation describes it. Version 4 uses Bluebird and callbacks. */
 interface RedlockLock {
   release(): Promise<unknown>;
 }
@@ -20,7 +20,7 @@ export function redlock(store: RedisStore): Contestant {
   const { default: Class } = loadPeer<{ default: RedlockClass }>('redlock');
   const client = store.connect();
   let requests = 0;
-  // Once it has left, a waiter is told that it has the lock, without asking: there is no other way to make it stop.
+  // After a waiter has left, its client answers that it has the lock. There is no other way to stop it.
   const clientUntil = (hasLeft: () => boolean) => {
     const guard =
       (evaluate: 'eval' | 'evalsha'): Evaluate =>
@@ -71,7 +71,7 @@ export function redlock(store: RedisStore): Contestant {
 
 const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/** What Redis itself documents: SET with NX and PX, and a script that deletes only one's own. */
+/** The pattern in Redis's own documentation: SET with NX and PX, and a script that deletes only one's own lock. */
 export function redisSet(store: RedisStore): Contestant {
   const client: RedisClient = store.connect();
   const sha = client.script('LOAD', releaseScript) as Promise<string>;

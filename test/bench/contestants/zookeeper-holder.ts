@@ -1,4 +1,4 @@
-/** Takes a lock in a session of its own, says so, and waits to be killed. */
+/** Takes a lock in its own session, says so, and waits to be killed. */
 import { connectZookeeper } from '../stores/zookeeper.ts';
 import { awaitTurn } from './zookeeper.ts';
 

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import type { Contestant, Holding } from '../contestant.ts';
 import { connectZookeeper, type ZookeeperClient, type ZookeeperStore } from '../stores/zookeeper.ts';
 
-/** Outlives every cell: only the crash is to end a session. */
+/** Longer than every cell, because only a crash should end a session. */
 const sessionMs = 30_000;
 const crashSessionMs = 1_000;
 const parentOf = (name: string) => `/locks/${name}`;
-/** ZooKeeper numbers the nodes of one parent; what stands before the number does not matter to the order. */
+/** ZooKeeper numbers the nodes of one parent. The text before the number does not matter for the order. */
 const numberOf = (node: string) => Number(node.slice(-10));
 
 /** The recipe of ZooKeeper's own documentation: an ephemeral node with a number, and a watch on the one before. */
@@ -45,7 +45,7 @@ export async function zookeeperRecipe(store: ZookeeperStore): Promise<Contestant
     requests += 1;
   };
   const take = async (name: string, joined?: (own: string) => void): Promise<Holding> => {
-    // A parent is made once in the life of a lock: that is not part of taking it.
+    // A parent is made once in the life of a lock, so it does not count as part of an acquire.
     if (!made.has(name)) made.set(name, client.makePath(parentOf(name)));
     await made.get(name);
     const own = await awaitTurn(client, name, count, joined);
@@ -63,7 +63,7 @@ export async function zookeeperRecipe(store: ZookeeperStore): Promise<Contestant
     ours: false,
     waitsQuietly: true,
     how: 'Ephemeral sequential nodes, each waiter watching the one before, all in one session.',
-    // Create, look, watch, look again when told, delete.
+    // Create, look, watch, look again after the message, delete.
     requestsMin: 5,
     take: (name) => take(name),
     join: (name) => {
@@ -91,7 +91,7 @@ export async function zookeeperRecipe(store: ZookeeperStore): Promise<Contestant
   };
 }
 
-/** A session ends by time only if nobody closes it, so its owner is a process that is killed. */
+/** A session ends by time only if nobody closes it. So its owner is a process that is killed. */
 async function holdInChild(host: string, name: string): Promise<number> {
   const file = fileURLToPath(new URL('./zookeeper-holder.ts', import.meta.url));
   const child = spawn(process.execPath, [file, host, name, String(crashSessionMs)], {

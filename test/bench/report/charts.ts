@@ -1,7 +1,7 @@
 import type { Results } from '../results.ts';
 import { lineChart, type Series } from './line-chart.ts';
 
-/** One hue for each store, so that what is comparable looks alike; each readable on white and on black. */
+/** One color for each store, so comparable lines look alike. Each can be read on white and on black. */
 const colors: Readonly<Record<string, readonly string[]>> = {
   ours: ['#2f81f7', '#a371f7', '#2f81f7'],
   dynamodb: ['#db6d28', '#bb8009', '#e5534b'],
@@ -23,7 +23,7 @@ function seriesOf({ contestants }: Results, points: readonly Point[]): Series[] 
     const own = points.flatMap(({ contestant, x, y }) => (contestant === id && y !== null && y > 0 ? [{ x, y }] : []));
     if (own.length === 0) return [];
     const color = palette[index % palette.length] ?? '#768390';
-    // The second of a store has the same hue, so it is told apart by its dashes.
+    // The second line of a store has the same color, so it gets dashes.
     const dashed = index > 0 && palette[0] === color;
     return [{ name, color, strong: ours, dashed, points: own.toSorted((one, other) => one.x - other.x) }];
   });

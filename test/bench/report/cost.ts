@@ -20,7 +20,7 @@ const logKilobytesPerCycle = 1.4;
 export const tableDollars = ({ writeUnits, readUnits }: { writeUnits: number; readUnits: number }): number =>
   writeUnits * prices.writeUnit + readUnits * prices.readUnit;
 
-/** What stands before the table when the service is deployed: API Gateway, Lambda and logs. */
+/** The costs of a deployed service besides the table: API Gateway, Lambda and logs. */
 export const serviceDollarsPerCycle =
   requestsPerCycle *
     (prices.httpRequest + prices.lambdaCall + gigabyteSecondsPerRequest * prices.lambdaGigabyteSecond) +
@@ -40,7 +40,7 @@ export function cycleDollars(row: CycleRequestsRow): { table: number; service: n
 export const handOffDollars = ({ writeUnits, readUnits }: HandOffRequestsRow): number | null =>
   writeUnits === null || readUnits === null ? null : tableDollars({ writeUnits, readUnits });
 
-/** As the SDK has it: about 15 pings an hour, each a message there, one back and a call. Each waiter has a connection of its own, which is the worst case. */
+/** The SDK sends about 15 pings an hour. Each is a message there, one back and a call. Each waiter has its own connection, which is the worst case. */
 const pingsPerHour = 15;
 const dollarsPerRequest =
   prices.httpRequest +
@@ -48,7 +48,7 @@ const dollarsPerRequest =
   gigabyteSecondsPerRequest * prices.lambdaGigabyteSecond +
   (logKilobytesPerCycle / requestsPerCycle) * prices.logKilobyte;
 
-/** Dollars for so many who wait for an hour, once they wait. A request that is open runs a function for as long. */
+/** Dollars for this many waiters in an hour. While a request is open, a function runs. */
 export function waitingDollars(row: WaitingRow): number {
   const { waiters, open, requestsPerMinute, looksPerMinute, writeUnitsPerMinute, readUnitsPerMinute } = row;
   const minutes = 60 * waiters;

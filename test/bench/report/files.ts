@@ -10,11 +10,11 @@ export async function readResults(folder: string): Promise<Results> {
   return JSON.parse(await readFile(join(folder, resultsFile), 'utf8')) as Results;
 }
 
-/** More digits than a run can know would only make one run look unlike another. */
+/** A run does not measure more digits than these, so more digits would only make two runs look different. */
 const rounded = (_name: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
 
-/** The numbers first: what is drawn from them can be drawn again. */
+/** The numbers are written first, because the report can be made again from them. */
 export async function writeReport(folder: string, results: Results): Promise<void> {
   const pictures = join(folder, 'benchmarks');
   await mkdir(pictures, { recursive: true });

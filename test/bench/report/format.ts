@@ -1,4 +1,4 @@
-/** Three digits say all that one run can know. */
+/** One run measures no more than three digits. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';
   if (value >= 100) return String(Math.round(value));
@@ -17,7 +17,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(line)].join('\n');
 }
 
-/** As wide as the pages that people write. */
+/** The same width as in the other pages. */
 const proseWidth = 100;
 
 /** Wraps paragraphs and list items. Tables, headings, images and code stay as they are. */

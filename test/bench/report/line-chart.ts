@@ -4,7 +4,7 @@ import { logScale } from './scale.ts';
 export interface Series {
   readonly name: string;
   readonly color: string;
-  /** Drawn heavier: what the reader looks for. */
+  /** Drawn thicker, because the reader looks for it. */
   readonly strong: boolean;
   readonly dashed: boolean;
   readonly points: readonly { readonly x: number; readonly y: number }[];
@@ -28,7 +28,7 @@ const escapeXml = (text: string): string =>
 
 const round = (value: number): string => value.toFixed(1);
 
-/** Readable on white and on black: the page behind shows through, and only letters and lines change with its colour scheme. */
+/** The chart can be read on white and on black. It has no background, and only text and lines change with the colour scheme. */
 const style = `
     text { font: 13px system-ui, sans-serif; fill: #6e7681; }
     .title { font-size: 16px; font-weight: 600; }
@@ -42,7 +42,7 @@ export function lineChart({ title, xTitle, yTitle, series }: Chart): string {
   const xs = [...new Set(drawn.flatMap(({ points }) => points.map(({ x }) => x)))].sort((one, other) => one - other);
   const xScale = logScale(xs);
   const yScale = logScale(drawn.flatMap(({ points }) => points.map(({ y }) => y)));
-  // The data fills the width: an axis that began at a rounder number would only waste it.
+  // The axis begins and ends with the data. With rounder numbers it would waste space.
   const [firstX, lastX] = [xs[0] ?? xScale.low, xs.at(-1) ?? xScale.high];
   const span = Math.log(lastX / firstX) || 1;
   const left = (x: number) => plot.left + (Math.log(x / firstX) / span) * (plot.right - plot.left);

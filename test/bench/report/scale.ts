@@ -1,4 +1,4 @@
-/** Where values lie along an axis: equal steps for equal ratios. What is compared here differs by orders of magnitude. */
+/** The position of values on an axis, with equal steps for equal ratios, because the values differ by orders of magnitude. */
 export interface LogScale {
   readonly low: number;
   readonly high: number;
@@ -13,7 +13,7 @@ const steps = [1, 2, 5];
 function roundTo(value: number, direction: 'down' | 'up'): number {
   const power = 10 ** Math.floor(Math.log10(value));
   const candidates = [...steps, 10].map((step) => step * power);
-  // A hair of tolerance: 10 ** -1 * 5 is not quite 0.5.
+  // A small tolerance, because 10 ** -1 * 5 is not exactly 0.5.
   const fits =
     direction === 'down'
       ? candidates.filter((one) => one <= value * 1.000_001)
@@ -27,7 +27,7 @@ function ticksBetween(low: number, high: number): number[] {
     for (const step of steps) ticks.push(Number((step * power).toPrecision(6)));
   }
   const inside = ticks.filter((tick) => tick >= low * 0.999_999 && tick <= high * 1.000_001);
-  // Over many decades only the powers of ten are labelled, or the labels would touch.
+  // Over many decades only the powers of ten have labels, because more labels would touch.
   return inside.length > 12 ? inside.filter((tick) => Math.abs(Math.log10(tick) % 1) < 1e-6) : inside;
 }
 

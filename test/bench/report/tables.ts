@@ -180,7 +180,7 @@ export function incrementTable({ increment }: Results): string {
   );
 }
 
-/** From how many clients on the lock does better, and stays so; null if it never does. */
+/** From this number of clients on, the lock is always better. Null if it never is. */
 export function crossover({ increment }: Results, better: 'rate' | 'requestsPerIncrement'): number | null {
   const counts = byValue(increment.map(({ clients }) => clients));
   const lockIsBetter = (clients: number) => {

@@ -3,7 +3,7 @@ import { waitingDollars } from './cost.ts';
 import { dollars, figure } from './format.ts';
 import { pushRatio } from './tables.ts';
 
-/** What was asked for, what was found, and whether that is enough. */
+/** A target, the measured value, and whether it is met. */
 export interface Target {
   readonly target: string;
   readonly found: string;
@@ -13,7 +13,7 @@ export interface Target {
 const http = 'holdfast-http';
 const direct = 'holdfast-direct';
 
-/** Allowed noise where something is to be flat: a retry now and then is not growth. */
+/** The allowed noise for a value that should not grow, because there are some retries. */
 const flatMax = 1.25;
 const memoryGrowthMax = 1.1;
 

@@ -6,7 +6,7 @@ import { ensureTable } from '../../../src/local/table.ts';
 import { createDynamoDBClient, documentClient } from '../../../src/store/dynamodb/client.ts';
 import type { Store } from '../contestant.ts';
 
-/** Where a contestant finds its table: on the engine itself where it is timed, on a proxy before it where it is counted. */
+/** The address of a contestant's table: the engine itself for timing, or a proxy for counting. */
 export interface DynamoDBAddress {
   readonly endpoint: string;
   readonly region: string;
@@ -14,17 +14,17 @@ export interface DynamoDBAddress {
 }
 
 export interface DynamoDBStore extends Store {
-  /** A single write to a table of ours: one that is written to as much as what is measured beside it. */
+  /** A single write to one of our tables, which has as many writes as the measured one. */
   writeTo(table: string, key: string): Promise<unknown>;
-  /** A single write to a table without a stream, such as the peers have. */
+  /** A single write to a table without a stream, like those of the peers. */
   plainWrite(key: string): Promise<unknown>;
   readonly address: DynamoDBAddress;
   readonly engine: Engine;
 }
 
 /**
- * A table for each of ours: a service reads its table's stream and writes history of what it sees, and must not do so for what another does. Single
- * writes are made to the very table of what is measured beside them: DynamoDB Local slows down with what a table's stream keeps.
+ * Each of our contestants has its own table. A service reads its table's stream and writes history, and must not do so for the writes of
+ * another. Single writes go to the same table as the measured ones, because DynamoDB Local gets slower with the records in a table's stream.
  */
 export const ownTables = {
   http: 'bench-http',
@@ -33,7 +33,7 @@ export const ownTables = {
   countedDirect: 'bench-counted-direct',
   raw: 'bench-raw',
 } as const;
-/** The peers' tables have no stream, which makes a write cheaper: theirs are measured against a write to a table without one. */
+/** The peers' tables have no stream, which makes a write cheaper. So they are compared with a write to a table without a stream. */
 const plainTable = 'bench-plain';
 /** The two peers' tables are made as their own documentation says. */
 export const lockClientTable = { name: 'lock-client', partitionKey: 'id' } as const;
@@ -52,7 +52,7 @@ async function createTable(client: DynamoDBClient, name: string, keys: readonly 
   );
 }
 
-/** What a raw caller would do: a counter raised under a condition, and the new item asked for, as ours ask for it. */
+/** A raw write: it raises a counter under a condition and returns the new item, like our own writes. */
 const raise = (client: DynamoDBDocumentClient, table: string, key: string) =>
   client.send(
     new UpdateCommand({
@@ -66,7 +66,7 @@ const raise = (client: DynamoDBDocumentClient, table: string, key: string) =>
     }),
   );
 
-/** One engine for all who build on DynamoDB. */
+/** One engine for all contestants on DynamoDB. */
 export async function startDynamoDB(choice: EngineChoice): Promise<DynamoDBStore> {
   const engine = await startEngine({ engine: choice, memory: true, region });
   const credentials = engine.credentials ?? { accessKeyId: 'local', secretAccessKey: 'local' };

@@ -6,7 +6,7 @@ import { findProgram, run, startServer, temporaryFolder } from '../server-proces
 export interface EtcdLease {
   grant(): Promise<string>;
   revoke(): Promise<void>;
-  /** Stops keeping it alive, without a word to the server. */
+  /** Stops keeping it alive, without a message to the server. */
   release(): void;
 }
 
@@ -14,11 +14,11 @@ export interface EtcdLock {
   ttl(seconds: number): EtcdLock;
   acquire(): Promise<EtcdLock>;
   release(): Promise<void>;
-  /** Private in its types, and the only way to let a holder die. */
+  /** Private in its types, but there is no other way to simulate a dead holder. */
   lease?: EtcdLease;
 }
 
-/** As much of etcd3 as is used here. */
+/** The part of etcd3 that is used here. */
 export interface EtcdClient {
   put(key: string): { value(value: string): Promise<unknown> };
   getAll(): { prefix(prefix: string): { count(): Promise<number> } };

@@ -5,7 +5,7 @@ import type { Store } from '../contestant.ts';
 import { loadPeer } from '../peers.ts';
 import { findProgram, NotInstalled, run, startServer, temporaryFolder } from '../server-process.ts';
 
-/** As much of pg as is used here. */
+/** The part of pg that is used here. */
 export interface PostgresClient {
   connect(): Promise<void>;
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ rows: Row[] }>;
@@ -13,7 +13,7 @@ export interface PostgresClient {
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** The server's process behind the connection. */
   readonly processID: number;
-  /** Where the connection itself can be cut. */
+  /** Used to cut the connection. */
   readonly connection: { readonly stream: { destroy(): void } };
 }
 
@@ -24,7 +24,7 @@ export interface PostgresStore extends Store {
 /** One connection for each of 200 waiters and their holder, 64 for raw writes, and some to spare. */
 const connectionsMax = 300;
 
-/** It refuses to run as root, and Debian brings a user for it. */
+/** The server refuses to run as root, and Debian has a user for it. */
 async function servant(): Promise<{ uid: number; gid: number; prefix: string[] } | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   try {
@@ -39,7 +39,7 @@ async function servant(): Promise<{ uid: number; gid: number; prefix: string[] }
   }
 }
 
-/** Debian keeps each version's programs in a folder of their own: the newest. */
+/** Debian has a separate folder for each version's programs. The newest is used. */
 async function programFolders(): Promise<string[]> {
   const base = '/usr/lib/postgresql';
   const versions = await readdir(base).catch(() => []);
@@ -65,7 +65,7 @@ export async function startPostgres(): Promise<PostgresStore> {
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const connect = async () => {
     const client = new Client({ host: '127.0.0.1', port, user: 'bench', database: 'postgres' });
-    // A connection that was cut on purpose says so; a query that fails says so where it was asked.
+    // A connection that was cut on purpose reports an error here. A query that fails reports it to its caller.
     client.on('error', () => {});
     await client.connect();
     return client;
@@ -78,7 +78,7 @@ export async function startPostgres(): Promise<PostgresStore> {
   await setup.query('CREATE TABLE raw (key text PRIMARY KEY, n integer NOT NULL)');
   const { rows } = await setup.query<{ server_version: string }>('SHOW server_version');
   await setup.end();
-  // One connection answers one question at a time: as many as clients are measured at once.
+  // One connection answers one query at a time, so there are as many as clients at once.
   const idle: PostgresClient[] = [];
   const upsert = 'INSERT INTO raw VALUES ($1, 1) ON CONFLICT (key) DO UPDATE SET n = raw.n + 1';
   return {

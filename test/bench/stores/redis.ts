@@ -3,7 +3,7 @@ import type { Store } from '../contestant.ts';
 import { loadPeer } from '../peers.ts';
 import { findProgram, run, startServer, temporaryFolder } from '../server-process.ts';
 
-/** As much of ioredis as is used here. */
+/** The part of ioredis that is used here. */
 export interface RedisClient {
   set(key: string, value: string, ...options: (string | number)[]): Promise<string | null>;
   eval(script: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
@@ -28,7 +28,7 @@ export async function startRedis(): Promise<RedisStore> {
   const durability = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''];
   const connect = () => {
     const client = new Redis(port, '127.0.0.1');
-    // It reconnects by itself; a failed command says so where it was asked.
+    // It reconnects by itself. A failed command reports the error to its caller.
     client.on('error', () => {});
     return client;
   };

@@ -10,7 +10,7 @@ import { NotInstalled, startServer, temporaryFolder } from '../server-process.ts
 
 type Callback<Result> = (error: Error | null, result: Result) => void;
 
-/** As much of node-zookeeper-client as is used here. */
+/** The part of node-zookeeper-client that is used here. */
 interface RawClient {
   connect(): void;
   close(): void;
@@ -34,7 +34,7 @@ export interface ZookeeperClient {
   makePath(path: string): Promise<unknown>;
   remove(path: string): Promise<void>;
   setData(path: string, data: string): Promise<unknown>;
-  /** Whether it exists; the watcher hears, once, when that changes. */
+  /** True if it exists. The watcher is called once, when that changes. */
   exists(path: string, watcher: () => void): Promise<boolean>;
   children(path: string): Promise<string[]>;
   close(): void;
@@ -45,7 +45,7 @@ export interface ZookeeperStore extends Store {
 }
 
 const jar = '/usr/share/java/zookeeper.jar';
-/** A session may be as short as two ticks; a second is what the other contestants' shortest lease is. */
+/** A session may be as short as two ticks. A second is the shortest lease of the other contestants. */
 const tickMs = 500;
 
 export async function connectZookeeper(host: string, sessionMs: number): Promise<ZookeeperClient> {
@@ -69,7 +69,7 @@ export async function connectZookeeper(host: string, sessionMs: number): Promise
   };
 }
 
-/** One of ZooKeeper's four-letter words, by a connection of its own. */
+/** Sends one of ZooKeeper's four-letter words, on its own connection. */
 function ask(port: number, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
@@ -81,7 +81,7 @@ function ask(port: number, word: string): Promise<string> {
   });
 }
 
-/** It names its version once it serves; until then it answers that it doesn't. */
+/** It answers with its version as soon as it serves. Until then it answers that it does not serve. */
 function versionIn(answer: string): string {
   const [, version] = /version: ([\d.]+)/i.exec(answer) ?? [];
   if (version === undefined) throw new Error('It does not serve yet.');

@@ -4,9 +4,9 @@ import type { Field } from '../field.ts';
 import { median, pauseMs, timeOf } from '../measure.ts';
 import type { CrashRow } from '../results.ts';
 
-/** Whoever has not been granted by then, in leases, is not waiting for the lease. */
+/** A waiter that is not granted after this many leases does not wait for the lease. */
 const leasesMax = 10;
-/** What a waiter asks for itself where there is no lease to go by. */
+/** The lease that a waiter asks for if the contestant has no lease. */
 const leaseMsUsual = 1_000;
 
 async function untilNextMs(contestant: Contestant, { leaseMs, holdAndDie }: Crash): Promise<number[]> {
@@ -35,7 +35,7 @@ async function rowOf(field: Field, contestant: Contestant, samples: number): Pro
   return [{ contestant: id, leaseMs, after: median(times) / (leaseMs ?? median(writes)), samples: times.length }];
 }
 
-/** A holder that is never heard of again, and one waiter. All at once: nearly all of it is waiting. */
+/** A holder that dies, and one waiter. All contestants run at once, because nearly all of the time is waiting. */
 export async function benchCrash(field: Field, samples: number): Promise<CrashRow[]> {
   const rows = await Promise.all(field.contestants.map((contestant) => rowOf(field, contestant, samples)));
   return rows.flat();

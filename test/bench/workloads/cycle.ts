@@ -5,10 +5,10 @@ import type { Field } from '../field.ts';
 import { type Bounds, median, pauseMs, rateOf, takeTurns } from '../measure.ts';
 import type { CycleRequestsRow, CycleRow, ThroughputRow } from '../results.ts';
 
-/** Enough locks that none is taken twice in a row, few enough that all of them exist after the warm-up. */
+/** Enough locks that none is taken twice in a row. Few enough that all of them exist after the warm-up. */
 const namesCount = 64;
 
-/** A worker that has woken up does a few things before it sleeps again. */
+/** A real worker also does several cycles in a row before it sleeps. */
 const cyclesInARow = 5;
 
 export async function cycleOf(contestant: Contestant, name: string): Promise<void> {
@@ -21,7 +21,7 @@ async function twoWrites(store: Yardstick, name: string): Promise<void> {
   await store.singleWrite(name);
 }
 
-/** One client, many locks: a cycle against two single writes next to it. */
+/** One client, many locks: a cycle, compared with two single writes right after it. */
 export async function benchCycle(field: Field, bounds: Bounds & { readonly warmUp: Bounds }): Promise<CycleRow[]> {
   const names = Array.from({ length: namesCount }, () => randomUUID());
   let turn = 0;
@@ -32,7 +32,7 @@ export async function benchCycle(field: Field, bounds: Bounds & { readonly warmU
       [contestant.id, () => cycleOf(contestant, next())],
     ]),
   );
-  // Compilers, connections and tables are cold at first; what runs has run for a while.
+  // Compilers, connections and tables are slow at first, so there is a warm-up.
   for (const turn of Object.values(turns)) await takeTurns(bounds.warmUp, { turn });
   const timings = await takeTurns(bounds, turns, cyclesInARow);
   return field.contestants.flatMap(({ id }) => {
@@ -42,7 +42,7 @@ export async function benchCycle(field: Field, bounds: Bounds & { readonly warmU
   });
 }
 
-/** Many clients, each on locks of its own: what gets done, against what raw writers get done. */
+/** Many clients, each with its own locks: their rate of cycles, compared with the rate of raw writes. */
 export async function benchThroughput(
   field: Field,
   clientCounts: readonly number[],
@@ -75,7 +75,7 @@ export async function benchThroughput(
   return rows;
 }
 
-/** The service tells its news after the fact; by then it has. */
+/** The service writes history and events a little later. After this time it has. */
 const newsWithinMs = 1_500;
 const countedCycles = 20;
 

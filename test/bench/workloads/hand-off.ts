@@ -11,7 +11,7 @@ export interface HandOffBounds {
   readonly runMs: number;
 }
 
-/** Takes single writes: next to each hand-off where waiters are quiet, else while nobody waits, since pollers would slow them down and so flatter themselves. */
+/** Measures single writes. If waiters send no requests, it does so after each hand-off. If they poll, while nobody waits: pollers would make single writes slow, and their own ratio too good. */
 export class QuietWrites {
   readonly #store: Yardstick;
   readonly #times: number[] = [];
@@ -31,11 +31,11 @@ export class QuietWrites {
 
 const writesApart = 15;
 
-/** Whose waiters sleep for a lease is given time for some of those. */
+/** If the waiters of a contestant sleep for a lease, it gets time for some leases. */
 const runMsOf = ({ contendedLeaseMs = 0 }: Contestant, runMs: number): number => Math.max(runMs, 3 * contendedLeaseMs);
 
-/** So many waiters are more than it could take here: the report says so. */
-const notBorne = ({ id }: Contestant, waiters: number): HandOffRow => ({
+/** The contestant could not handle so many waiters here. The report says so. */
+const notMeasured = ({ id }: Contestant, waiters: number): HandOffRow => ({
   contestant: id,
   waiters,
   p50: null,
@@ -59,7 +59,7 @@ async function cellOf(
   const relay = new Relay(contestant);
   if (!(await relay.fill(waiters))) {
     await relay.empty();
-    return { row: notBorne(contestant, waiters), requests: undefined };
+    return { row: notMeasured(contestant, waiters), requests: undefined };
   }
   const { times, inversions } = await relay.pass(paced, () => writes.take(waitsQuietly ? 1 : 0));
   const requestsBefore = await contestant.requests?.();
@@ -97,7 +97,7 @@ async function cellOf(
   return { row, requests };
 }
 
-/** A contended mutex. By number of waiters first, so that all contestants meet the same minutes of the machine. */
+/** A mutex with waiters. The outer loop is the number of waiters, so all contestants run under the same load of the machine. */
 export async function benchHandOffs(
   field: Field,
   waiterCounts: readonly number[],
@@ -107,12 +107,12 @@ export async function benchHandOffs(
   const rows: HandOffRow[] = [];
   const requests: HandOffRequestsRow[] = [];
   for (const waiters of waiterCounts) {
-    // The SDK over HTTP waits as bare HTTP does: its own cost is seen in the cycle.
+    // The SDK over HTTP waits like plain HTTP. The cycle shows its own cost.
     for (const contestant of field.contestants.filter(({ id }) => id !== 'holdfast-sdk')) {
       onProgress(`hand-off with ${waiters} waiting: ${contestant.name}`);
       const cell = await cellOf(contestant, field.storeOf(contestant), waiters, boundsOf(contestant)).catch((error) => {
         onProgress(`given up: ${error}`);
-        return { row: notBorne(contestant, waiters), requests: undefined };
+        return { row: notMeasured(contestant, waiters), requests: undefined };
       });
       rows.push(cell.row);
       if (cell.requests !== undefined) requests.push(cell.requests);
@@ -150,7 +150,7 @@ async function countCell(
   };
 }
 
-/** What a hand-off costs DynamoDB, joining included, while everybody gives back at once. */
+/** What a hand-off costs DynamoDB, with the join, if every holder releases at once. */
 export async function countHandOffs(
   counted: readonly Counted[],
   waiterCounts: readonly number[],

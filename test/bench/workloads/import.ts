@@ -10,7 +10,7 @@ import type { ImportRow } from '../results.ts';
 
 const run = promisify(execFile);
 
-/** How long a cold start spends on importing the HTTP function, against importing a bundle of nothing but the bare DynamoDB client. */
+/** How long the import of the HTTP function takes in a cold start, compared with a bundle of only the DynamoDB client. */
 export async function benchImport(rounds: number): Promise<ImportRow> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-import-'));
   try {
@@ -29,7 +29,7 @@ export async function benchImport(rounds: number): Promise<ImportRow> {
   }
 }
 
-/** In a process of its own each time, as a cold start is. */
+/** In a new process each time, like a cold start. */
 async function importMs(module: string): Promise<number> {
   const script = `const from = performance.now(); await import(${JSON.stringify(module)}); console.log(performance.now() - from);`;
   const env = { ...process.env, HOLDFAST_TABLE: 'bench', AWS_REGION: 'us-east-1' };

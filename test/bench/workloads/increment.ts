@@ -4,17 +4,17 @@ import type { Field } from '../field.ts';
 import { rateOf } from '../measure.ts';
 import type { IncrementRow } from '../results.ts';
 
-/** More than any client here needs: with the default of ten, some would give up under 32 writers, and giving up is not what is measured. */
+/** More than any client here needs. With the default of ten, some would give up with 32 writers, and that is not measured here. */
 const triesMax = 10_000;
 const waitMs = 60_000;
 
-/** Two ways to raise a counter that others raise, too. */
+/** Two ways to raise a counter that others raise too. */
 const ways = {
-  /** Read, compute, write if nobody wrote in between, else again. */
+  /** Read, compute, and write if nobody wrote in between. If not, start again. */
   cas: async (locks: Holdfast, name: string) => {
     await locks.record<number>(name).update((now = 0) => now + 1, { triesMax });
   },
-  /** Wait for one's turn; then nobody can come in between. The fence goes along, as it should. */
+  /** Wait for the lock. Then nobody writes in between. The write carries the fence. */
   lock: async (locks: Holdfast, name: string) => {
     await locks.withLock(name, { waitMs }, async ({ fence }) => {
       await locks.record<number>(name).update((now = 0) => now + 1, { fence, triesMax });
@@ -22,7 +22,7 @@ const ways = {
   },
 } as const;
 
-/** Through the service, with the SDK: where waiting one's turn begins to pay. Timed on the one service, counted on the other. */
+/** Through the service, with the SDK: from how many clients on a lock is better. One service is timed, and on the other requests are counted. */
 export async function benchIncrement(
   field: Field,
   clientCounts: readonly number[],

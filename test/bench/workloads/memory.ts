@@ -6,17 +6,17 @@ import { cycleOf } from './cycle.ts';
 
 const clients = 16;
 const slices = 12;
-/** A heap grows to its working size first; what comes after is what counts. */
+/** A heap first grows to its working size. Only growth after that counts. */
 const warmSlices = 4;
 
-/** What the service keeps in memory while it is under load, and whether that grows. */
+/** The memory of the service under load, and whether it grows. */
 export async function benchMemory({ contestants, service }: Field, budgetMs: number): Promise<MemoryRow | null> {
   const http = contestants.find(({ id }) => id === 'holdfast-http');
   if (http === undefined) return null;
   const resident: number[] = [];
   let cycles = 0;
   for (let slice = 0; slice < slices; slice++) {
-    // New names each time: a leak by name would show.
+    // New names each time, so that a leak per name would be visible.
     const names = Array.from({ length: clients }, () => randomUUID());
     const { count } = await rateOf(clients, budgetMs / slices, (client) => cycleOf(http, names[client] as string));
     cycles += count;

@@ -4,7 +4,7 @@ import type { Field } from '../field.ts';
 import { type Bounds, takeTurns } from '../measure.ts';
 import type { MultiLockRow } from '../results.ts';
 
-/** Several locks taken and given back: at once where that is offered, else one after the other, as one must. */
+/** Takes and releases several locks: at once if the contestant can do that, else one after the other. */
 async function cycleOfAll(contestant: Contestant, names: readonly string[]): Promise<void> {
   if (contestant.takeAll !== undefined) {
     const holding = await contestant.takeAll(names, usualTerms);
@@ -16,7 +16,7 @@ async function cycleOfAll(contestant: Contestant, names: readonly string[]): Pro
   for (const holding of holdings.toReversed()) await holding.release();
 }
 
-/** What one cycle of all asks of the store, on locks that exist. */
+/** The requests to the store for one cycle of all locks. The locks already exist. */
 async function requestsOf(field: Field, contestant: Contestant, names: readonly string[]): Promise<number | null> {
   const counted = field.counted.find((one) => one.contestant.id === contestant.id);
   if (counted !== undefined) {

@@ -1,4 +1,4 @@
-/** Waiting by push beside waiting by long poll: how long a hand-off takes, and what those cost who only wait. */
+/** Waiting by push, compared with waiting by long poll: how long a hand-off takes, and what waiting alone costs. */
 import { Holdfast } from '../../../src/client/holdfast.ts';
 import type { WebSocketClass } from '../../../src/client/http-transport.ts';
 import type { Contestant, Holding, Yardstick } from '../contestant.ts';
@@ -11,7 +11,7 @@ import { Relay } from './relay.ts';
 
 export interface PushPlan {
   readonly waiters: readonly number[];
-  /** Taken in turns, so that both meet the same minutes of the machine. */
+  /** Both take turns, so they run under the same load of the machine. */
   readonly turns: number;
   readonly paced: Bounds;
   readonly idle: { readonly waiters: number; readonly watchedMs: number };
@@ -22,11 +22,11 @@ type Way = PushHandOffRow['way'];
 
 const namespace = 'bench';
 const waitMs = 600_000;
-/** So many wait for one lock. */
+/** Waiters for each lock. */
 const perLock = 10;
-/** A thousand places in queues, on a machine that others use, too. */
+/** The time for a thousand joins, on a machine that others use too. */
 const settledWithinMs = 120_000;
-/** By then the notifier has written everything about their arrival. */
+/** After this time the notifier has written everything about the new waiters. */
 const arrivalsToldMs = 5_000;
 
 async function timedOf(
@@ -101,7 +101,7 @@ class NoWebSocket {
   }
 }
 
-/** So many wait, and nothing happens: what do they ask for? */
+/** Counts the requests of waiters while nothing happens. */
 async function watchIdle(field: Field, way: Way, { waiters, watchedMs }: PushPlan['idle']): Promise<WaitingRow> {
   const { service, proxy } = field.countedService;
   const holder = new Holdfast({ url: service.url, namespace });
@@ -123,7 +123,7 @@ async function watchIdle(field: Field, way: Way, { waiters, watchedMs }: PushPla
     if (performance.now() > endsAt) throw new Error(`${client.parked.size} of ${waiters} were parked in time.`);
     await pauseMs(50);
   }
-  // The history of their arrival is not what waiting costs.
+  // The history of their arrival is not part of the cost of waiting.
   await pauseMs(arrivalsToldMs);
   proxy.take();
   const [requests, looks] = [client.requests, client.looks];
@@ -150,7 +150,7 @@ async function watchIdle(field: Field, way: Way, { waiters, watchedMs }: PushPla
   return row;
 }
 
-/** Thousands of waits on one connection, each of which is granted in its turn and told there. */
+/** Thousands of waits on one connection. Each is granted in order and delivered there. */
 async function tellCrowd(field: Field, { locks, perLock }: PushPlan['crowd']): Promise<CrowdRow> {
   const connection = await PushConnection.open(field.service);
   const contestant = holdfastByPush(field.service, connection);

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Contestant, type Holding, type Place, type Terms, usualTerms } from '../contestant.ts';
 import { type Bounds, pauseMs } from '../measure.ts';
 
-/** A waiter and its identity: the same one comes back again and again. */
+/** A waiter and its identity. The same one joins again and again. */
 interface Waiter {
   readonly who: number;
   readonly place: Place;
@@ -16,7 +16,7 @@ interface Grant {
 }
 
 export interface Paced {
-  /** From the call of release to the moment at which a waiter has its answer. */
+  /** From the call of release to the answer of the next waiter. */
   readonly times: readonly number[];
   readonly inversions: number;
 }
@@ -28,41 +28,41 @@ export interface Run {
   readonly failed: number;
 }
 
-/** So many who only poll come in the same millisecond, spread over the time in which each of them asks once. */
+/** Polling waiters start at this rate, so that their polls are spread over time. */
 const arrivalsPerMs = 4;
-/** However slow it is, so many hand-offs are waited for. */
+/** At least this many hand-offs are measured, even if they are slow. */
 const roundsMin = 3;
-/** Two hundred arrivals, one after the other, on a machine that others use, too. */
+/** The time for two hundred joins, one after the other, on a machine that others use too. */
 const filledWithinMs = 30_000;
-/** A queue that has not grown by then will not. */
+/** If the queue has not grown after this time, it will not grow any more. */
 const queuedWithinMs = 5_000;
-/** After that the rest leave all at once, which takes long, but nobody waits for it. */
+/** After this time the other waiters leave all at once. That takes long, but nobody waits for it. */
 const emptiedWithinMs = 15_000;
-/** Nobody is granted any more: the cell is given up, and says how many it saw. */
+/** If nobody is granted in this time, the cell is given up and reports the hand-offs so far. */
 const grantWithinMs = 4_000;
 
-/** One lock that is passed on among a number of waiters: the holder gives it back and joins again, at the end. */
+/** One lock that is passed on among a number of waiters. The holder releases and joins again at the end. */
 export class Relay {
   readonly #contestant: Contestant;
   readonly #name = randomUUID();
   readonly #terms: Terms;
-  /** Those who wait, in the order in which they came. */
+  /** The waiters, in the order of arrival. */
   readonly #waiters: Waiter[] = [];
   #onGrant: (grant: Grant) => void = () => {};
   #holder: Holding | undefined;
-  /** Who holds, or held last. */
+  /** The current or last holder. */
   #holderIs = 0;
 
   constructor(contestant: Contestant) {
     this.#contestant = contestant;
     const leaseMs = contestant.contendedLeaseMs ?? usualTerms.leaseMs;
-    // A short lease must be kept up, or the hand-off would be an expiry.
+    // A short lease must be renewed. Otherwise it would expire before the hand-off.
     this.#terms = { leaseMs, renew: contestant.contendedLeaseMs !== undefined };
   }
 
   /**
-   * Takes the lock and lets so many wait for it, one after the other, so that their order is known. False if the store can't handle so many: some
-   * are dropped, or it takes too long.
+   * Takes the lock and adds this many waiters, one after the other, so that their order is known. False if the store can't handle so many:
+   * some are dropped, or it takes too long.
    */
   async fill(waiters: number): Promise<boolean> {
     this.#holder = await this.#contestant.take(this.#name, this.#terms);
@@ -74,7 +74,7 @@ export class Relay {
     return true;
   }
 
-  /** Passes the lock on again and again, each time with everybody settled: what is timed competes with no arrival. */
+  /** Passes the lock on again and again. Each time all waiters have joined, so no arrival runs during the measurement. */
   async pass({ roundsMax, budgetMs }: Bounds, between: () => Promise<unknown> = async () => {}): Promise<Paced> {
     const times: number[] = [];
     let inversions = 0;
@@ -98,7 +98,7 @@ export class Relay {
     return { times, inversions };
   }
 
-  /** Everybody gives back at once what it gets, and comes back when the next one has it: how many hand-offs that makes. */
+  /** Every holder releases at once, and joins again when the next one has the lock. Counts the hand-offs. */
   async run(budgetMs: number, over: () => void | Promise<void> = () => {}): Promise<Run> {
     let handOffs = 0;
     let failed = 0;
@@ -106,7 +106,7 @@ export class Relay {
     this.#onGrant = ({ waiter, holding }) => {
       this.#remove(waiter);
       handOffs += 1;
-      // Not before: without a queue, a caller that asks again at once may get it again, and that is no hand-off.
+      // Not earlier: without a queue, the caller could get the lock again at once, and that is no hand-off.
       this.#join(this.#holderIs);
       this.#holderIs = waiter.who;
       const released = holding
@@ -130,15 +130,15 @@ export class Relay {
   }
 
   /**
-   * Ends it from both sides: a granted waiter releases and goes, and the others leave one after the other, from the back. Many that leave at
-   * once would fight over the lock's item.
+   * Ends it from both sides. A granted waiter releases and leaves, and the others leave one after the other, from the back. If many left at
+   * once, their writes to the lock's item would conflict.
    */
   async empty(): Promise<void> {
     this.#onGrant = ({ waiter, holding }) => {
       this.#remove(waiter);
       holding.release().catch(() => undefined);
     };
-    // What can't be given back ends by itself, and nobody asks for this lock again.
+    // If the release fails, the lease ends by itself, and nobody uses this lock again.
     await this.#holder?.release().catch(() => undefined);
     this.#holder = undefined;
     const endsAt = performance.now() + emptiedWithinMs;
@@ -146,7 +146,7 @@ export class Relay {
     for (let waiter = this.#waiters.pop(); waiter !== undefined; waiter = this.#waiters.pop()) {
       await Promise.race([waiter.place.leave().catch(() => undefined), late]);
     }
-    // Our SDK gives up a place in the background; the next cell must not pay for it.
+    // Our SDK gives up a place in the background. The next cell must not be slowed by that.
     const { ours, queued } = this.#contestant;
     const stillQueued = async () => ours && queued !== undefined && (await queued(this.#name).catch(() => 0)) > 0;
     while (performance.now() < endsAt && (await stillQueued())) await pauseMs(20);
@@ -159,7 +159,7 @@ export class Relay {
       (holding) => {
         if (this.#waiters.includes(waiter)) this.#onGrant({ waiter, holding, at: performance.now() });
       },
-      // Whoever left has nothing to say; one that failed leaves fewer hand-offs to be seen.
+      // A waiter that left may fail. If another one fails, there are fewer hand-offs.
       () => this.#remove(waiter),
     );
   }
