@@ -34,10 +34,10 @@ import { publicSessionId } from '../session/public-id.ts';
 import { cursorPattern } from '../store/history-rules.ts';
 import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
-import { readCursor, writeCursor } from './cursor.ts';
 import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
 import type { Reply } from './request.ts';
+import { readCursor, writeCursor } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
 /** Enough to see the state of a lock. The depth says how many waiters there are in all. */

@@ -185,3 +185,9 @@ function show(value: unknown, field: string | undefined): string {
 }
 
 const clip = (shown: string): string => (shown.length <= shownLengthMax ? shown : `${shown.slice(0, shownLengthMax)}…`);
+
+/** A cursor is encoded, so that callers do not depend on its content, and the content can change. */
+export const writeCursor = (place: string): string => Buffer.from(place).toString('base64url');
+
+export const readCursor = (cursor: string, place: z.ZodType<string>): string =>
+  validate(place, Buffer.from(cursor, 'base64url').toString(), 'cursor');

@@ -1,8 +1,7 @@
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
-import { LambdaCallbacks } from '../notify/aws/durable-callbacks.ts';
-import { boundedRequests } from '../notify/aws/request-handler.ts';
-import { StepFunctionsTasks } from '../notify/aws/task-tokens.ts';
+import { boundedRequests } from '../notify/aws/calls.ts';
+import { LambdaCallbacks, StepFunctionsTasks } from '../notify/aws/completions.ts';
 import type { Completions, Delivered, NotifyLog } from '../notify/ports.ts';
 import { localCredentials } from './engine/endpoint.ts';
 

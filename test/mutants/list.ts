@@ -612,13 +612,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a delivery that AWS refuses for good is tried again and again',
-    file: 'src/notify/aws/outcome.ts',
+    file: 'src/notify/aws/calls.ts',
     text: 'if (status < 400 || status >= 500 || status === 408 || status === 429) return false;',
     instead: 'if (status !== 410) return false;',
   },
   {
     name: 'throttling counts as a refusal for good',
-    file: 'src/notify/aws/outcome.ts',
+    file: 'src/notify/aws/calls.ts',
     text: 'if ($retryable?.throttling === true || isThrottling(error.name) || throttlings.has(error.name)) return false;',
     instead: '',
   },
@@ -882,7 +882,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a task that was answered by the first of two tries counts as gone',
-    file: 'src/notify/aws/outcome.ts',
+    file: 'src/notify/aws/calls.ts',
     text: ' && attemptsOf(error) === 1',
     instead: ' && attemptsOf(error) > 0',
   },

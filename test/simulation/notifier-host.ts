@@ -1,10 +1,9 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQSEvent } from 'aws-lambda';
 import { ProcessTimers } from '../../src/local/timers.ts';
+import { LambdaCallbacks, StepFunctionsTasks } from '../../src/notify/aws/completions.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
-import { LambdaCallbacks } from '../../src/notify/aws/durable-callbacks.ts';
 import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
-import { StepFunctionsTasks } from '../../src/notify/aws/task-tokens.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
 import { HandOffs } from '../../src/notify/hand-offs.ts';
 import { notifierEffects } from '../../src/notify/notifier.ts';

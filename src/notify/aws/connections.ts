@@ -1,6 +1,6 @@
 import { type ApiGatewayManagementApiClient, PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
 import type { Connections, Delivered } from '../ports.ts';
-import { outcomeOf } from './outcome.ts';
+import { outcomeOf } from './calls.ts';
 
 export class ApiGatewayConnections implements Connections {
   readonly #client: ApiGatewayManagementApiClient;

@@ -4,7 +4,7 @@ import { backoffMs } from '../../tools/backoff.ts';
 import { errorText } from '../../tools/error-text.ts';
 import { forEachAtMost } from '../../tools/pool.ts';
 import type { BusEvent, EventBus, NotifyLog, Untaken } from '../ports.ts';
-import { isFinalRefusal } from './outcome.ts';
+import { isFinalRefusal } from './calls.ts';
 
 /** Rules select the events of this service by this source. */
 export const eventSource = 'holdfast';

@@ -16,12 +16,11 @@ import { systemTimers } from '../../time/timers.ts';
 import { HandOffs } from '../hand-offs.ts';
 import type { NotifierPorts, NotifyLog, PublisherPorts } from '../ports.ts';
 import type { ReaperPorts } from '../reaper.ts';
+import { boundedRequests } from './calls.ts';
+import { LambdaCallbacks, StepFunctionsTasks } from './completions.ts';
 import { ApiGatewayConnections } from './connections.ts';
-import { LambdaCallbacks } from './durable-callbacks.ts';
 import { EventBridgeBus } from './event-bus.ts';
 import { EmbeddedMeter } from './meter.ts';
-import { boundedRequests } from './request-handler.ts';
-import { StepFunctionsTasks } from './task-tokens.ts';
 import { SqsTimers } from './timers.ts';
 
 interface Table {

@@ -4,9 +4,8 @@ import { resourceName } from '../../../src/contract/fields.ts';
 import { routes } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 import { operationOf } from '../../../src/http/api-gateway.ts';
-import { readCursor, writeCursor } from '../../../src/http/cursor.ts';
 import { Problem, toProblem } from '../../../src/http/problems.ts';
-import { checkRequest, type Request, validate } from '../../../src/http/request.ts';
+import { checkRequest, type Request, readCursor, validate, writeCursor } from '../../../src/http/request.ts';
 import { matchPath } from '../../../src/http/router.ts';
 
 const requestOf = (more: Partial<Request>): Request => ({

@@ -6,10 +6,9 @@ import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { LambdaCallbacks, StepFunctionsTasks } from '../../../src/notify/aws/completions.ts';
 import { ApiGatewayConnections } from '../../../src/notify/aws/connections.ts';
-import { LambdaCallbacks } from '../../../src/notify/aws/durable-callbacks.ts';
 import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
-import { StepFunctionsTasks } from '../../../src/notify/aws/task-tokens.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 

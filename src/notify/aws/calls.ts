@@ -1,15 +1,23 @@
+/** Calls of a notifier to AWS: how long they may take, and what their outcome means. */
 import { attemptsOf, isThrottling } from '../../store/dynamodb/failures.ts';
 import type { Delivered } from '../ports.ts';
 
-/** Names of throttling beyond DynamoDB's own: of API Gateway, Step Functions and KMS. */
+/** Every call of a notifier ends in bounded time. A call that hangs would delay every record behind it in the stream. */
+export const boundedRequests = {
+  // Two tries of at most two seconds. If both fail, the stream delivers the record again.
+  maxAttempts: 2,
+  requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+};
+
+/** Names of throttling that DynamoDB does not use: of API Gateway, Step Functions and KMS. */
 const throttlings = new Set(['TooManyRequestsException', 'KmsThrottlingException', 'ThrottledException']);
 
-/** A request that arrived too late, or was signed by a wrong clock or with old credentials: the same delivery may pass a moment later. */
+/** The request came too late, or its clock or credentials were out of date. The same delivery may succeed a moment later. */
 const passing = new Set(['RequestTimeout', 'RequestTimeTooSkewed', 'RequestExpired', 'ExpiredTokenException']);
 
 /**
- * Whether AWS refused for good: every 4xx but throttling, such as a task that is over, a missing permission or a disabled key. Trying
- * again would only hold up the deliveries behind this one.
+ * Whether AWS will refuse every repetition: every 4xx except throttling, such as a task that is over, a missing
+ * permission or a disabled key. A repetition would only delay the deliveries behind this one.
  */
 export function isFinalRefusal(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -23,14 +31,14 @@ export function isFinalRefusal(error: unknown): boolean {
   return !passing.has(error.name);
 }
 
-/** What became of a delivery. What may pass by itself is thrown. */
+/** The outcome of a delivery. Throws if a repetition may succeed. */
 export async function outcomeOf(sending: Promise<unknown>): Promise<Delivered> {
   try {
     await sending;
     return 'sent';
   } catch (error) {
-    // A task that got its answer is over, and a client may close its connection once it knows. So a repeated call may find nobody
-    // although its first try arrived.
+    // A task that got its answer is over, and a client may close its connection after its answer. So a second try may find
+    // nobody although the first one arrived.
     if (isFinalRefusal(error) && attemptsOf(error) === 1) return 'gone';
     throw error;
   }
