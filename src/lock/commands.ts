@@ -82,7 +82,10 @@ export interface Refill {
   readonly kind: 'refill';
 }
 
-export type LockCommand = Acquire | Renew | Release | GiveUp | StepAway | Undelivered | Revoke | Sweep | Refill;
+/** The commands about a waiter. If it waits in a page, they are carried out there. */
+export type WaiterCommand = Acquire | Release | GiveUp | StepAway;
+
+export type LockCommand = WaiterCommand | Renew | Undelivered | Revoke | Sweep | Refill;
 
 export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost';
 

@@ -1,4 +1,4 @@
-import type { Answer, Decision, Facts, LockCommand } from '../lock/commands.ts';
+import type { Answer, Decision, Facts, LockCommand, WaiterCommand } from '../lock/commands.ts';
 import { decide, wantsPage } from '../lock/decide.ts';
 import { hasPages, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import type { Holder, LockState } from '../lock/state.ts';
@@ -10,15 +10,15 @@ import { backoffMs } from '../tools/backoff.ts';
 import { bareFacts, factsAbout, type LockContext } from './context.ts';
 import { applyInPage, findPlace, joinPage } from './pages.ts';
 
-/** Rounds of trying: on a lock written 500 times a second, ten lose to others with a chance far below one in a thousand. */
+/** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
 const roundsMax = 10;
-/** A refusal carries the state in force, so a second and a third decision cost no read; after that, others are given a moment. */
+/** A refusal has the current state, so a second and a third decision need no read. After that, a pause lets others finish. */
 const writesPerRound = 3;
-/** Pages closed for one write to the lock: where hundreds of waiters died together, this many pages of them go at once. */
+/** Pages closed for one write to the lock. If hundreds of waiters died together, this many pages are dropped at once. */
 const pagesPerWrite = 32;
-/** Writes that only take dead pages away, for one command: more than a queue of the greatest length needs. */
+/** Writes of one command that only drop dead pages: more than the longest queue needs. */
 const clearingsMax = 100;
-/** Writes that follow a release to serve readers out of pages. What is left then is served by the notifier, or by whoever looks next. */
+/** Writes after a release that serve readers from pages. The notifier, or the next caller, serves the rest. */
 const followUpsMax = 16;
 
 export interface Applied {
@@ -28,19 +28,32 @@ export interface Applied {
 }
 
 /**
- * Carries out a command: the common case in one write; otherwise what `decide` makes of the state that refused it, by
- * compare-and-swap, tried again with jitter where others wrote in between. A waiter whose page is known is served by that page alone.
+ * Carries out a command. The common case is one write. If that is refused, `decide` makes the next state from the state
+ * that refused it, and a compare-and-swap writes it. If others wrote in between, it is tried again after a random pause.
+ * If the waiter's page is known, only that page is written.
  */
 export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
-  const inPage = await applyInPage(context, key, command);
-  if (inPage !== undefined) return inPage;
+  if (isAboutWaiter(command)) {
+    const page = pageOf(context, key, command);
+    const inPage = page === undefined ? undefined : await applyInPage(context, key, command, page);
+    if (inPage !== undefined) return inPage;
+  }
   const applied = await applyToLock(context, key, command);
-  // Permits are left over for waiters in pages: a bulk of readers is served page by page.
+  // There are permits left for waiters in pages. Many readers are served page by page.
   let { state, facts } = applied;
   for (let step = 0; command.kind !== 'renew' && wantsPage(state, facts) && step < followUpsMax; step++) {
     ({ state, facts } = await applyToLock(context, key, { kind: 'sweep' }));
   }
   return applied;
+}
+
+const isAboutWaiter = (command: LockCommand): command is WaiterCommand =>
+  'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
+
+/** The page to ask: the one that the command names, or the one that this process saw the lease join. Undefined: ask the lock. */
+function pageOf({ memory }: LockContext, key: LockKey, { leaseId, place }: WaiterCommand): number | undefined {
+  if (place === undefined) return memory.placeOf(key, leaseId);
+  return place === 'new' ? undefined : place;
 }
 
 async function applyToLock(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
@@ -105,9 +118,10 @@ async function takeStep(
     return joinPage(context, key, { command, waiter: change.waiter, before, facts });
   }
   if (change.kind === 'none' && state === before) {
-    const place = isMissing(command, decision.answer) ? await findPlace(context, key, command, before) : undefined;
-    if (place === undefined) return { answer, state: before, facts };
-    const found = await applyInPage(context, key, { ...command, place } as LockCommand);
+    if (!isMissing(command, decision.answer)) return { answer, state: before, facts };
+    const page = await findPlace(context, key, command.leaseId, before);
+    if (page === undefined) return { answer, state: before, facts };
+    const found = await applyInPage(context, key, command, page);
     // Its page moved up in the meantime: the lock knows it now.
     return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
   }
@@ -233,7 +247,7 @@ function write(context: LockContext, key: LockKey, command: LockCommand, { chang
 }
 
 /** The lock does not know the lease that a command is about: it may wait in a page. */
-function isMissing(command: LockCommand, answer: Answer): boolean {
+function isMissing(command: LockCommand, answer: Answer): command is WaiterCommand {
   if (command.kind === 'release') return answer.kind === 'lost' && answer.reason === 'not_owner';
   if (command.kind === 'give-up') return answer.kind === 'wait-timeout';
   return command.kind === 'step-away';

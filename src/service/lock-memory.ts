@@ -1,3 +1,4 @@
+import { isInPages } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
@@ -80,9 +81,11 @@ export class LockMemory {
     return known !== undefined && rev > known.state.rev;
   }
 
-  /** The page that a lease was seen to join. */
+  /** The page that a lease was seen to join. Undefined if the page moved up: its waiters are in the front, or hold the lock. */
   placeOf(key: LockKey, leaseId: string): number | undefined {
-    return this.#places.get(placeId(key, leaseId));
+    const page = this.#places.get(placeId(key, leaseId));
+    const seen = this.seen(key);
+    return seen === undefined || isInPages(seen.state, page) ? page : undefined;
   }
 
   learnPlace(key: LockKey, leaseId: string, page: number): void {

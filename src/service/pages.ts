@@ -1,5 +1,5 @@
 /** What concerns a waiter in a page: one small write to that page, and none to the lock. */
-import type { Acquire, Answer, Facts, LockCommand } from '../lock/commands.ts';
+import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { hasPages, isInPages, moveUp, type Page, pageNumbers, positionInPage, sizesOf } from '../lock/pages.ts';
 import type { LockState, Waiter } from '../lock/state.ts';
@@ -20,16 +20,13 @@ const movesMax = 50;
 /** A page takes several waiters, so that far fewer tries find a place in one of the next. */
 const joinsMax = 5;
 
-type InPage = Exclude<Extract<LockCommand, { readonly leaseId: string }>, { readonly kind: 'renew' | 'undelivered' }>;
-
-/** Carries out a command in the page that it names, or in which this process saw the lease join; undefined if the lock has to be asked. */
+/** Carries out a command in a page. Undefined if the waiter is not there, so the lock must be asked. */
 export async function applyInPage(
   context: LockContext,
   key: LockKey,
-  command: LockCommand,
+  command: WaiterCommand,
+  number: number,
 ): Promise<Applied | undefined> {
-  const number = placeOf(context, key, command);
-  if (number === undefined || !isInPage(command)) return undefined;
   if (command.kind === 'give-up' && command.deadlock !== undefined) return endInDeadlock(context, key, command, number);
   const now = context.clock.now();
   const written = await writeInPage(context, key, command, number, now);
@@ -37,7 +34,7 @@ export async function applyInPage(
   const waiter = page.waiters.find(({ leaseId }) => leaseId === command.leaseId);
   if (written.applied) {
     const isOver = command.kind === 'acquire' && waiter !== undefined && waiter.deadlineAt <= now;
-    if (isOver) return applyInPage(context, key, { kind: 'give-up', leaseId: command.leaseId, place: number });
+    if (isOver) return applyInPage(context, key, { kind: 'give-up', leaseId: command.leaseId }, number);
     return answered(context, key, number, answerOf(command, page, number, now));
   }
   if (page.left.some(({ leaseId, how }) => leaseId === command.leaseId && how === 'released')) {
@@ -57,22 +54,10 @@ export async function applyInPage(
   return undefined;
 }
 
-const isInPage = (command: LockCommand): command is InPage =>
-  'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
-
-function placeOf({ memory }: LockContext, key: LockKey, command: LockCommand): number | undefined {
-  if (!isInPage(command)) return undefined;
-  if (command.place !== undefined) return command.place === 'new' ? undefined : command.place;
-  const page = memory.placeOf(key, command.leaseId);
-  const seen = memory.seen(key);
-  // A page that moved up is asked no more: its waiters are in the front, or hold the lock.
-  return seen === undefined || isInPages(seen.state, page) ? page : undefined;
-}
-
 function writeInPage(
   { store }: LockContext,
   lock: LockKey,
-  command: InPage,
+  command: WaiterCommand,
   number: number,
   now: EpochMs,
 ): Promise<PageWritten> {
@@ -97,7 +82,7 @@ function writeInPage(
 
 type AnswerOn = (state: LockState, facts: Facts) => Answer;
 
-function answerOf(command: InPage, page: Page, number: number, now: EpochMs): AnswerOn {
+function answerOf(command: WaiterCommand, page: Page, number: number, now: EpochMs): AnswerOn {
   const isOwn = ({ leaseId }: { readonly leaseId: string }) => leaseId === command.leaseId;
   const index = page.waiters.findIndex(isOwn);
   const waiter = page.waiters[index];
@@ -143,7 +128,7 @@ async function answered(context: LockContext, key: LockKey, page: number, answer
 async function endInDeadlock(
   context: LockContext,
   key: LockKey,
-  { leaseId, deadlock = '[]' }: Extract<LockCommand, { kind: 'give-up' }>,
+  { leaseId, deadlock = '[]' }: GiveUp,
   number: number,
 ): Promise<Applied | undefined> {
   const left = await context.store.leavePage({ lock: key, number }, leaseId, 'gave-up', context.clock.now());
@@ -184,9 +169,9 @@ export async function joinPage(
 ): Promise<Applied | { readonly written: Refused }> {
   const { command, before } = joining;
   if (command.place === undefined) {
-    const place = await findPlace(context, key, command, before);
+    const place = await findPlace(context, key, command.leaseId, before);
     if (place !== undefined) {
-      const applied = await applyInPage(context, key, { ...command, place });
+      const applied = await applyInPage(context, key, command, place);
       return applied ?? decideAgain(await context.store.read(key));
     }
   }
@@ -257,11 +242,10 @@ const newer = (one: LockState, other: LockState | undefined): LockState =>
 export async function findPlace(
   context: LockContext,
   lock: LockKey,
-  command: LockCommand,
+  leaseId: string,
   state: LockState,
 ): Promise<number | undefined> {
-  if (!isInPage(command) || !hasPages(state)) return undefined;
-  const { leaseId } = command;
+  if (!hasPages(state)) return undefined;
   const pages = await readPagesOf(context, lock, state);
   // A lease that left one page may wait in a later one.
   const found =
