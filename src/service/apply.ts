@@ -12,7 +12,10 @@ import { applyInPage, findPlace, joinPage } from './pages.ts';
 
 /** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
 const roundsMax = 10;
-/** A refusal has the current state, so a second and a third decision need no read. After that, a pause lets others finish. */
+/**
+ * A refusal has the current state, so a second and a third decision need no read. After that, a pause lets others
+ * finish.
+ */
 const writesPerRound = 3;
 /** Pages closed for one write to the lock. If hundreds of waiters died together, this many pages are dropped at once. */
 const pagesPerWrite = 32;
@@ -50,7 +53,10 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
 const isAboutWaiter = (command: LockCommand): command is WaiterCommand =>
   'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
 
-/** The page to ask: the one that the command names, or the one that this process saw the lease join. Undefined: ask the lock. */
+/**
+ * The page to ask: the one that the command names, or the one that this process saw the lease join. Undefined: ask the
+ * lock.
+ */
 function pageOf({ memory }: LockContext, key: LockKey, { leaseId, place }: WaiterCommand): number | undefined {
   if (place === undefined) return memory.placeOf(key, leaseId);
   return place === 'new' ? undefined : place;
@@ -72,7 +78,7 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
       perhapsMine ||= written.perhapsMine;
       const step = await takeStep(context, key, { command, before: written.state, perhapsMine, meant, tries });
       if ('answer' in step) return step;
-      // A write that took dead pages away was no vain try.
+      // A write that dropped dead pages does not count as a failed try.
       if (step.isCleared === true && clearings < clearingsMax) clearings += 1;
       else tries += 1;
       written = step.written;
@@ -89,7 +95,7 @@ interface Step {
   readonly command: LockCommand;
   readonly before: LockState;
   readonly perhapsMine: boolean;
-  /** What the latest write would have answered, had its response not been lost. */
+  /** The answer of the latest write if its response was lost. */
   readonly meant: Answer | undefined;
   readonly tries: number;
 }
@@ -98,11 +104,11 @@ interface Step {
 interface Again {
   readonly written: Refused;
   readonly meant?: Answer | undefined;
-  /** Pages were taken out of the queue, and more have to be. */
+  /** Pages were dropped from the queue, and there are more to drop. */
   readonly isCleared?: boolean;
 }
 
-/** Decides on a state and writes what comes of it. Answers, or comes back with the state to decide on next. */
+/** Decides on a state and writes the result. Returns the answer, or the state to decide on next. */
 async function takeStep(
   context: LockContext,
   key: LockKey,
@@ -122,26 +128,28 @@ async function takeStep(
     const page = await findPlace(context, key, command.leaseId, before);
     if (page === undefined) return { answer, state: before, facts };
     const found = await applyInPage(context, key, command, page);
-    // Its page moved up in the meantime: the lock knows it now.
+    // Its page moved up in the meantime, so the lock knows the waiter now.
     return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
   }
   const next = decision.next === state ? { ...state, rev: before.rev + 1, changedAt: facts.now } : decision.next;
-  // What commutes is tried twice, since the first refusal may only tell where the queue ends; a swap goes through in any case.
+  // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is
+  // tried.
   const isAlone = tries < writesPerRound && state === before;
   const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));
   context.memory.learn(key, written.state, written.applied && written.state.fence > before.fence);
-  // A decision that was for the sake of others, or that could only move a page up, is followed by the command's own.
+  // This decision was for other waiters, or only moved a page up. The command itself is decided next.
   if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
     return { ...again(written, answer), isCleared: written.applied && change.kind === 'move-up' };
   }
-  // Others may have joined since the state that was decided on: what was written shows the place.
+  // Others may have joined after the state that was decided on. The written state shows the right position.
   const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
   return { answer: shown, state: written.state, facts };
 }
 
 /**
- * Whether the stream can tell what happens in one write that moves pages up as well. It shows who came up from a page only if they are in the
- * lock afterwards, and can't tell them from a waiter that arrives. Otherwise the pages move up in a write of their own.
+ * Whether the stream can show what happens in one write that also moves pages up. It shows a waiter from a page only if
+ * it is in the lock afterwards, and it can't tell such a waiter from a new one. Otherwise the pages move up in a separate
+ * write.
  */
 function isTold(before: LockState, merged: LockState, next: LockState): boolean {
   const known = new Set([...before.queue, ...before.holders].map(({ leaseId }) => leaseId));
@@ -157,8 +165,8 @@ const again = (written: Written, meant?: Answer): Again => ({
 });
 
 /**
- * Decides, moving pages up as far as that takes: each is closed first, and its waiters join the front in the one write that follows. A
- * process that dies in between leaves closed pages, which whoever comes next moves up in the same way.
+ * Decides, and moves up as many pages as needed. Each page is closed first. Then one write moves its waiters into the
+ * front. If the process dies in between, closed pages are left, and the next caller moves them up in the same way.
  */
 async function decideWithPages(context: LockContext, key: LockKey, command: LockCommand, before: LockState) {
   let state = before;
@@ -171,12 +179,12 @@ async function decideWithPages(context: LockContext, key: LockKey, command: Lock
     const pages = await Promise.all(numbers.map((number) => context.store.closePage({ lock: key, number }, facts.now)));
     closed += pages.length;
     state = pages.reduce(moveUp, state);
-    // One page is enough ahead of need, and for whoever comes next.
+    // One page at a time is enough to keep the front filled.
     if (command.kind === 'refill') return { state, decision: decide(state, { kind: 'sweep' }, facts), facts };
   }
 }
 
-/** The first pages, as far as nobody is present in them, and one more: where many died together, they are found by one request. */
+/** The first pages without a present waiter, and one more. If many died together, one request finds their pages. */
 async function absentPages(context: LockContext, lock: LockKey, state: LockState, max: number): Promise<number[]> {
   const numbers = pageNumbers(state).slice(0, max);
   const pages = await context.store.readPages(numbers.map((number) => ({ lock, number })));
@@ -193,15 +201,15 @@ async function tryDirectly(
   known: LockState | undefined,
 ): Promise<Written> {
   const written = await context.store.attempt(key, command, facts, known);
-  // Of what is written without a look before, only a release hands over.
+  // Of the writes without a read, only a release hands over.
   context.memory.learn(key, written.state, written.applied && command.kind === 'release');
   return written;
 }
 
 /**
- * What the first write would come to, where that is known without sending it: a refused write is billed like any other. Others are known
- * to wait, so a waiter joins them, or is kept if it asks again; or the front is known to be empty, so that a release has to move a page up.
- * What is known may be out of date. The writes that follow are refused if so, and then the rules are asked as always.
+ * Predicts that the first write would be refused, so that it need not be sent: a refused write is billed like any other.
+ * Either others are known to wait, so a waiter joins them or keeps its place, or the front is known to be empty, so a
+ * release must move a page up. If this knowledge is out of date, the next writes are refused, and `decide` is asked.
  */
 async function foresee(context: LockContext, key: LockKey, command: LockCommand): Promise<Refused | undefined> {
   const seen = context.memory.seen(key);
@@ -215,21 +223,21 @@ async function foresee(context: LockContext, key: LockKey, command: LockCommand)
   }
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
   if (known.queue.length === 0 && !hasPages(known)) return undefined;
-  // Whether a session lives would have to be read, which costs as much as being refused.
+  // To find out whether a session is alive costs a read, as much as a refusal.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
   const { change } = decide(known, command, bareFacts(context));
-  // These two say in their conditions all that they take for granted.
+  // The conditions of these two writes check all that they assume.
   if (change.kind === 'arrive' || change.kind === 'attend') return refusal;
   if (change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
-  // A page can't tell whether the lease holds the lock or has ended: only one that was never sent before joins by what is remembered.
+  // A page does not know whether the lease holds the lock or has ended. So only a new lease joins by a remembered state.
   if (isRecent && command.place === 'new') return refusal;
-  // A long queue was seen a while ago. To read the lock costs a fraction of what a refused write does.
+  // A long queue was seen a while ago. A read of the lock costs a fraction of a refused write.
   const state = await context.store.read(key);
   context.memory.learn(key, state);
   return { applied: false, state, perhapsMine: false };
 }
 
-/** Writes what a decision changes: alone where that commutes with what others do, so that a crowd doesn't fight over the revision. */
+/** Writes the change of a decision. If the change commutes with those of others, it does not depend on the revision. */
 function write(context: LockContext, key: LockKey, command: LockCommand, { change, next }: Decision): Promise<Written> {
   const { store } = context;
   switch (change.kind) {
@@ -246,14 +254,14 @@ function write(context: LockContext, key: LockKey, command: LockCommand, { chang
   }
 }
 
-/** The lock does not know the lease that a command is about: it may wait in a page. */
+/** Whether the lock does not know the command's lease. It may wait in a page. */
 function isMissing(command: LockCommand, answer: Answer): command is WaiterCommand {
   if (command.kind === 'release') return answer.kind === 'lost' && answer.reason === 'not_owner';
   if (command.kind === 'give-up') return answer.kind === 'wait-timeout';
   return command.kind === 'step-away';
 }
 
-/** What a command answers whose common case was written: only success, or a place in the queue, can be. */
+/** The answer of a command after its common case was written: success, or a place in the queue. */
 function directAnswer(command: LockCommand, state: LockState, facts: Facts): Answer {
   switch (command.kind) {
     case 'acquire': {
@@ -276,8 +284,8 @@ const holderOf = (command: { readonly leaseId: string }, { holders }: LockState)
   holders.find(({ leaseId }) => leaseId === command.leaseId) as Holder;
 
 /**
- * The request was sent more than once, and the state already shows its effect. Only the owner knows the lease, so this is its own
- * first try, whose response was lost: it gets the answer that the first try would have got.
+ * The request was sent more than once, and the state already shows its effect. Only the owner knows the lease, so that
+ * was its own first try, whose response was lost. It gets the answer of the first try.
  */
 function asFirstAnswer(answer: Answer, meant: Answer = { kind: 'released', reason: 'ok' }): Answer {
   const isRepeat = answer.kind === 'released' && answer.reason === 'already_released';

@@ -5,9 +5,9 @@ import { apply } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
 import { readWhole } from './pages.ts';
 
-/** Locks that one search looks at. A cycle through more is not found; the waits in it end at their deadlines. */
+/** The most locks that one search reads. A longer cycle is not found, and its waits end at their deadlines. */
 const locksMax = 200;
-/** A victim learns the cycle from its lock's item, where there is room for this much of it. */
+/** The victim gets the cycle from its lock's item, which has space for this much of it. */
 const cycleBytesMax = 2_048;
 
 export interface DeadlockSearch {
@@ -16,13 +16,13 @@ export interface DeadlockSearch {
 }
 
 /**
- * Looks for a deadlock through a session that has begun to wait, and makes one in it give way. What the session waits for was
- * noted before, so of two that close a cycle at the same time at least one sees all of it.
+ * Searches for a deadlock through a session that has begun to wait, and ends one wait in it. The session's wait was noted
+ * before. So of two waits that close a cycle at the same time, at least one sees all of it.
  */
 export async function breakDeadlock(context: LockContext, search: DeadlockSearch): Promise<void> {
   const first = await findCycle(context, search);
   if (first === undefined) return;
-  // The locks were read one after the other. What stands in both looks stood at one instant between them, so it is no phantom.
+  // The locks were read one after the other. A cycle that is in both searches was there at one instant between them.
   const second = await findCycle(context, search);
   if (second === undefined || !isSame(first, second)) return;
   const victim = youngest(second);
@@ -59,7 +59,7 @@ const isSame = (one: readonly StuckWait[], other: readonly StuckWait[]): boolean
   one.length === other.length &&
   one.every(({ leaseId, queuedAt }, index) => other[index]?.leaseId === leaseId && other[index].queuedAt === queuedAt);
 
-/** The cycle as callers see it, session ids in their public form, starting with the victim. */
+/** The cycle as callers see it. It starts with the victim, and session ids have their public form. */
 function spell(cycle: readonly StuckWait[], victim: StuckWait): string {
   const start = cycle.indexOf(victim);
   const steps = [...cycle.slice(start), ...cycle.slice(0, start)].map(({ sessionId, owner, waitsFor }) => ({

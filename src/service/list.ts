@@ -9,10 +9,10 @@ export interface Listed {
   readonly after?: string;
 }
 
-/** Store pages looked at for one page of answers: with few held among many, an answer comes back short rather than late. */
+/** Pages of the store read for one page of the answer. If few of many locks match, the answer is short, but not late. */
 const pagesMax = 10;
 
-/** Locks of a namespace by name, complete over pages. A page may be short, but a caller that follows the cursor sees every lock. */
+/** Locks of a namespace by name. A page may be short, but a caller that follows the cursor gets every lock. */
 export async function list(
   context: LockContext,
   namespace: string,

@@ -5,18 +5,18 @@ import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
 
-/** Locks remembered at once: enough for every busy lock of a process, a few megabytes. One that is forgotten costs a refused write. */
+/** Enough for every busy lock of a process, in a few megabytes. A forgotten lock costs one refused write. */
 const locksMax = 1_000;
 
-/** Waiters in pages whose page is remembered: as many as one process waits for. One that is forgotten costs a search of the pages. */
+/** As many waiters in pages as one process has. A forgotten one costs a search of the pages. */
 const placesMax = 10_000;
 
-/** How long work waits for its turn: a tenth of a poll, or some hundred writes. What was decided before that is decided again. */
+/** How long work waits for its turn: a tenth of a poll, or some hundred writes. After that, it is decided again. */
 const turnMsMax = 2_000;
 
 /**
- * An idle lock is collected in the end, and its pages too. Whoever joined a page that it remembers would then wait in a page that no lock
- * knows. An hour is far less than anything is kept for.
+ * An idle lock and its pages are collected some day. A waiter that joined a remembered page after that would wait in a
+ * page that no lock knows. An hour is far less than any item is kept.
  */
 const seenMsMax = 3_600_000;
 
@@ -28,15 +28,15 @@ export interface Seen {
 type Listener = (key: LockKey, state: LockState) => void;
 
 /**
- * The latest state of each lock that this process wrote, read or was shown by the stream. The one memory of locks: joining a known queue,
- * waking waiters and refusing in the efficiency tier all ask it. It is a hint and no more: others may have written since, so every
- * write that is built on it says in its condition what it took for granted.
+ * The latest state of each lock that this process wrote, read or got from the stream. It is the only memory of locks:
+ * waiters join a known queue by it, waiters are woken by it, and the efficiency tier refuses by it. It is only a hint,
+ * because others may have written since. So every write that is based on it checks its assumptions in its condition.
  */
 export class LockMemory {
   readonly #clock: Clock;
   readonly #seen = new BoundedMap<string, Seen>(locksMax);
   readonly #places = new BoundedMap<string, number>(placesMax);
-  /** The highest page of each lock that was seen full or closed. Such a page takes nobody ever again. */
+  /** The highest page of each lock that was seen full or closed. Nobody can join such a page again. */
   readonly #fullPages = new BoundedMap<string, number>(locksMax);
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #listeners: Listener[] = [];
@@ -47,8 +47,8 @@ export class LockMemory {
   }
 
   /**
-   * Takes note of a state. Responses and stream records overtake each other, so an older state than the known one changes nothing.
-   * `isHandOff`: this very process wrote it, and may have granted to others by that.
+   * Remembers a state. Responses and stream records may arrive in any order, so a state older than the known one is
+   * ignored. `isHandOff`: this process wrote the state, and may have granted to others with it.
    */
   learn(key: LockKey, state: LockState, isHandOff = false): void {
     this.#remember(key, state);
@@ -58,7 +58,7 @@ export class LockMemory {
   #remember(key: LockKey, state: LockState): void {
     const id = lockIdOf(key);
     const known = this.#seen.get(id);
-    // An item that is gone was collected, and its revisions begin again.
+    // A missing item was collected, and its revisions start again.
     const isCollected = state.rev === 0;
     if (known !== undefined && !isCollected && isBefore(state, known.state)) return;
     if (isCollected) {
@@ -75,13 +75,19 @@ export class LockMemory {
     return seen === undefined || this.#clock.now() - seen.at > seenMsMax ? undefined : seen;
   }
 
-  /** Whether a revision is newer than the known one, of a lock that is known: it costs less than to read what changed. */
+  /**
+   * Whether a revision is newer than the known one. False if the lock is not known. It is cheaper than to convert the
+   * state.
+   */
   isNews(key: LockKey, rev: number): boolean {
     const known = this.#seen.get(lockIdOf(key));
     return known !== undefined && rev > known.state.rev;
   }
 
-  /** The page that a lease was seen to join. Undefined if the page moved up: its waiters are in the front, or hold the lock. */
+  /**
+   * The page that a lease was seen to join. Undefined if the page moved up: its waiters are in the front, or hold the
+   * lock.
+   */
   placeOf(key: LockKey, leaseId: string): number | undefined {
     const page = this.#places.get(placeId(key, leaseId));
     const seen = this.seen(key);
@@ -105,14 +111,15 @@ export class LockMemory {
   }
 
   /**
-   * Does work on one lock after other such work of this process: of a crowd that joins at once, each learns from the one before which page is
-   * the last, instead of being refused by a page that has just filled up. Whoever has waited too long for its turn is told so.
+   * Does work on one lock after the earlier work of this process on it. If many join at once, each learns from the one
+   * before which page is the last, and is not refused by a page that is full now. `isInTurn` is false if the work waited
+   * too long for its turn.
    */
   async inTurn<T>(key: LockKey, timers: Timers, work: (isInTurn: boolean) => Promise<T>): Promise<T> {
     const id = lockIdOf(key);
     const before = this.#turns.get(id);
     const own = (before === undefined ? Promise.resolve(true) : orAfter(timers, turnMsMax, before)).then(work);
-    // The turn of the next one also waits for those whom this one has stopped waiting for.
+    // The next turn also waits for earlier work for which this one has stopped waiting.
     const ended = Promise.allSettled([before, own]);
     this.#turns.set(id, ended);
     try {
@@ -122,18 +129,18 @@ export class LockMemory {
     }
   }
 
-  /** Calls back with each state that is newer than what was known. */
+  /** Calls the listener with each state that is newer than the known one. */
   onNews(listener: Listener): void {
     this.#listeners.push(listener);
   }
 
-  /** Calls back with each state by which this process may have granted to others. */
+  /** Calls the listener with each state with which this process may have granted to others. */
   onHandOff(listener: Listener): void {
     this.#handOffListeners.push(listener);
   }
 }
 
-/** Comes back when the work is done, with true; or after so long, with false. */
+/** True when the work is done. False after the given time. */
 function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const cancel = timers.after(ms, () => resolve(false));
@@ -146,6 +153,6 @@ function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<bo
 
 const placeId = (key: LockKey, leaseId: string): string => `${lockIdOf(key)} ${leaseId}`;
 
-/** By the fence first: revisions begin again if an idle item was collected, fences never do. */
+/** Fences are compared first, because revisions start again after an item was collected, and fences never do. */
 const isBefore = (one: LockState, other: LockState): boolean =>
   one.fence < other.fence || (one.fence === other.fence && one.rev < other.rev);

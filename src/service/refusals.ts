@@ -5,12 +5,12 @@ import type { Clock } from '../time/clock.ts';
 import type { Applied } from './apply.ts';
 import type { LockMemory } from './lock-memory.ts';
 
-/** A fifth of a second: a stampede is over by then, and a caller that only wants to save work does not notice the delay. */
+/** A stampede is over after a fifth of a second, and a caller that only wants to save work does not notice the delay. */
 const rememberedMs = 200;
 
 /**
- * For the efficiency tier only: refusals are answered for a moment from memory, and callers that arrive together are answered
- * by the one request of the first of them. It may be wrong for an instant, but only in refusing: it never grants.
+ * Only for the efficiency tier. For a moment, refusals are answered from memory, and callers that arrive together wait
+ * for the request of the first one. A refusal may be wrong for that moment, but it never grants.
  */
 export class Refusals {
   readonly #memory: LockMemory;
@@ -27,7 +27,7 @@ export class Refusals {
   async answer(key: LockKey, command: Acquire, ask: () => Promise<Applied>): Promise<Applied> {
     const id = `${lockIdOf(key)} ${command.permits}/${command.limit}`;
     const first = this.#underWay.get(id);
-    // Whatever came of the first one's request, it is remembered by now if it means that this one is refused.
+    // If the first request shows that this one is refused, the memory knows that now.
     if (first !== undefined) await first.catch(() => undefined);
     const refused = this.#recall(key, command);
     if (refused !== undefined) return refused;
@@ -41,14 +41,16 @@ export class Refusals {
     }
   }
 
-  /** What the rules make of the lock as it was a moment ago, if that is a refusal which changes nothing. */
+  /**
+   * The answer of the rules to the lock as it was a moment ago. Undefined unless it is a refusal that changes nothing.
+   */
   #recall(key: LockKey, command: Acquire): Applied | undefined {
     const seen = this.#memory.seen(key);
     const now = this.#clock.now();
     if (seen === undefined || seen.at + rememberedMs <= now) return undefined;
     const facts = { now, graceMs: this.#graceMs };
     const { answer, next } = decide(seen.state, command, facts);
-    // A repeat of a request that took effect finds its grant, its place or its ending in the state, and is answered by the store.
+    // If an earlier copy of this request took effect, the answer is another one, and the store gives it.
     return answer.kind === 'held' && next === seen.state ? { answer, state: seen.state, facts } : undefined;
   }
 }

@@ -7,9 +7,9 @@ import { BoundedMap } from '../tools/bounded-map.ts';
 
 type Facts = ReadonlyMap<string, SessionFact>;
 
-/** For this long after it was read, a session counts as it was for all who only look: a tenth of the tightest pace would be no less stale. */
+/** For reads that decide nothing, a session is not read again for this time. The fastest poll is as old as that. */
 const lookKeptMs = 100;
-/** Sessions remembered for looks: a crowd's worth. Forgotten ones are read again. */
+/** Enough for a large crowd. A forgotten session is read again. */
 const rememberedMax = 10_000;
 
 interface Remembered {
@@ -18,8 +18,8 @@ interface Remembered {
 }
 
 /**
- * Tells which sessions are alive. Whoever finds a session past its end plus grace marks it dead first, by a conditional write, and
- * only then reports it so: from that write on it can't come back, and its locks may be taken.
+ * Tells which sessions are alive. A session that is past its end plus the grace is first marked as dead by a conditional
+ * write, and only then reported as dead. After that write it can't come back, and its locks may be taken over.
  */
 export class SessionLives {
   readonly #store: SessionStore;
@@ -31,7 +31,7 @@ export class SessionLives {
     this.#graceMs = graceMs;
   }
 
-  /** As they are stored now. What is decided rests on this. */
+  /** The sessions as they are stored now. Decisions use this. */
   async of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<Facts> {
     const sessions = await this.#store.read(namespace, sessionIds);
     const facts = sessionIds.map(async (sessionId, index): Promise<[string, SessionFact]> => {
@@ -43,8 +43,8 @@ export class SessionLives {
   }
 
   /**
-   * As they were a moment ago: each session is read once per process and moment, however many look. In a crowd of session-bound waiters
-   * each look would otherwise read the session of everybody else.
+   * The sessions as they were a moment ago. Each is read once per process and moment. Otherwise, in a crowd of waiters
+   * under sessions, each poll would read the sessions of all others.
    */
   async lately(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<Facts> {
     const idOf = (sessionId: string) => `${namespace}/${sessionId}`;
@@ -57,7 +57,7 @@ export class SessionLives {
       for (const sessionId of stale) {
         const fact = read.then((facts) => facts.get(sessionId) ?? sessionFactOf(undefined));
         this.#remembered.set(idOf(sessionId), { fact, at: now });
-        // A read that failed is reported to those who wait for it, and is not remembered.
+        // A failed read is reported to its callers, and not remembered.
         fact.catch(() => this.#remembered.delete(idOf(sessionId)));
       }
     }
@@ -70,7 +70,7 @@ export class SessionLives {
 
   async #judge(key: SessionKey, session: SessionState, now: EpochMs): Promise<SessionState | undefined> {
     if (!isOverdue(session, { now, graceMs: this.#graceMs })) return session;
-    // Refused if a keepalive or an end came in between: then what it found is what counts.
+    // If a keepalive or an end came in between, this is refused, and the session that it found counts.
     return (await this.#store.expire(key, now, epochMs(now - this.#graceMs))).session;
   }
 }

@@ -6,7 +6,7 @@ import { after, type EpochMs } from '../time/clock.ts';
 import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 
-/** Locks swept at the same time when a session ends: prompt for dozens, and no burst that gets throttled. */
+/** Locks swept at the same time when a session ends: fast for dozens of locks, and not enough to be throttled. */
 const sweepsAtOnce = 16;
 
 export interface OpenSession {
@@ -28,19 +28,19 @@ export async function createSession(
     expiresAt: after(now, ttlMs),
     waits: [],
   };
-  // The id is fresh and random, so a refusal can only be this very session, created by a first try whose response was lost.
+  // The id is new and random. So a refusal means that a first try, whose response was lost, created this session.
   await sessionStore.create(namespace, session);
   return { session, now };
 }
 
-/** One write, however many locks the session has. Undefined: it is over. */
+/** One write for all locks of the session. Undefined if the session is over. */
 export async function keepAlive(
   { sessionStore, clock }: LockContext,
   key: SessionKey,
 ): Promise<OpenSession | undefined> {
   const now = clock.now();
   const { session } = await sessionStore.keepAlive(key, now);
-  // Refused by a later keepalive, it is open all the same.
+  // It may be refused because of a later keepalive. Then the session is still open.
   return isOpen(session, { now }) ? { session, now } : undefined;
 }
 
@@ -49,7 +49,7 @@ export interface HeldLock {
   readonly fence: number;
 }
 
-/** The session and what it holds; undefined if it is over. */
+/** The session and the locks that it holds. Undefined if it is over. */
 export async function inspectSession(
   context: LockContext,
   key: SessionKey,
@@ -69,12 +69,12 @@ export async function inspectSession(
  */
 export async function endSession(context: LockContext, key: SessionKey): Promise<{ ended: boolean; released: number }> {
   const { sessionStore, clock } = context;
-  // Counted before: from the end on, others may take the locks faster than they can be counted.
+  // Counted before the end, because after it others may take the locks.
   const held = await heldBy(context, key, await sessionStore.locksOf(key));
   const written = await sessionStore.end(key, clock.now());
   const isMine = written.applied || (written.perhapsMine && written.session?.ended?.how === 'ended');
   if (!isMine) return { ended: false, released: 0 };
-  // Found again after: what was taken in the meantime is void too.
+  // Read again after the end, because locks taken in the meantime are invalid too.
   const names = new Set(await sessionStore.locksOf(key));
   for (const { lock } of [...held, ...(written.session?.waits ?? [])]) names.add(lock);
   await sweepAll(

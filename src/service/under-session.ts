@@ -7,8 +7,8 @@ import { breakDeadlock } from './deadlock.ts';
 type BoundAcquire = Acquire & { readonly sessionId: string };
 
 /**
- * An acquire under a session: the lock is tried and the session read at the same time. A lock taken under a session that turns out
- * to be over is void from the start; it is given back at once all the same, so that nobody has to find that out.
+ * An acquire under a session: it tries the lock and reads the session at the same time. If the session is over, the grant
+ * was never valid. It is still released at once, so that no other caller has to find that out.
  */
 export async function applyUnderSession(context: LockContext, key: LockKey, command: BoundAcquire): Promise<Applied> {
   const { sessionId, leaseId } = command;
@@ -17,7 +17,7 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   const [applied, known] = await Promise.all([
     apply(context, key, command),
     context.sessions.of(key.namespace, [sessionId], now),
-    // The index finds a lock by one session only, so a part of a lock is noted apart.
+    // The index finds a lock by only one session, so a part of a lock has a separate note.
     command.permits < command.limit ? context.sessionStore.notePart(sessionKey, key.name, now) : undefined,
   ]);
   const own = known.get(sessionId);
@@ -29,7 +29,7 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   const facts = { ...applied.facts, sessions: new Map([...(applied.facts.sessions ?? []), ...known]) };
   if (applied.answer.kind !== 'waiting') return { ...applied, facts };
 
-  // Noted before looking: of two that close a cycle at the same time, at least one sees the whole of it.
+  // Noted before the search, so that of two waits that close a cycle at the same time, at least one sees all of it.
   const noted = await context.sessionStore.noteWait(sessionKey, { lock: key.name, leaseId });
   if (!noted.applied) {
     await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });

@@ -9,20 +9,20 @@ export interface Wait {
   readonly known: LockState;
   /** The page in which it waits, if that is not the front. */
   readonly page?: number | undefined;
-  /** When to come back at the latest. */
+  /** The end of the wait. */
   readonly until: EpochMs;
-  /** Fires when nobody is there any more to be answered. */
+  /** Aborts if the caller is gone. */
   readonly gone?: AbortSignal | undefined;
 }
 
 /** One request that waits for a lock. */
 export interface OpenWait {
-  /** Comes back with the latest state known, when it concerns the waiter, at the end, or when nobody is there any more. */
+  /** Returns the latest known state: when it concerns the waiter, at the end, or when the caller is gone. */
   wait(wait: Wait): Promise<LockState>;
   end(): void;
 }
 
-/** How waiting gets at the lock. */
+/** What a wait may do with its lock. */
 export interface LockAccess {
   readonly key: LockKey;
   look(): Promise<LockState>;
@@ -30,9 +30,9 @@ export interface LockAccess {
   facts(state: LockState): Promise<Facts>;
 }
 
-/** How requests wait for their turn: notified by this process, or by looking. */
+/** How requests wait for their turn: notified by this process, or by polling the store. */
 export interface Waits {
-  /** Begun before queueing: a grant that comes before the waiter has begun to wait must not be missed. */
+  /** Called before the waiter queues, so that it can't miss a grant that comes at once. */
   begin(access: LockAccess): OpenWait;
   /** How many wait now. */
   readonly openCount: number;

@@ -1,10 +1,10 @@
 import type { LockKey } from './lock-store.ts';
 
-/** The locks that somebody waits for. */
+/** The locks with waiters. */
 export interface AwaitedLocks {
-  /** Also names locks whose queue has emptied since: a release does not touch the index. */
+  /** It may also name locks whose queue is empty now, because a release does not write to the index. */
   list(): AsyncIterable<LockKey>;
 
-  /** Takes a lock out, unless somebody waits for it. */
+  /** Removes a lock, unless somebody waits for it. */
   forget(key: LockKey): Promise<void>;
 }

@@ -8,20 +8,20 @@ export interface LockKey {
   readonly name: string;
 }
 
-/** One text for a lock. A namespace has no slash, so no two locks have the same. */
+/** One text for a lock. A namespace has no slash, so no two locks have the same text. */
 export const lockIdOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
 
-/** What became of a write. A refusal carries the state that refused it, so that nothing has to be read again. */
+/** The outcome of a write. A refusal has the state that refused it, so that no read is needed. */
 export type Written =
   | { readonly applied: true; readonly state: LockState }
   | {
       readonly applied: false;
       readonly state: LockState;
-      /** The request was sent more than once, so the state that refused the last try may be what the first try wrote. */
+      /** The request was sent more than once, so the first try may have written the state that refused the last one. */
       readonly perhapsMine: boolean;
     };
 
-/** What became of a write to a page. A refusal carries the page that refused it. */
+/** The outcome of a write to a page. A refusal has the page that refused it. */
 export type PageWritten =
   | { readonly applied: true; readonly page: Page }
   | { readonly applied: false; readonly page: Page; readonly perhapsMine: boolean };
@@ -36,15 +36,15 @@ export type Refused = Written & { readonly applied: false };
 
 export interface LockPage {
   readonly locks: readonly { readonly name: string; readonly state: LockState }[];
-  /** The last name that was looked at, where there may be more behind it. */
+  /** The last name that was read, if there may be more after it. */
   readonly after?: string;
 }
 
-/** One write among several that happen together or not at all. */
+/** One of several writes that are done together or not at all. */
 export interface LockSwap {
   readonly key: LockKey;
   readonly next: LockState;
-  /** Given if the next state is a renewal and nothing else, so that a store may write that alone. */
+  /** Set if the next state is only a renewal, so that a store may write only the lease. */
   readonly renewal?: { readonly command: Renew; readonly facts: Facts; readonly inPart: boolean } | undefined;
 }
 
@@ -56,67 +56,86 @@ export interface Arrival {
 }
 
 /**
- * Keeps one item per lock, and one per page of its queue. An adapter decides nothing: it applies what `decide` would, in fewer requests where it can,
- * and otherwise writes what `decide` made. It throws `StoreError` when it can't tell, and never answers "held" instead.
+ * Keeps one item per lock, and one per page of its queue. An adapter decides nothing. It does what `decide` would, in
+ * fewer requests if it can, and otherwise writes the state that `decide` made. If the outcome is unknown, it throws
+ * `StoreError`, and never answers "held" instead.
  */
 export interface LockStore {
   /** Strongly consistent. A lock that was never used is `unusedLock`. */
   read(key: LockKey): Promise<LockState>;
 
-  /** Strongly consistent, each for itself: not a snapshot across locks. In the order asked. */
+  /** Each read is strongly consistent, but they are no snapshot of one instant. In the order of the keys. */
   readMany(keys: readonly LockKey[]): Promise<LockState[]>;
 
   /**
-   * Tries the command's common case in one write, without reading first. Refused if the case is another, or where
-   * the adapter has no such write for it; then the state in force comes back for `decide`.
+   * Tries the common case of a command in one write, without a read. It is refused in every other case, and if the adapter
+   * has no such write. The refusal has the current state, for `decide`.
    */
   attempt(key: LockKey, command: LockCommand, facts: Facts, known?: LockState): Promise<Written>;
 
-  /** Appends to the front of a lock that still can't be had and has no pages. It commutes with every other arrival, so arrivals never conflict. */
+  /** Appends to the front of a lock that is not free and has no pages. Arrivals commute, so they never conflict. */
   enqueue(key: LockKey, arrival: Arrival): Promise<Written>;
 
-  /** Says until when the waiter at this place is present. Refused if it stands elsewhere by now, or waits in another way. */
+  /**
+   * Sets until when the waiter at this place is present. Refused if it is at another place now, or waits in another
+   * way.
+   */
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written>;
 
   /**
-   * Takes the waiter at this place out of the queue, and remembers that it gave its place back, or, where it may come again, nothing. Not for the first in line:
-   * its leaving may be somebody's turn, which is for `decide`. Refused if it stands elsewhere by now. It commutes with arrivals and
-   * with others that leave.
+   * Removes the waiter at this place from the queue. If `isRemembered`, the lock remembers that it left. Not for the first
+   * waiter: after it leaves it may be another's turn, which `decide` must find out. Refused if the waiter is at another
+   * place now. It commutes with arrivals and with other waiters that leave.
    */
   leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written>;
 
   /** Replaces the state whose revision is `next.rev - 1`. */
   swap(key: LockKey, next: LockState): Promise<Written>;
 
-  /** Names a new last page after the one that was seen. Only if there are pages, or this waiter finds no place in the front. */
+  /**
+   * Opens a new last page after the one that was seen. Only if there are pages, or the front has no place for this
+   * waiter.
+   */
   openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Promise<Written>;
 
-  /** Strongly consistent, each for itself. A page that nobody joined yet is empty. In the order asked. */
+  /** Each read is strongly consistent. A page that nobody joined yet is empty. In the order of the pages. */
   readPages(pages: readonly PageKey[]): Promise<Page[]>;
 
-  /** Appends to a page, which it makes if it isn't there. Refused if the page is closed or full, or if the lease waits in it or gave its place in it back. */
+  /**
+   * Appends to a page, and makes it if needed. Refused if the page is closed or full, or if the lease waits in it or
+   * released its place in it.
+   */
   appendToPage(
     page: PageKey,
     joining: { readonly waiter: Waiter; readonly fence: number },
     sizes: QueueSizes,
   ): Promise<PageWritten>;
 
-  /** Says until when a waiter in the page is present, and how it waits. Refused if it isn't in the page, or the page is closed. */
+  /**
+   * Sets until when a waiter in the page is present, and how it waits. Refused if it isn't in the page, or the page is
+   * closed.
+   */
   attendInPage(page: PageKey, attendance: Attendance): Promise<PageWritten>;
 
-  /** Says that a waiter in the page is absent. Refused likewise, and if it is absent earlier or parked on another connection. */
+  /**
+   * Makes a waiter in the page absent. Refused in the same cases, and if its presence ends earlier or it is parked on
+   * another connection.
+   */
   stepAwayInPage(page: PageKey, absence: Absence): Promise<PageWritten>;
 
-  /** Takes a waiter out of the page, and remembers that it left. Refused if it isn't in the page, or the page is closed. */
+  /**
+   * Removes a waiter from the page, which remembers that it left. Refused if it isn't in the page, or the page is
+   * closed.
+   */
   leavePage(page: PageKey, leaseId: string, how: LeftHow, now: EpochMs): Promise<PageWritten>;
 
-  /** Closes the page, which it makes if it isn't there. Repeating it changes nothing. */
+  /** Closes the page, and makes it if needed. Repeating it changes nothing. */
   closePage(page: PageKey, now: EpochMs): Promise<Page>;
 
-  /** Swaps many in one step, all or nothing. False if somebody wrote to one of them in between. */
+  /** Swaps many in one step, all or nothing. False if another process wrote to one of them in between. */
   swapAll(swaps: readonly LockSwap[]): Promise<boolean>;
 
-  /** Locks by name, in order, complete over pages. */
+  /** Locks by name, in order. A caller that follows the pages gets all of them. */
   list(
     namespace: string,
     page: { readonly prefix: string; readonly after?: string; readonly limit: number },

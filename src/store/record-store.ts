@@ -8,8 +8,8 @@ export interface RecordKey {
 }
 
 /**
- * What became of a write. A refusal carries the state that refused it, so that nothing has to be read again. The state that an applied write
- * made may lack the ids of earlier writes.
+ * The outcome of a write. A refusal has the state that refused it, so that no read is needed. The state that an applied
+ * write made may lack the ids of earlier writes.
  */
 export interface RecordWritten {
   readonly applied: boolean;
@@ -17,14 +17,14 @@ export interface RecordWritten {
 }
 
 /**
- * Keeps one item per record, for ever: what deletion leaves behind is small and holds the version and the floor. An adapter
- * decides nothing: it writes what `decide` would write, and nothing where `decide` would not. It throws `StoreError`
- * when it can't tell.
+ * Keeps one item per record for ever. After a deletion the item is small, and has only the version and the floor. An
+ * adapter decides nothing: it writes what `decide` would write, and nothing if `decide` would not. If the outcome is
+ * unknown, it throws `StoreError`.
  */
 export interface RecordStore {
   /** Strongly consistent. A record that was never written is `unwrittenRecord`. */
   read(key: RecordKey): Promise<RecordState>;
 
-  /** Carries out a command in one write, without reading first. Refused exactly where `decide` would leave the state as it is. */
+  /** Carries out a command in one write, without a read. Refused exactly if `decide` would not change the state. */
   attempt(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<RecordWritten>;
 }

@@ -10,22 +10,24 @@ export type SessionWritten =
   | { readonly applied: true; readonly session: SessionState }
   | { readonly applied: false; readonly session: SessionState | undefined; readonly perhapsMine: boolean };
 
-/** Keeps one item per session. Each method is one request; the rules in `src/session` say what a refusal means. */
+/** Keeps one item per session. Each method is one request. The rules in `src/session` say what a refusal means. */
 export interface SessionStore {
   create(namespace: string, session: SessionState): Promise<SessionWritten>;
-  /** Strongly consistent; undefined if there is none. In the order asked. */
+  /** Strongly consistent, in the order of the ids. Undefined if there is no such session. */
   read(namespace: string, sessionIds: readonly string[]): Promise<(SessionState | undefined)[]>;
-  /** Applies only to a session that has not ended, whose end has not come, and that this keepalive gives more time. */
+  /** Applies only to a session that has neither ended nor expired, and only if its expiry moves to a later time. */
   keepAlive(key: SessionKey, now: EpochMs): Promise<SessionWritten>;
   /** Applies only to a session that has not ended. */
   end(key: SessionKey, now: EpochMs): Promise<SessionWritten>;
-  /** Applies only to a session that has not ended and whose end came at or before `expiredBy`. */
+  /** Applies only to a session that has not ended and that expired at or before `expiredBy`. */
   expire(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten>;
-  /** Notes what the session waits for. Applies only while it has not ended. */
+  /** Notes what the session waits for. Applies only to a session that has not ended. */
   noteWait(key: SessionKey, wait: SessionWait): Promise<SessionWritten>;
   forgetWait(key: SessionKey, wait: SessionWait): Promise<void>;
-  /** Notes that the session holds or wants a part of a lock, which the lock's own item can't be found by. */
+  /**
+   * Notes that the session holds or wants a part of a lock. The index finds only locks that a session holds as a whole.
+   */
   notePart(key: SessionKey, lock: string, now: EpochMs): Promise<void>;
-  /** Names of the locks that may belong to the session. The locks themselves tell whether they do. */
+  /** The names of locks that may belong to the session. Only the locks themselves say whether they do. */
   locksOf(key: SessionKey): Promise<string[]>;
 }

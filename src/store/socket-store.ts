@@ -1,13 +1,13 @@
 import type { EpochMs } from '../time/clock.ts';
 import type { LockKey } from './lock-store.ts';
 
-/** Who a WebSocket connection belongs to. It never changes while the connection lasts. */
+/** The caller of a WebSocket connection. It never changes while the connection lasts. */
 export interface Connection {
   readonly namespace: string;
   readonly caller: string;
 }
 
-/** The right to open one connection, once. */
+/** The right to open one connection, one time. */
 export interface Ticket extends Connection {
   readonly expiresAt: EpochMs;
 }
@@ -18,19 +18,19 @@ export interface ParkedWait {
   readonly leaseId: string;
 }
 
-/** Tickets, open connections, and what is parked on them. */
+/** Tickets, open connections, and the waits parked on them. */
 export interface SocketStore {
   issue(secret: string, ticket: Ticket): Promise<void>;
 
-  /** Uses a ticket up. Undefined if it is unknown, used or too old: nobody learns which. */
+  /** Uses a ticket, which is then invalid. Undefined if it is unknown, used or too old. The caller is not told which. */
   redeem(secret: string, now: EpochMs): Promise<Connection | undefined>;
 
-  /** Strongly consistent, so that a connection whose end was noted is not found any more. */
+  /** Strongly consistent, so that a connection is not found after its end was noted. */
   connection(connectionId: string): Promise<Connection | undefined>;
 
-  /** Notes a wait before it begins, so that the end of its connection finds it. */
+  /** Notes a wait before it begins, so that it is found when its connection ends. */
   noteWait(connectionId: string, wait: ParkedWait, until: EpochMs): Promise<void>;
 
-  /** Everything that was noted for a connection. A wait may be over, or parked on another connection by now. */
+  /** All waits noted for a connection. Some may be over, or parked on another connection now. */
   waitsOn(connectionId: string, namespace: string): Promise<readonly ParkedWait[]>;
 }

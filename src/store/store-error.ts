@@ -1,11 +1,11 @@
 /**
- * The store could not do what was asked, or could not tell. Never a refusal by a lock: those are values.
+ * The store failed, or the outcome is unknown. It is never the refusal of a lock: a refusal is a value.
  *
- * - `unavailable`: out of reach, too slow or broken; whether a write took effect is unknown.
- * - `throttled`: it asked for less traffic.
- * - `conflict`: others kept writing in between, for more tries than are allowed.
- * - `too-large`: the item would outgrow what the store takes.
- * - `unreadable`: what is stored is damaged, or was written by a newer release. Nothing was done.
+ * - `unavailable`: the store can't be reached, or is too slow or broken. It is unknown whether a write took effect.
+ * - `throttled`: the store is too busy.
+ * - `conflict`: others wrote in between, more often than it is tried again.
+ * - `too-large`: the item would be larger than the store allows.
+ * - `unreadable`: the item is damaged, or a newer release wrote it. Nothing was done.
  */
 export type StoreErrorCode = 'unavailable' | 'throttled' | 'conflict' | 'too-large' | 'unreadable';
 

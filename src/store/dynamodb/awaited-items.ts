@@ -6,7 +6,7 @@ import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from './lock-item
 import { nobodyWaits } from './lock-writes.ts';
 import { awaitedShards, tableShape } from './table.ts';
 
-/** The sparse index of locks that somebody waits for, oldest wait first. */
+/** The sparse index of locks with waiters, oldest wait first. */
 export class DynamoDBAwaitedLocks implements AwaitedLocks {
   readonly #table: ItemTable;
 
@@ -32,10 +32,10 @@ export class DynamoDBAwaitedLocks implements AwaitedLocks {
   async forget(key: LockKey): Promise<void> {
     const forgotten = update(
       {
-        // The revision rises as by every write, so that a swap which was decided before this one notices.
+        // Like every write, it raises the revision, so that a swap which was decided before is refused.
         set: ['revision = revision + :one'],
         remove: ['awaitedPartition', 'awaitedSince'],
-        // Safe because nobody waits in this very write: a waiter that arrives later puts the lock back.
+        // Safe because nobody waits at this write, and a waiter that arrives later adds the lock again.
         when: `attribute_exists(awaitedPartition) AND ${nobodyWaits}`,
       },
       lockWords,

@@ -1,6 +1,6 @@
 /**
- * How claims lie in items. In the lock's item a claim is a map, whose parts a hand-off can use in an expression; in a page a waiter is one
- * short text, because an item costs by its size. The words give each part its letters.
+ * Claims in items. In the lock's item a claim is a map, so that the expression of a hand-off can use its attributes. In
+ * a page a waiter is one short text, because DynamoDB bills by the item's size.
  */
 import type { Claim, Notify, Waiter } from '../../lock/state.ts';
 import { holderWeight, weightOf } from '../../lock/state.ts';
@@ -19,7 +19,7 @@ import {
   unreadable,
 } from './attributes.ts';
 
-/** What a claim is made of, of a holder or of a waiter. */
+/** The attributes of every claim. */
 export const claimWords = {
   leaseId: 'i',
   owner: 'o',
@@ -33,20 +33,20 @@ export const claimWords = {
   queuedAt: 't',
 } as const;
 
-/** What a waiter has besides. */
+/** The attributes that only a waiter has. */
 export const waiterWords = {
   deadlineAt: 'u',
   presentUntil: 'k',
-  /** What it adds to the weight of the front. */
+  /** Its weight in the front. */
   bytes: 'b',
-  /** By how much its grant raises the fence: one. A release adds the head's step, and nothing where there is no head. */
+  /** Always 1. A release adds it to the fence, so the fence stays the same if nobody waits. */
   fenceStep: 'g',
 } as const;
 
-/** What the holder of a part has besides; a holder of the whole lock has attributes of its own for these. */
+/** The attributes that only the holder of a part has. For a holder of the whole lock, they are attributes of the item. */
 export const partWords = { grantedAt: 'a', endsAt: 'x' } as const;
 
-/** A claim as it lies in an item, of a holder or of a waiter. */
+/** The claim of a holder or a waiter as a map. */
 export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): Item {
   return {
     [claimWords.leaseId]: claim.leaseId,
@@ -58,7 +58,7 @@ export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): Ite
   };
 }
 
-/** The holder of a part. Its lease is the name of its slot, so it does not stand in it again. */
+/** The holder of a part. The name of its slot is its lease, so the map does not repeat it. */
 export function toPartItem(
   claim: Claim & { readonly queuedAt?: EpochMs },
   acquiredAt: EpochMs,
@@ -74,7 +74,7 @@ export function toPartItem(
   };
 }
 
-/** What few claims have. */
+/** The attributes that few claims have. */
 const extrasOf = (claim: Claim): Item => ({
   ...(claim.sessionId === undefined ? {} : { [claimWords.sessionId]: claim.sessionId }),
   ...(claim.lockDelayMs ? { [claimWords.lockDelayMs]: claim.lockDelayMs } : {}),
@@ -115,7 +115,7 @@ function texts(item: Item, name: string): Record<string, string> {
   return values as Record<string, string>;
 }
 
-/** Only this service writes it, and a delivery of an unknown type fails by itself; that it has one is what matters here. */
+/** Only the type is checked. This service alone writes it, and a delivery of an unknown type fails by itself. */
 export function notifyIn(item: Item, name: string): Notify {
   const notify = map(item, name);
   if (typeof notify.type !== 'string') throw unreadable('a waiter does not say how it wants to be notified');
@@ -137,7 +137,10 @@ export const fromWaiterItem = (item: Item): Waiter => ({
   aliveUntil: instant(item, waiterWords.presentUntil),
 });
 
-/** A waiter as one short text, without what changes while it waits. Times count from the one at which it queued, which keeps them short. */
+/**
+ * A waiter as one short text, without the parts that change while it waits. Its deadline counts from its arrival, to be
+ * short.
+ */
 export function toText(waiter: Waiter): string {
   const { leaseId, owner, permits, leaseMs, queuedAt, deadlineAt } = waiter;
   const { notify: _, ...lasting } = waiter;
@@ -153,7 +156,7 @@ export function toText(waiter: Waiter): string {
   ]);
 }
 
-/** A waiter out of its text. Until when it is present and how it is notified lie apart. */
+/** Reads a waiter from its text. Its presence and its way to be notified are separate attributes of the page. */
 export function fromText(written: string): Omit<Waiter, 'aliveUntil'> {
   return fromParts(partsOf(written));
 }

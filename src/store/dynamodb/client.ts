@@ -6,29 +6,32 @@ import { sdkCalls, type TableCalls, wireCalls } from './wire.ts';
 export interface StoreAddress {
   readonly tableName: string;
   readonly region?: string | undefined;
-  /** Absent: DynamoDB itself. */
+  /** If undefined, DynamoDB itself. */
   readonly endpoint?: string | undefined;
-  /** Keys, or a function that gives them. Absent: where the AWS SDK usually finds them. */
+  /** Keys, or a function that returns them. If undefined, the AWS SDK looks in its usual places. */
   readonly credentials?: DynamoDBClientConfig['credentials'] | undefined;
 }
 
-/** How long a call may take, and how many go on at once. */
+/** How long a call may take, and how many run at the same time. */
 export interface Patience {
   readonly connectionMs: number;
   readonly requestMs: number;
   readonly socketsMax: number;
 }
 
-/** DynamoDB answers within tens of milliseconds: three tries of three seconds stay under a caller's ten. One process may serve hundreds of callers. */
+/**
+ * DynamoDB answers within tens of milliseconds. Three tries of three seconds end before a caller gives up at ten. One
+ * process may serve hundreds of callers.
+ */
 const cloudPatience: Patience = { connectionMs: 1_000, requestMs: 3_000, socketsMax: 256 };
 
 /**
- * An engine on a busy laptop is slow, not away; and it gets more done when it is asked a few things at a time. Three tries of five
- * seconds end well before the gateway gives up at thirty: a caller is told 503, not cut off.
+ * A local engine on a busy laptop is slow, but it does answer. It gets more done with fewer requests at a time. Three
+ * tries of five seconds end well before the gateway gives up at thirty, so a caller gets a 503 and not a cut connection.
  */
 export const localPatience: Patience = { connectionMs: 3_000, requestMs: 5_000, socketsMax: 32 };
 
-/** A client whose every call ends in bounded time: a store that is out of reach becomes 503 while the caller still waits. */
+/** Every call of this client ends in bounded time. So if the store can't be reached, the caller gets a 503 in time. */
 export function createDynamoDBClient(
   { region, endpoint, credentials }: Omit<StoreAddress, 'tableName'>,
   { connectionMs, requestMs, socketsMax }: Patience = cloudPatience,
@@ -61,7 +64,7 @@ export function documentClient(client: DynamoDBClient): DynamoDBDocumentClient {
 
 const uncertain = new WeakSet<object>();
 
-/** Sees each try of a request. If one had no answer, a later refusal for traffic does not mean that nothing was written. */
+/** Sees each try of a request. If one try had no answer, it may have written, even if a later try was throttled. */
 const markUncertain = ((next: (args: object) => Promise<object>, context: object) => async (args: object) => {
   try {
     return await next(args);
@@ -73,7 +76,7 @@ const markUncertain = ((next: (args: object) => Promise<object>, context: object
   }
 }) as Parameters<DynamoDBDocumentClient['middlewareStack']['addRelativeTo']>[0];
 
-/** A table's documents over a client of our own, with the short way to them. */
+/** The clients of a table, with the fast calls over the wire. */
 export function tableClients(
   address: Omit<StoreAddress, 'tableName'>,
   patience: Patience = cloudPatience,

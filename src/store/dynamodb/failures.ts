@@ -1,7 +1,7 @@
 import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import { StoreError } from '../store-error.ts';
 
-/** Refusals to take traffic for a moment: the same request may pass later. */
+/** The store is too busy for a moment. The same request may succeed later. */
 const throttlings = new Set([
   'ProvisionedThroughputExceededException',
   'ThrottlingException',
@@ -11,10 +11,10 @@ const throttlings = new Set([
 
 export const isThrottling = (name: string): boolean => throttlings.has(name);
 
-/** A plain write met a transaction on the same item. Nothing was written, and the error does not tell who holds the lock. */
+/** A plain write met a transaction on the same item. Nothing was written, and the error does not show the item. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
-/** A refused condition, of one write or of a transaction in which nothing worse went wrong. */
+/** Whether a condition was refused, in a single write or in a transaction. */
 export function isConditionFailure(error: unknown): error is ConditionalCheckFailedException {
   if (!(error instanceof Error)) return false;
   return error.name === 'ConditionalCheckFailedException' || cancellationCodes(error).has('ConditionalCheckFailed');
@@ -31,14 +31,14 @@ const cancellationCodes = (error: unknown): ReadonlySet<string> =>
 
 const isTooLarge = (message: string): boolean => /size/i.test(message) && /exceed/i.test(message);
 
-/** Marks a refusal that followed a try of the same request whose outcome is not known: that try may have been written. */
+/** Marks a refusal after an earlier try of the same request had no answer. That try may have written. */
 export const mayHaveTakenEffect = Symbol('mayHaveTakenEffect');
 
-/** How often the SDK sent a request before this came of it. More than once means that an earlier try may have taken effect. */
+/** How often a request was sent before this outcome. If more than once, an earlier try may have taken effect. */
 export const attemptsOf = (outcome: unknown): number =>
   (outcome as { $metadata?: { attempts?: number } } | undefined)?.$metadata?.attempts ?? 1;
 
-/** Everything that is not a refused condition: never "held", never a grant. */
+/** Any failure that is not a refused condition. It never becomes "held" and never a grant. */
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
@@ -57,7 +57,7 @@ export function toStoreError(error: unknown): StoreError {
   return new StoreError('unavailable', `The store can't be reached or did not answer in time (${name}).`, error);
 }
 
-/** Nothing was done, unless an earlier try of the same request may have been: then nobody knows, and the answer says so. */
+/** Nothing was written, unless an earlier try had no answer. Then the outcome is unknown, and the error says so. */
 const throttled = (error: unknown): StoreError =>
   typeof error === 'object' && error !== null && mayHaveTakenEffect in error
     ? new StoreError('unavailable', 'The store did not answer in time, and then asked for less traffic.', error)

@@ -38,9 +38,11 @@ import {
 import { appendTo, attendIn, close, fromPageItem, leave, pageItemKey, stepAwayIn } from './page-item.ts';
 import { listingShards, tableShape } from './table.ts';
 
-/** An idle lock's item is collected after this long. Its fence survives: see `grant` in the rules. */
+/** The item of an idle lock is collected after this time. Its fence still rises afterwards: see `grant` in the rules. */
 export const retentionMsDefault = 30 * 86_400_000;
-/** A lease and a wait last a day at most. Twice that, and TTL can't reach an item that a hand-off has just granted. */
+/**
+ * A lease and a wait last a day at most. After twice that, TTL can't collect an item that a hand-off has just granted.
+ */
 export const retentionMsMin = 2 * 86_400_000;
 
 export interface DynamoDBLockStoreOptions extends TableAccess {
@@ -147,7 +149,7 @@ export class DynamoDBLockStore implements LockStore {
       locks: names
         .map((name, index) => ({ name, state: states[index] as LockState }))
         .filter(({ state }) => state.rev > 0),
-      // Each shard was asked for `limit` names, so fewer in all means that every shard is exhausted.
+      // Each shard was asked for `limit` names. If there are fewer in total, no shard has more.
       ...(merged.length >= limit && last !== undefined ? { after: last } : {}),
     };
   }
@@ -160,7 +162,7 @@ export class DynamoDBLockStore implements LockStore {
   ): Promise<Written> {
     const inPart = known !== undefined && holdsPart(known, command);
     const first = await this.#update(key, this.#slotWrite(command, inPart, facts));
-    // Most locks are held as a whole, so that slot is tried first. The refusal shows the slot of this lease.
+    // Most holders have the whole lock, so its slot is tried first. A refusal shows the slot of this lease.
     if (first.applied || inPart || !holdsPart(first.state, command)) return first;
     const second = await this.#update(key, this.#slotWrite(command, true, facts));
     return afterRefusal(first, second);
@@ -174,7 +176,7 @@ export class DynamoDBLockStore implements LockStore {
       : releaseAndHandOff(command, facts, this.#retentionMs);
   }
 
-  /** Nobody wrote since the state was read, so what was decided on it still holds. */
+  /** Safe because the revision is the one that was decided on, so nobody wrote in between. */
   #swapOf(key: LockKey, next: LockState): ConditionalPut {
     const Item = toLockItem(key, next, this.#retentionMs);
     if (next.rev === 1) return { Item, ...condition('attribute_not_exists(key)', lockWords) };
@@ -182,7 +184,9 @@ export class DynamoDBLockStore implements LockStore {
     return { Item, ...condition('revision = :seen OR revisionBefore = :seen', words, { seen: next.rev - 1 }) };
   }
 
-  /** A renewal among several locks writes its own lease alone: whole items of several crowded locks would outgrow a transaction. */
+  /**
+   * A renewal of several locks writes only the leases. The whole items of crowded locks would not fit in a transaction.
+   */
   #renewalOf({ key, renewal }: LockSwap): KeyedUpdate | undefined {
     if (renewal === undefined) return undefined;
     const { command, facts, inPart } = renewal;
@@ -213,11 +217,11 @@ export class DynamoDBLockStore implements LockStore {
   }
 }
 
-/** What a second write came to that followed a refused one: either of the two may have been sent more than once. */
+/** The outcome of a second write after a refused first one. Each of the two may have been sent more than once. */
 const afterRefusal = (first: Refused, second: Written): Written =>
   second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
 
-/** Whether a lease was seen to hold a part of the lock, which lies in a slot of its own. */
+/** Whether a lease was seen to hold a part of the lock. A part has its own slot. */
 const holdsPart = ({ holders, limit }: LockState, { leaseId }: { readonly leaseId: string }): boolean =>
   holders.some((holder) => holder.leaseId === leaseId && slotOf(holder, limit) !== exclusiveSlot);
 
@@ -231,11 +235,11 @@ interface NameRange {
   readonly to: string;
 }
 
-/** Names hold characters from `+` to `~` only, so `!` sorts before all of them and DEL after. */
+/** Names have only characters from `+` to `~`. So `!` sorts before all of them, and DEL after them. */
 function nameRange(prefix: string, after: string | undefined): NameRange {
   const behind = after === undefined ? '!' : `${after}!`;
   return { from: behind > prefix ? behind : prefix, to: `${prefix}\u007f` };
 }
 
-/** DynamoDB sorts by UTF-8 bytes, and names are ASCII: plain comparison is the same order. */
+/** DynamoDB sorts by UTF-8 bytes. Names are ASCII, so a plain comparison gives the same order. */
 const byCodePoint = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

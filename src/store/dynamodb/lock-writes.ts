@@ -1,6 +1,7 @@
 /**
- * The common cases of a lock, each as one conditional update that needs no read: of a lease, and of a place in the front of the queue.
- * `decide` is their specification: a property test runs both over random states. Operands are read from the item as it was before the update.
+ * The common cases of a lock, each as one conditional update that needs no read: about a lease, or about a place in the
+ * front of the queue. `decide` is their specification: a property test compares the two on random states. In an update,
+ * all operands have the values from before the update.
  */
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { lockLimits } from '../../lock/limits.ts';
@@ -25,50 +26,56 @@ import { sessionDigest } from './session-item.ts';
 
 const plainValues = { zero: 0, one: 1, none: null, empty: [], layout: layoutKnown };
 
-/** An update of a lock's item. `:none` is nobody, or no ending yet. Not an empty map: DynamoDB Local's stream drops those. */
+/**
+ * An update of a lock's item. `:none` means no holder, or no ending yet. It is no empty map, because DynamoDB Local's
+ * stream drops those.
+ */
 const lockUpdate = (
   clauses: Clauses,
   words: Readonly<Record<string, string>>,
   values: Readonly<Record<string, unknown>>,
 ): Update => update(clauses, { ...lockWords, ...words }, { ...plainValues, ...values });
 
-/** Every write raises the revision and says when it was made. */
+/** Every write raises the revision and sets its time. */
 const changed = ['revision = revision + :one', 'changedAt = :now'];
 
 const frontIsEmpty = 'attribute_not_exists(front[0])';
 const noPages = '(attribute_not_exists(firstPage) OR firstPage > lastPage)';
 export const nobodyWaits = `${frontIsEmpty} AND ${noPages}`;
-/** Of another layout: `decide` is asked, and its swap moves the item on. */
+/** An item of another layout is left to `decide`, whose swap writes it in this layout. */
 const isOfLayout = 'layout = :layout';
 
 /**
- * A late duplicate never takes the lock again after its lease has ended. Nor while there is a note of how it ended, even if the ending
- * itself is forgotten: the note would be taken for the next ending's.
+ * A late duplicate must not take the lock again after its lease has ended. It also must not while there is a note of how
+ * the lease ended, even if the ending itself is forgotten: the note would count for the next ending of that lease.
  */
 const notEnded = `NOT (:leaseId IN (${endingNames.map((_, index) => `ending${index}`).join(', ')})) AND attribute_not_exists(endingNotes.ownNote)`;
 
-/** A lease as it is compared, and as it goes into and out of a set. */
+/** A lease, to be compared, and as a set, to be added to or removed from one. */
 const leaseValues = (leaseId: string) => ({ leaseId, lease: new Set([leaseId]) });
 const leaseWords = (leaseId: string) => ({ ownNote: leaseId });
 
-/** The newest ending, of a lease that was given back, becomes the first and each earlier one moves up; the oldest is forgotten. */
+/**
+ * The newest ending, of a lease that was released, becomes the first. Each earlier one moves up by one, and the oldest
+ * is forgotten.
+ */
 const rememberEnding = endingNames.map((_, index) =>
   index === 0 ? 'ending0 = :leaseId' : `ending${index} = if_not_exists(ending${index - 1}, :none)`,
 );
 
 const touched = [...changed, 'collectAt = :collectAt'];
 
-/** An item without a TTL has a holder that a session bounds: to set one here could collect it while it is held. */
+/** An item without a TTL has a holder under a session. With a TTL it could be collected while it is held. */
 const noSessionHolds = 'attribute_exists(collectAt)';
 const isMine = `holder.leaseId = :leaseId AND ${isOfLayout}`;
-/** A part lies in a slot that is named by its lease. */
+/** A part is in a slot that is named by its lease. */
 const isMyPart = `attribute_exists(holder) AND ${isOfLayout}`;
 
 /**
  * Grants a lock that nobody waits for and that has room.
  *
- * Safe because the condition holds only if the permits fit beside those counted as used (expired leases included), under
- * the same limit or where the lock is idle, and because the lease is neither holding nor ended.
+ * Safe because the condition holds only if the permits fit in addition to the used ones (expired leases included), with
+ * the same limit or on an idle lock, and because the lease neither holds nor has ended.
  */
 export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, retentionMs: number): Update {
   const { leaseId, permits, limit, leaseMs, sessionId } = command;
@@ -91,7 +98,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         'holder = :claim',
         'changedAt = :now',
         'layout = :layout',
-        // A release removes the head of the front blindly, which needs a list to be there.
+        // A release removes the head of the front without a read, so there must be a list.
         'front = if_not_exists(front, :empty)',
         'frontBytes = if_not_exists(frontBytes, :zero)',
         `holdersBytes = if_not_exists(holdersBytes, :zero)${isExclusive ? '' : ' + :weight'}`,
@@ -101,7 +108,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
         ...(bySession || !isExclusive ? [] : ['expiresAt = :end']),
         ...(bySession ? [] : ['collectAt = :collectAt']),
         ...(bySession && isExclusive ? ['sessionDigest = :sessionDigest'] : []),
-        // The notifier sees awaited locks alone, and has this grant to deliver.
+        // The notifier sees only awaited locks, and must deliver this grant.
         ...(isDelivered ? ['awaitedPartition = :awaitedPartition', 'awaitedSince = :now'] : []),
       ],
       remove: bySession ? ['collectAt', ...(isExclusive ? ['expiresAt'] : [])] : [],
@@ -127,8 +134,8 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
 }
 
 /**
- * Extends a live lease. Safe because it holds only for this very lease, in its slot, before its end; and only where nothing was
- * written later than it was sent: one that was long on its way must not take back what a later renewal has promised.
+ * Extends a live lease. Safe because the condition holds only for this lease, in its slot, before its end, and only if
+ * nothing was written after this renewal was sent. So a renewal that arrives late does not undo a later one.
  */
 export function renewIfLive(slot: string, { leaseId, leaseMs }: Renew, { now }: Facts, retentionMs: number): Update {
   const inPart = slot !== exclusiveSlot;
@@ -152,11 +159,11 @@ export function renewIfLive(slot: string, { leaseId, leaseMs }: Renew, { now }: 
 }
 
 /**
- * Releases a lock held whole and hands it to the head of the queue, if there is one, in the same write.
+ * Releases a whole lock and hands it to the head of the queue, if there is one, in the same write.
  *
- * Safe because it holds only for the lease that holds now, and because the head is taken only if it is present, wants the
- * whole lock, and depends on no session (another item tells whether that is alive). Its fence is the next one; with nobody
- * waiting the claim is empty, no permit is used and the fence stays.
+ * Safe because the condition holds only for the lease that holds now, and because the head is granted only if it is
+ * present, wants the whole lock and has no session (only another item tells whether a session is alive). The head gets
+ * the next fence. If nobody waits, the claim is empty, no permit is used and the fence stays.
  */
 export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {
   const headIsPresent = 'front[0].presentUntil > :now';
@@ -178,7 +185,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
       ],
       remove: ['front[0]', 'sessionDigest'],
       take: 'queuedLeases :lease',
-      // The lock is never freed while there are pages: then `decide` is asked, and moves one up.
+      // The lock is never freed while there are pages. Then `decide` is asked, and moves one up.
       when: `${isMine} AND ((${nobodyWaits}) OR (${headIsServed}))`,
     },
     holderWords(exclusiveSlot),
@@ -187,7 +194,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
 }
 
 /**
- * Gives back a part of a lock that nobody waits for. Safe because the slot is this lease's own. Where somebody waits, or a
+ * Releases a part of a lock without waiters. Safe because the slot belongs to this lease. If somebody waits, or a
  * session holds another part, `decide` is asked.
  */
 export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: number): Update {
@@ -209,8 +216,8 @@ export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: n
 }
 
 /*
- * What concerns one place in the front of the queue. These commute with each other: a crowd that arrives, asks again or leaves at once
- * doesn't fight over the revision.
+ * Updates of one place in the front of the queue. They commute: if many waiters arrive, ask again or leave at once, none
+ * is refused because of another's revision.
  */
 
 const notQueued = 'NOT contains(queuedLeases, :leaseId)';
@@ -218,7 +225,7 @@ const holdsNoPart = 'attribute_not_exists(holder)';
 const holdsNotAll = 'NOT (:leaseId IN (wholeHolder.leaseId))';
 const sameLimit = 'limit = :limit';
 const isTaken = '(permitsUsed > :room OR attribute_exists(front[0]))';
-/** An empty front takes whatever comes. */
+/** An empty front takes any waiter. */
 const frontHasRoom = '(attribute_not_exists(front[0]) OR (size(front) < :longest AND frontBytes <= :roomBytes))';
 
 const awaited = [
@@ -237,9 +244,9 @@ const arrivalValues = (key: LockKey, { waiter, limit, sizes }: Arrival) => ({
 });
 
 /**
- * Appends a waiter to a lock that still can't be had. Safe because it holds only under the same limit, behind others or where
- * the permits do not fit, and only for a lease that isn't queued, holding or remembered as ended. Order is kept because
- * the front takes nobody while there are pages.
+ * Appends a waiter. Safe because the condition holds only with the same limit, only if others wait or the permits do not
+ * fit, and only for a lease that neither waits nor holds nor is remembered as ended. The order is kept because nobody
+ * joins the front while there are pages.
  */
 export function appendWaiter(key: LockKey, arrival: Arrival): Update {
   const { waiter, limit } = arrival;
@@ -263,8 +270,9 @@ export function appendWaiter(key: LockKey, arrival: Arrival): Update {
 }
 
 /**
- * Names a new last page. Safe because it holds only if the last one is what was seen, so that two who find no place name one page; and only if
- * there are pages or the front is full: an old read must not make a page for a lock that is free by now, whose waiters nobody would serve.
+ * Opens a new last page. Safe because the condition holds only if the last page is the one that was seen, so two waiters
+ * that find no place open one page. It also holds only if there are pages or the front is full: after an old read, a page
+ * must not be opened for a lock that is free now, because nobody would serve its waiters.
  */
 export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Update {
   const { first, last } = withOneMore(seen, arrival.waiter.queuedAt);
@@ -282,13 +290,16 @@ export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefi
 
 const standsAt = (index: number): string => `front[${index}].leaseId = :leaseId AND ${isOfLayout}`;
 
-/** A poll that comes late must not shorten the presence of a waiter that has parked since, nor the end of an old connection that of a new one. */
+/**
+ * A late poll must not shorten the presence of a waiter that has parked since, nor may the end of an earlier
+ * connection.
+ */
 const waitsAsBefore = (index: number, { notify }: Waiter): string =>
   notify === undefined ? `attribute_not_exists(front[${index}].notify)` : `front[${index}].notify = :notify`;
 
 /**
- * Says that a waiter is present until a later time, or an earlier one. Safe because the place is this very waiter's, and it waits in the
- * same way.
+ * Sets until when a waiter is present: to a later time, or to an earlier one. Safe because the place belongs to this
+ * waiter, and it waits in the same way.
  */
 export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update =>
   lockUpdate(
@@ -301,8 +312,8 @@ export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update
   );
 
 /**
- * Takes out a waiter that isn't the first in line. Safe because the place is this very waiter's, and because another stands at the
- * head: with that one still waiting, nobody's turn has come.
+ * Removes a waiter that is not the first. Safe because the place belongs to this waiter, and because another one is the
+ * head and still waits, so it is nobody's turn.
  */
 export const leavePlace = (index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Update =>
   lockUpdate(

@@ -20,15 +20,18 @@ import {
   writeIfAllowed,
 } from './record-item.ts';
 
-/** A head and its value are two items: between two reads others may write. So often in a row only if the record is very busy. */
+/**
+ * Head and value are two items, and others may write between two reads. Only on a very busy record this happens so
+ * often in a row.
+ */
 const triesMax = 5;
 
-/** The head, and the value beside it. */
+/** The head, and the value if it has its own item. */
 const recordItemsMax = 2;
 
 interface Attempted {
   readonly written: ItemWritten;
-  /** The version that the write made, where it was applied. */
+  /** The version that the write made, if it was applied. */
   readonly version: number;
 }
 
@@ -37,7 +40,7 @@ type PutWithEnd = Put & { readonly expiresInMs: number };
 const hasEnd = (command: RecordCommand): command is PutWithEnd =>
   command.kind === 'put' && command.expiresInMs !== undefined;
 
-/** Records in DynamoDB: one item each, and a second one for the value where the record has an end. */
+/** Records in DynamoDB: one item each, and a second one for the value if the record has an end. */
 export class DynamoDBRecordStore implements RecordStore {
   readonly #table: ItemTable;
 
@@ -89,13 +92,13 @@ export class DynamoDBRecordStore implements RecordStore {
   async #write(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<Attempted> {
     const { expects } = command;
     const known = expects.kind === 'version' ? expects.version + 1 : undefined;
-    // A writer that names a version knows the next one; asking for the item back would only bring home the value that was just sent.
+    // A caller that names a version knows the next one. To ask for the item would only return the value that was sent.
     const wantsItem = known === undefined;
     const written = await this.#table.update(recordHeadKey(key), writeIfAllowed(command, now), { wantsItem });
     return { written, version: known ?? versionIn(written.item) };
   }
 
-  /** Head and value in one transaction. It gives no item back, so a writer that names no version has to look for it first. */
+  /** Head and value in one transaction. It returns no item, so if the caller named no version, the head is read first. */
   async #writeWithEnd(key: RecordKey, command: PutWithEnd, now: EpochMs): Promise<Attempted | undefined> {
     const { expects, value, writeId, expiresInMs } = command;
     const beside = toValueItem(key, value, writeId, after(now, expiresInMs));
@@ -105,11 +108,11 @@ export class DynamoDBRecordStore implements RecordStore {
     const seen = versionIn(await this.#table.get(recordHeadKey(key)));
     const written = await put(seen);
     const others = !written.applied && versionIn(written.item) !== seen;
-    // Others wrote after the look: that says nothing about this write yet.
+    // Others wrote after the read. That says nothing about this write yet.
     return others ? undefined : { written, version: seen + 1 };
   }
 
-  /** Looks again while others write in between. */
+  /** Reads again while others write in between. */
   async #untilWhole<T>(look: () => Promise<T | undefined>): Promise<T> {
     for (let tries = 0; tries < triesMax; tries++) {
       const found = await look();
@@ -119,7 +122,10 @@ export class DynamoDBRecordStore implements RecordStore {
   }
 }
 
-/** Whether an earlier try of this write may have been written, and replaced before the refused one: then a refusal would be a guess. */
+/**
+ * Whether an earlier try of this write may have been written and then replaced. Then it is unknown whether it was
+ * refused.
+ */
 function mayHaveBeenReplaced({ expects, writeId }: RecordCommand, { version, writeIds }: RecordState): boolean {
   if (writeIds.includes(writeId)) return false;
   return expects.kind === 'version' ? version > expects.version + 1 : version > 1;

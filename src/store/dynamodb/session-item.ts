@@ -46,7 +46,7 @@ export const sessionWords = {
 const waitPrefix = 'w#';
 export const waitName = (lock: string): string => `${waitPrefix}${lock}`;
 
-/** A session that nobody ends or keeps alive leaves an item; it is collected long after its end. */
+/** A session that nobody ended leaves its item. TTL collects it long after its end. */
 export const sessionTtl = (end: EpochMs): number => toTtlSeconds(after(end, sessionLimits.endedRetentionMs));
 
 export const toSessionItem = (namespace: string, session: SessionState): Item => ({

@@ -16,16 +16,16 @@ import {
 } from './session-item.ts';
 import { tableShape } from './table.ts';
 
-/** Locks that one session may be found by: far more than one process keeps apart. */
+/** The most locks found for one session: far more than one process uses. */
 const locksPerSessionMax = 10_000;
-/** A session that holds a part for longer loses only the quick way to it: the lock's own holder is what counts. */
+/** If a session holds a part for longer, its locks are only found more slowly. The holder in the lock decides. */
 const partRetentionMs = 30 * 86_400_000;
 
-/** An id is used once: a session that has ended can't be created again over its own marker. */
+/** An id is used once. A session that has ended leaves its item, so it can't be created again. */
 const neverCreated = 'attribute_not_exists(key)';
 const notEnded = 'attribute_exists(key) AND attribute_not_exists(endedAt)';
 const endHasNotCome = 'expiresAt > :now';
-/** A keepalive that comes after a later one takes no time away. */
+/** A keepalive that arrives after a later one must not shorten the session. */
 const isLatest = 'keptAliveAt < :now';
 
 export class DynamoDBSessionStore implements SessionStore {
@@ -54,7 +54,7 @@ export class DynamoDBSessionStore implements SessionStore {
       key,
       {
         set: ['expiresAt = :now + ttlMs', 'keptAliveAt = :now', 'collectAt = :collectAt'],
-        // A session that has ended, or missed its end, can't come back.
+        // A session that has ended or expired can't come back.
         when: `${notEnded} AND ${endHasNotCome} AND ${isLatest}`,
       },
       { now, collectAt },
@@ -66,7 +66,7 @@ export class DynamoDBSessionStore implements SessionStore {
   }
 
   expire(key: SessionKey, now: EpochMs, expiredBy: EpochMs): Promise<SessionWritten> {
-    // A keepalive that came in between moved the end, and this is refused: nobody loses a live session.
+    // If a keepalive came in between, the end has moved and this write is refused. So no live session is lost.
     return this.#end(key, `${notEnded} AND expiresAt <= :expiredBy`, { now, how: 'expired', expiredBy });
   }
 
@@ -77,7 +77,7 @@ export class DynamoDBSessionStore implements SessionStore {
 
   async forgetWait(key: SessionKey, { lock, leaseId }: SessionWait): Promise<void> {
     const words = { ...sessionWords, wait: waitName(lock) };
-    // Only its own note: another claim of the same session may wait for the same lock by now.
+    // Only its own note is removed, because another claim of the same session may now wait for the same lock.
     await this.#update(key, { remove: ['wait'], when: 'wait = :leaseId' }, { leaseId }, words);
   }
 

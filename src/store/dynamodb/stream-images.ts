@@ -9,7 +9,7 @@ export interface Images {
 
 const converted = new WeakMap<DynamoDBRecord, Images>();
 
-/** The item before and after a write, in plain values. A record is converted once, however many ask for it. */
+/** The item before and after a write, in plain values. Each record is converted only once. */
 export function imagesOf(record: DynamoDBRecord): Images {
   const known = converted.get(record);
   if (known !== undefined) return known;
@@ -19,6 +19,6 @@ export function imagesOf(record: DynamoDBRecord): Images {
   return images;
 }
 
-/** The stream's types say more than what is on the wire: attribute values in DynamoDB's own JSON. */
+/** An image is a map of values in DynamoDB's own JSON, whatever its type says. */
 const plain = (image: object | undefined): Item | undefined =>
   image === undefined ? undefined : fromWireMap(image as Record<string, WireValue>);

@@ -5,7 +5,7 @@ import type { ItemKey } from './attributes.ts';
 import { instant } from './attributes.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
 
-/** A note about a timer that has fired says nothing; an hour covers whatever a queue is late by. */
+/** After its timer has fired, a note is of no use. An hour is longer than any delay of a queue. */
 const noteKeptMs = 3_600_000;
 
 const timerKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/timer/${name}`, sk: 'timer' });
