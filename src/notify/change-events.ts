@@ -1,6 +1,6 @@
 /**
- * What a change of a lock means to others. It is derived here and nowhere else, from the old and the new image alone: a change that
- * the stream shows twice means the same both times.
+ * The events, deliveries and ended waits of a change of a lock. They are derived only here, and only from the old and the new image. So if
+ * the stream shows a change twice, the result is the same.
  */
 import { eventsBetween, eventsInPage } from '../lock/events.ts';
 import { movingUp } from '../lock/pages.ts';
@@ -22,15 +22,15 @@ export interface EndedWait {
 }
 
 export interface ChangeEvents {
-  /** Of a record about a page, the lock itself is not known. */
+  /** If the record is about a page, the lock itself is not known. */
   readonly change: LockChange;
-  /** Waiters that have just parked in a page: each has a deadline to be looked after. */
+  /** Waiters that have just parked in a page. Each needs a timer for its deadline. */
   readonly parked?: readonly Parked<Waiter>[];
   /** For the bus, watchers and metrics. */
   readonly entries: readonly HistoryEntry[];
-  /** For the history: one of each hold that ended, and one of each waiter that joined the queue or left it. */
+  /** For the history: one entry for each hold that ended, and one for each waiter that joined or left the queue. */
   readonly kept: readonly HistoryEntry[];
-  /** Those that asked to be notified and were granted the lock. */
+  /** The grants that must be delivered. */
   readonly grants: readonly Parked<Holder>[];
   readonly endedWaits: readonly EndedWait[];
 }
@@ -49,7 +49,7 @@ export function eventsOfChange(change: LockChange): ChangeEvents {
   };
 }
 
-/** A grant is kept when its hold ends: until then the lock itself tells of it. */
+/** A grant is kept when its hold ends. Until then the lock itself shows it. */
 function keptOf(entry: HistoryEntry, before: LockState): HistoryEntry[] {
   const { type, fence, heldMs } = entry.event;
   if (type === 'granted') return [];
@@ -57,11 +57,11 @@ function keptOf(entry: HistoryEntry, before: LockState): HistoryEntry[] {
   return holder === undefined ? [entry] : endedHold(entry, grantEventOf(holder), before.fence - fence);
 }
 
-/** A page tells only of those who join it and leave it: grants are the lock's. */
+/** A page shows only waiters that join or leave. Grants are in the lock. */
 export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEvents {
   const changed = eventsInPage(before, after, at);
   const takenBefore = before.waiters.length + before.left.length;
-  // A page has fewer than a hundred waiters, each of which joins once and leaves once.
+  // A page has fewer than a hundred waiters, and each joins once and leaves once.
   const kinds = { queued: 0, 'wait-cancelled': 100, 'wait-timeout': 200 } as const;
   const entries = changed.filter(isShown).map((event, index) => {
     const nth = event.type === 'queued' ? takenBefore + index : before.left.length + index;
@@ -84,7 +84,7 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
       .filter(isParked)
       .filter(({ leaseId }) => !staying.has(leaseId))
       .map((waiter) => ({ waiter, how: released.has(waiter.leaseId) ? 'cancelled' : 'wait-timeout' })),
-    // The SDK polls for a while before it parks, so most of them have their place in the page already.
+    // The SDK polls for a while before it parks, so most of them already have their place in the page.
     parked: after.waiters.filter(isParked).filter(({ leaseId }) => !parkedBefore.has(leaseId)),
   };
 }
@@ -116,7 +116,10 @@ function endedWaits(before: LockState, after: LockState): EndedWait[] {
 /** An event in the shape in which history and watchers show it: instants are ISO 8601. */
 export const historyView = ({ at, ...event }: HistoryEvent) => ({ at: toIso(epochMs(at)), ...event });
 
-/** The same event for the bus. A bus carries all namespaces and may deliver twice: hence the names, and an id that is always the same. */
+/**
+ * The same event for the bus. A bus has events of all namespaces and may deliver twice. So the event has the names, and an
+ * id that is always the same.
+ */
 export const busEventOf = ({ key, place, event }: HistoryEntry): BusEvent => ({
   detailType: event.type,
   time: epochMs(event.at),

@@ -1,6 +1,6 @@
 /**
- * A hand-off to a waiter on a WebSocket is delivered by the process that wrote it, right after the write. The notifier, which reads the
- * stream, delivers what was not delivered here.
+ * A hand-off to a waiter on a WebSocket is delivered by the process that wrote it, right after the write. If that fails, the notifier
+ * delivers it from the stream.
  */
 import type { Holder, LockState } from '../lock/state.ts';
 import type { LockKey } from '../store/lock-store.ts';
@@ -9,10 +9,10 @@ import { withinLimit } from '../tools/time-limit.ts';
 import { namesOf } from './change-events.ts';
 import { deliverBySocket, type SocketPorts } from './parked.ts';
 
-/** A post takes tens of milliseconds. The answer to the one who released waits no longer than this; the notifier does the rest. */
+/** A post takes tens of milliseconds. The answer to the release waits no longer than this. The notifier does the rest. */
 const settleMsMax = 1_000;
 
-/** Whether this very state granted to it from the queue: each write notes its time, and so does each grant. */
+/** True if this state granted to the holder from the queue. The write and the grant then have the same time. */
 const isHandedOver = ({ queuedAt, acquiredAt }: Holder, { changedAt }: LockState): boolean =>
   queuedAt !== undefined && acquiredAt === changedAt;
 
@@ -22,11 +22,11 @@ export class HandOffs {
 
   constructor(ports: SocketPorts) {
     this.#ports = ports;
-    // Only of own writes: all who read the lock see the same grant, and they may be many.
+    // Only for writes of this process. Many processes may read the lock and see the same grant.
     ports.locks.memory.onHandOff((key, state) => this.#take(key, state));
   }
 
-  /** Waits until everything under way was delivered, or failed, or took too long. It never fails. */
+  /** Waits until all started deliveries have arrived, failed, or taken too long. It never fails. */
   async settle(): Promise<void> {
     if (this.#underWay.size === 0) return;
     await withinLimit(Promise.allSettled(this.#underWay), settleMsMax, this.#ports.locks.timers);

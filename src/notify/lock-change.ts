@@ -13,17 +13,17 @@ export interface LockChange {
   readonly after: LockState;
 }
 
-/** The lock that a stream record is about; undefined if it is about something else. */
+/** The lock of a stream record. Undefined if the record is about something else. */
 export function changedLock({ dynamodb }: DynamoDBRecord): LockKey | undefined {
   const { pk, sk } = dynamodb?.Keys ?? {};
   return pk?.S === undefined || sk?.S === undefined ? undefined : lockKeyOf({ pk: pk.S, sk: sk.S });
 }
 
-/** The revision that a lock's record shows, without reading the rest of it. */
+/** The revision in a stream record of a lock. The rest of the record is not read. */
 export const revisionOf = ({ dynamodb }: DynamoDBRecord): number =>
   Number(dynamodb?.NewImage?.[lockWords.revision]?.N ?? 0);
 
-/** What a stream record says about a lock; undefined if it is about something else. */
+/** The change of a lock in a stream record. Undefined if the record is about something else. */
 export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = changedLock(record);
   if (key === undefined) return undefined;
@@ -39,7 +39,7 @@ export interface PageChange {
   readonly at: number;
 }
 
-/** What a stream record says about a page; undefined if it is about something else. */
+/** The change of a page in a stream record. Undefined if the record is about something else. */
 export function pageChangeOf(record: DynamoDBRecord): PageChange | undefined {
   const { pk, sk } = record.dynamodb?.Keys ?? {};
   const page = pk?.S === undefined || sk?.S === undefined ? undefined : pageKeyOf({ pk: pk.S, sk: sk.S });

@@ -4,10 +4,10 @@ import type { LockState } from '../lock/state.ts';
 import { mayBeTaken, nextDueAt } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 
-/** A look that changed nothing isn't repeated at once, so that the reaper never spins. */
+/** If a look changed nothing, the next one comes after this time, so there is no busy loop. */
 const lookPauseMs = 200;
 
-/** When the reaper has to look at a lock although nobody asks: a lease may be taken over, or a parked waiter's time is up. */
+/** When the reaper must look at a lock, even if nobody asks: a lease may be taken over, or the deadline of a parked waiter has come. */
 export function lookDueAt(state: LockState, facts: Facts): EpochMs | null {
   if (state.queue.length === 0 && !hasPages(state)) return null;
   // A polling waiter ends its own wait. A parked waiter is notified of the end.
@@ -17,8 +17,8 @@ export function lookDueAt(state: LockState, facts: Facts): EpochMs | null {
 }
 
 /**
- * Whether a change calls for a timer. If the state before needed one at or before that time, no: that timer fires, finds nothing due
- * and arms the next. So neither a renewal nor a hand-off to an equally long lease adds timers.
+ * True if a change needs a new timer. If the state before already needed one at or before that time, no timer is added: that timer fires,
+ * finds nothing due and arms the next. So renewals and hand-offs to an equally long lease add no timers.
  */
 export function callsForTimer(before: LockState, next: LockState, facts: Facts): boolean {
   const dueAt = lookDueAt(next, facts);
@@ -27,7 +27,7 @@ export function callsForTimer(before: LockState, next: LockState, facts: Facts):
   return coveredAt === null || dueAt < coveredAt;
 }
 
-/** When to look again after a sweep, which has done all that can be done now. */
+/** When to look again after a sweep. The sweep has done everything that is possible now. */
 export function lookAgainAt(state: LockState, facts: Facts): EpochMs | null {
   // Skip expired holders: their permits don't suffice for the first waiter.
   const holders = state.holders.filter((holder) => !mayBeTaken(holder, facts));

@@ -14,7 +14,7 @@ export type MeasureName =
   | 'EventsRefused'
   | 'FailedBatches';
 
-/** One value of a metric, by the namespace of the lock where there is one. */
+/** One value of a metric. It has the namespace of the lock, if there is a lock. */
 export interface Measure {
   readonly namespace?: string;
   readonly name: MeasureName;
@@ -38,8 +38,8 @@ export function measuresOf({ change, entries }: ChangeEvents): Measure[] {
 }
 
 /**
- * How long nobody held the lock before its next holder got it. Zero after a release, which hands over in the same write. Otherwise
- * the time since the lease ran out.
+ * How long nobody held the lock before the next holder got it. Zero after a release, which grants in the same write. Otherwise the time
+ * since the lease expired.
  */
 function handOffs({ before, after }: ChangeEvents['change']): number[] {
   const staying = new Set(after.holders.map(({ leaseId }) => leaseId));
@@ -50,5 +50,5 @@ function handOffs({ before, after }: ChangeEvents['change']): number[] {
   return served.map(({ acquiredAt }) => (Number.isFinite(since) ? Math.max(0, acquiredAt - since) : 0));
 }
 
-/** The front, and as many as the pages may hold: an upper bound where there are pages. */
+/** The waiters of the front, and all pages counted as full. It is an upper bound if there are pages. */
 const depthOf = (state: LockState): number => state.queue.length + pageCount(state) * queueSizes.page;

@@ -3,9 +3,9 @@
  *
  *     record ──> change ──> events ──┬─> deliver  grants to parked waiters, failures to their tasks
  *                                    ├─> arm      timers for the reaper
- *                                    └─> refill   the front of a long queue, ahead of need
+ *                                    └─> refill   the front of a long queue, before it is empty
  *
- * It does only what waiters depend on. The publisher does the rest, and reads the stream by itself.
+ * It does only what waiters depend on. The publisher does the rest, and reads the stream separately.
  */
 import { wantsPage } from '../lock/decide.ts';
 import { hasPages, queueSizes, runsLow } from '../lock/pages.ts';
@@ -54,7 +54,7 @@ function deliverAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise
   });
 }
 
-/** One timer per lock at most, whatever happened to it in this batch, for what its latest state needs. */
+/** At most one timer per lock, even after several changes in this batch. The latest state says when. */
 async function armAll(ports: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const { locks, timers, log } = ports;
   const awaited = items.filter(({ events }) => events !== undefined && isAwaited(events.change.after));
@@ -83,7 +83,7 @@ function armForPages({ timers, log }: NotifierPorts, items: readonly StreamItem[
   });
 }
 
-/** Moves a page up for each lock whose front runs low, so that no release has to. */
+/** Moves a page up for each lock whose front has few waiters left, so that no release has to do it. */
 async function refillAll({ locks, log }: NotifierPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const sizes = locks.sizes ?? queueSizes;
   const low = items.filter(({ events }) => {

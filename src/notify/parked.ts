@@ -13,7 +13,7 @@ import type { Delivered, NotifierPorts } from './ports.ts';
 
 export const grantedToWaiter = 'granted-to-waiter';
 
-/** The names by which a state machine, or a durable function, catches what it was failed with. */
+/** The error names that a state machine or a durable function can catch. */
 export const taskErrors = {
   cancelled: 'Holdfast.WaitCancelled',
   timeout: 'Holdfast.WaitTimeout',
@@ -24,9 +24,9 @@ export const taskErrors = {
 const deliveryMsMax = 5_000;
 
 /**
- * Delivers a grant to its waiter. The stream may show a change late and more than once, so the lock is read again: the grant is
- * delivered only if the waiter still has it and was not notified before. A waiter that can't be reached any more would block all
- * behind it, so its grant is given up.
+ * Delivers a grant to its waiter. The stream may show a change late and more than once, so the lock is read again. The grant is delivered
+ * only if the waiter still has it and was not notified before. A waiter that can't be reached any more would block all waiters behind it,
+ * so its grant is given up.
  */
 export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { locks } = ports;
@@ -40,25 +40,25 @@ export async function deliverGrant(ports: NotifierPorts, key: LockKey, granted: 
 
 type Shared = Pick<NotifierPorts, 'locks' | 'deliveries' | 'log'>;
 
-/** What it takes to deliver to a waiter on a WebSocket. */
+/** The ports for a delivery to a waiter on a WebSocket. */
 export type SocketPorts = Shared & Pick<NotifierPorts, 'connections'>;
 
 /**
- * Delivers a grant that was written just now, so the lock is not read again. The try is counted while the message is on its way: the
- * waiter does not wait for a write. If this process ends before the count is written, the client has renewed by the time it closes its
- * connection, and so keeps its lease.
+ * Delivers a grant that was just written, so the lock is not read again. The try is counted while the message is being sent, so the waiter
+ * does not wait for a write. The process may end before the count is written. The client renews before it closes its connection, so it
+ * keeps its lease even then.
  */
 export async function deliverBySocket(ports: SocketPorts, key: LockKey, holder: OnSocket<Holder>): Promise<void> {
   const { deliveries, locks } = ports;
   const facts = await factsAmong(locks, key.namespace, [], holder.sessionId);
-  // Reading the session may have taken long.
+  // The read of the session may have taken long.
   if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');
   const posting = requireWithin(postGrant(ports, key, holder, facts), deliveryMsMax, locks.timers);
   const [delivered] = await Promise.all([posting, deliveries.begin(key, holder.fence)]);
   await conclude(ports, key, holder, delivered);
 }
 
-/** The try is counted first and the delivery noted last: a process that ends in between leaves a delivery that is made again. */
+/** The try is counted before the delivery, and the delivery is marked after it. If the process ends in between, the delivery is made again. */
 async function deliverOnce(
   ports: Shared,
   key: LockKey,
@@ -80,9 +80,9 @@ async function conclude(ports: Shared, key: LockKey, granted: Parked<Holder>, de
 }
 
 /**
- * Nobody is there to take the delivery. That does not mean that nobody knows of the grant: a task that took it is over too, and a
- * client that knows may have closed its connection. So the lease is left to run out if an earlier or a parallel try may have arrived.
- * The tries are read after the delivery failed: no try that begins later can arrive. The rules know what else keeps a grant.
+ * The delivery found nobody. Still, the owner may know of the grant: a task that got its delivery is over too, and a client that got it may
+ * have closed its connection. So if an earlier or a parallel try may have arrived, the lease is not ended, but expires. The tries are read
+ * after the delivery failed, because no later try can arrive. The rules of the lock say in which other cases a grant is kept.
  */
 async function giveUp({ deliveries, locks, log }: Shared, key: LockKey, granted: Parked<Holder>): Promise<void> {
   const { fence, leaseId, notify } = granted;
@@ -98,7 +98,7 @@ async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder
   const { notify, fence, owner } = holder;
   switch (notify.type) {
     case 'event': {
-      // A bus has many readers: it gets the waiter's own reference in place of the lease.
+      // A bus has many readers, so it gets the waiter's own reference and not the leaseId.
       const detail = { ...namesOf(key), ref: notify.ref, owner, fence, remainingMs: remainingMs(holder, facts) };
       const [untaken] = await ports.bus.publish([{ detailType: grantedToWaiter, time: facts.now, detail }]);
       if (untaken === undefined) return 'sent';
@@ -116,7 +116,7 @@ async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder
 
 type OnSocket<T> = T & { readonly notify: Extract<Notify, { type: 'websocket' }> };
 
-/** To the connection of the waiter itself, and so with its lease. */
+/** Only the waiter's own connection gets it, so it has the leaseId. */
 function postGrant(
   { connections }: SocketPorts,
   key: LockKey,
@@ -147,7 +147,7 @@ function deliverLoss(ports: NotifierPorts, { notify }: Parked<Holder>): Promise<
   return deliverFailure(ports, notify, 'lost', 'The lock was granted, but the lease ended before the delivery.');
 }
 
-/** The wait ended without a grant. A client on a WebSocket that does not hear of it looks for itself when its wait should be over. */
+/** The wait ended without a grant. If a client on a WebSocket does not get this message, it asks itself when its wait should be over. */
 export async function deliverEndedWait(ports: NotifierPorts, key: LockKey, { waiter, how }: EndedWait): Promise<void> {
   const { notify, leaseId } = waiter;
   if (notify.type === 'websocket') {
@@ -162,8 +162,8 @@ export async function deliverEndedWait(ports: NotifierPorts, key: LockKey, { wai
 }
 
 /**
- * A task or a callback would wait for ever, so it is failed; if it is gone already, nothing is left to do. Nobody waits on the other
- * ways.
+ * A task or a callback would wait for ever, so it is failed. If it is already gone, there is nothing to do. The other kinds of delivery have
+ * nothing that waits.
  */
 async function deliverFailure(
   { tasks, callbacks, locks }: NotifierPorts,

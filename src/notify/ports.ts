@@ -15,24 +15,24 @@ export interface BusEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** An event that the bus did not take. `isFinal`: it never will. */
+/** An event that the bus did not take. If `isFinal` is true, it never will. */
 export interface Untaken {
   readonly event: BusEvent;
   readonly isFinal: boolean;
 }
 
 export interface EventBus {
-  /** Returns the events that were not taken, after retries of its own. */
+  /** Returns the events that were not taken, after its own retries. */
   publish(events: readonly BusEvent[]): Promise<readonly Untaken[]>;
 }
 
 /**
- * `gone` is final: the message did not arrive, and never will. A failure that may pass is thrown, and the delivery is tried again. So
- * is a failure of a call that its client repeated: the first try may have arrived.
+ * `gone` is final: the message did not arrive, and never will. A failure that may go away is thrown, and the delivery is tried again. The
+ * same holds if the client repeated the call, because the first try may have arrived.
  */
 export type Delivered = 'sent' | 'gone';
 
-/** Work elsewhere that waits for its completion: Step Functions tasks by their token, callbacks of durable functions by their id. */
+/** Completes work that waits outside: Step Functions tasks by their token, callbacks of durable functions by their id. */
 export interface Completions {
   succeed(address: string, output: Readonly<Record<string, unknown>>): Promise<Delivered>;
   fail(address: string, error: string, cause: string): Promise<Delivered>;
@@ -46,8 +46,8 @@ export interface Connections {
 /** Makes the reaper look at locks in time. */
 export interface LockTimers {
   /**
-   * Makes sure that the reaper looks at the lock by that instant. If a timer fires at or before it, nothing is added: each look arms
-   * the next timer. `fired` names the timer that has just fired, which no longer counts.
+   * Ensures that the reaper looks at the lock by that instant. If a timer fires at or before it, nothing is added, because each look arms
+   * the next timer. `fired` is the timer that has just fired, which does not count.
    */
   arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void>;
 }
@@ -66,7 +66,7 @@ export interface NotifyLog {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** For what parked waiters and timers depend on. */
+/** The ports for deliveries to parked waiters, and for timers. */
 export interface NotifierPorts {
   readonly locks: LockContext;
   readonly bus: EventBus;
@@ -79,13 +79,13 @@ export interface NotifierPorts {
   readonly log: NotifyLog;
 }
 
-/** For what is shown to others. Nobody's lock depends on it. */
+/** The ports for events, history and watchers. No lock depends on them. */
 export interface PublisherPorts {
   readonly clock: Clock;
   readonly pauses: Timers;
-  /** Absent: nobody asked for events. */
+  /** Missing if events are not published. */
   readonly bus?: EventBus | undefined;
-  /** Absent: no history is kept. */
+  /** Missing if no history is kept. */
   readonly history?: HistoryStore | undefined;
   readonly connections: Connections;
   readonly watchers: WatcherStore;

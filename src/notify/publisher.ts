@@ -1,6 +1,6 @@
 /**
- * Shows others what happened to locks. It reads the stream beside the notifier and by itself: a bus that hangs or a history that
- * can't be written never holds up a hand-off.
+ * Shows others what happened to locks. It reads the stream separately from the notifier. So if the bus hangs or the history can't be
+ * written, no hand-off is delayed.
  *
  *     record ──> change ──> events ──┬─> record   the lock's history
  *                                    ├─> publish  to the event bus
@@ -52,7 +52,7 @@ async function publishAll(ports: PublisherPorts, items: readonly StreamItem[]): 
   return [...new Set(published.filter(({ event }) => left.has(event)).map(({ item }) => item))];
 }
 
-/** First messages come first: a watcher that connected in this batch may then be shown the rest of it. */
+/** First messages are sent first. So a watcher that connected in this batch gets the other events of the batch. */
 async function showAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const arrivals = items.filter(({ arrival }) => arrival !== undefined);
   const left = await eachItem(ports.log, 'show', arrivals, ({ arrival }) => welcome(ports, arrival as Watcher));

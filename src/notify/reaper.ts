@@ -20,15 +20,15 @@ export interface ReaperPorts {
 export interface Swept {
   readonly looked: number;
   readonly failed: number;
-  /** False if time ran out before every lock was looked at. */
+  /** False if the time ended before every lock was looked at. */
   readonly complete: boolean;
 }
 
-/** Makes expiry prompt when nobody is polling. */
+/** Ends expired leases in time, even if nobody polls. */
 export interface Reaper {
-  /** Grants what has become due by time alone, and arms a timer for the next look while somebody waits. `fired`: the timer that asks. */
+  /** Sweeps the lock, and arms a timer for the next look while somebody waits. `fired` is the timer that caused this look. */
   look(key: LockKey, fired?: EpochMs): Promise<void>;
-  /** Looks at every lock that somebody waits for, in case its timer was lost. */
+  /** Looks at every lock that has waiters, in case its timer was lost. */
   sweepAwaited(until: EpochMs): Promise<Swept>;
 }
 
@@ -48,7 +48,7 @@ export function createReaper(ports: ReaperPorts): Reaper {
   }
 
   async function lookListed(key: LockKey): Promise<void> {
-    // A release leaves the index alone, so that it stays one cheap write. A lock that nobody awaits any more is taken out here.
+    // A release does not touch the index, so it stays one cheap write. A lock without waiters is removed from the index here.
     if (!(await look(key))) await awaited.forget(key);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Which stream records concern the notifier, and which the publisher. Both write to the same table. Without a filter their own writes
- * would call them again, for ever.
+ * Which stream records the notifier gets, and which the publisher. Both write to the same table. Without a filter, their own writes would
+ * call them again, for ever.
  *
  * The stack gives the patterns to the event source mappings. The local pump and the tests apply the same patterns by `passesFilter`.
  */
@@ -18,15 +18,15 @@ interface Pattern {
 export type StreamFilter = readonly Pattern[];
 
 const aLock: readonly Rule[] = ['lock'];
-/** A lock that somebody waits for has this attribute, for the reaper's index. It stays for up to a minute after the last waiter left. */
+/** A lock that has waiters has this attribute, for the reaper's index. It stays for up to a minute after the last waiter left. */
 const isAwaited = { [tableShape.indexes.awaited.partitionKey]: { S: [{ exists: true }] } } as const;
 
 /**
- * Locks that somebody waits for, or waited for until this change: only these have waiters to notify or need a timer. So an uncontended
- * lock never calls the notifier.
+ * Locks that have waiters, or had them until this change. Only these have waiters to notify or need a timer. So a lock without waiters never
+ * calls the notifier.
  */
 export const notifierFilter: StreamFilter = [
-  // A page with parked waiters: their deadlines need timers, and their ends are told.
+  // A page with parked waiters: their deadlines need timers, and the ends of their waits are delivered.
   { dynamodb: { Keys: { sk: { S: [pageSortKey] } }, NewImage: { [parkedName]: { S: [{ exists: true }] } } } },
   { dynamodb: { Keys: { sk: { S: aLock } }, NewImage: isAwaited } },
   { dynamodb: { Keys: { sk: { S: aLock } }, OldImage: isAwaited } },
@@ -37,7 +37,7 @@ export const publisherFilter: StreamFilter = [
   { dynamodb: { Keys: { sk: { S: [...aLock, pageSortKey, { prefix: watcherSortPrefix }] } } } },
 ];
 
-/** Whether Lambda would hand this record to the function that has this filter. */
+/** True if Lambda would pass this record to a function with this filter. */
 export const passesFilter = (record: DynamoDBRecord, filter: StreamFilter): boolean =>
   filter.some((pattern) => fits(pattern, record));
 

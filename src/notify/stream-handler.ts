@@ -1,7 +1,7 @@
 /**
- * Stream records in, effects out. Records may come repeated, late, and in any order across locks. Each effect takes the whole batch
- * and returns the records that it could not do. Only those are reported to Lambda, which delivers the rest of the batch again. What
- * was done is then not done again by the same process.
+ * Stream records in, effects out. Records may come repeated, late, and in any order across locks. Each effect gets the whole batch and
+ * returns the records that it could not do. Only those are reported to Lambda, which delivers the rest of the batch again. The same process
+ * then does not repeat the effects that it has done.
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { arrivalOf } from '../store/dynamodb/connection-items.ts';
@@ -13,7 +13,7 @@ import { type ChangeEvents, eventsOfChange, eventsOfPage } from './change-events
 import { lockChangeOf, pageChangeOf } from './lock-change.ts';
 import { type Meter, type NotifyLog, noMeter } from './ports.ts';
 
-/** One record and what it is about: a change of a lock, or a watcher that connected. */
+/** One record and its content: a change of a lock, or a watcher that connected. */
 export interface StreamItem {
   readonly recordId: string;
   readonly sequenceNumber: string;
@@ -23,15 +23,15 @@ export interface StreamItem {
 
 export interface Effect {
   readonly name: string;
-  /** Returns the items that it could not do. Where it throws, it could do none. */
+  /** Returns the items that it could not do. If it throws, it did none. */
   run(items: readonly StreamItem[]): Promise<readonly StreamItem[]>;
 }
 
 export type StreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
 
-/** Calls to the store and to AWS under way at once in one effect: a batch of 100 is done in a few rounds. */
+/** Calls to the store and to AWS at the same time in one effect. A batch of 100 is done in a few rounds. */
 export const atOnceMax = 20;
-/** Done effects that are remembered: a few batches' worth, which is how far back Lambda repeats. */
+/** Effects that are remembered as done: those of a few batches, because Lambda repeats no more. */
 const doneMax = 10_000;
 
 export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, meter: Meter = noMeter): StreamHandler {
@@ -39,7 +39,7 @@ export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, 
   return async ({ Records }) => {
     const failed = new Set<string>();
     const read = Records.flatMap((record) => readRecord(record, log, failed));
-    // A repeat within the batch would run beside the first, and neither would see what the other did.
+    // A repeat within the batch would run at the same time as the first one, and neither would see the effect of the other.
     const items = [...new Map(read.map((item) => [item.recordId, item])).values()];
     const done: string[] = [];
     await Promise.all(
@@ -54,7 +54,7 @@ export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, 
     // After a failure Lambda delivers the whole rest of the batch again. Without one it repeats nothing.
     if (failed.size > 0) {
       for (const id of done) doneEarlier.set(id, true);
-      // Lambda counts an answer that names failures as a success, so nobody would see it among the function's errors.
+      // Lambda counts an answer that names failures as a success, so the function's error metric does not show it.
       meter.record([{ name: 'FailedBatches', unit: 'Count', value: 1 }]);
       meter.flush();
     }
@@ -74,28 +74,28 @@ async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog):
   }
 }
 
-/** A record that can't be read is reported by itself. Retries don't help it; the dead-letter queue keeps it. */
+/** A record that can't be read is reported alone. Retries don't help. The dead-letter queue keeps it. */
 function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>): StreamItem[] {
   const sequenceNumber = record.dynamodb?.SequenceNumber ?? '';
   const recordId = record.eventID ?? sequenceNumber;
   try {
     const arrival = arrivalOf(record);
     if (arrival !== undefined) return [{ recordId, sequenceNumber, arrival }];
-    // The removal of an idle item by TTL is no event: whatever ended, ended long ago.
+    // The deletion of an idle item by TTL is no event, because everything in it ended long ago.
     if (record.eventName === 'REMOVE') return [];
     const page = pageChangeOf(record);
     if (page !== undefined) return [{ recordId, sequenceNumber, events: eventsOfPage(page) }];
     const change = lockChangeOf(record);
     return change === undefined ? [] : [{ recordId, sequenceNumber, events: eventsOfChange(change) }];
   } catch (error) {
-    // Images hold lease ids: the log names the record and nothing that is in it.
+    // Images contain lease ids, so the log has only the number of the record.
     log.error('A stream record could not be read.', { sequenceNumber, error: errorText(error) });
     failed.add(sequenceNumber);
     return [];
   }
 }
 
-/** Does the work for each item. The failure of one does not concern the others. */
+/** Does the work for each item. If one fails, the others are still done. */
 export async function eachItem(
   log: NotifyLog,
   effect: string,

@@ -8,18 +8,18 @@ import { requireWithin } from '../tools/time-limit.ts';
 import { type ChangeEvents, historyView } from './change-events.ts';
 import type { PublisherPorts } from './ports.ts';
 
-/** The management API answers in tens of milliseconds, however slowly the client reads; later than this it won't. */
+/** The management API answers in tens of milliseconds, even if the client reads slowly. After this time no answer will come. */
 const postMsMax = 1_000;
-/** Fifty at a time is what one container's sockets serve well; 1,000 watchers then take about half a second. */
+/** One process can make fifty posts at a time. 1,000 watchers then take about half a second. */
 const postsAtOnceMax = 50;
-/** A batch of the stream waits no longer for its watchers. They miss what is not posted by then. */
+/** A batch of the stream waits no longer for its watchers. They miss events that are not posted by then. */
 const pushMsMax = 5_000;
-/** The first message is tried until `$connect` has been answered: for nearly two seconds, after which it never will be. */
+/** The pauses between tries of the first message. `$connect` is answered in less than these two seconds, or never. */
 const welcomePausesMs = [10, 20, 50, 100, 200, 500, 1_000];
 
 export const connectedMessage = (connectionId: string): string => JSON.stringify({ type: 'connected', connectionId });
 
-/** Sends the first message. The stream may be faster than the answer to `$connect`: then the connection does not exist yet. */
+/** Sends the first message. The stream may be faster than the answer to `$connect`. Then the connection does not exist yet. */
 export async function welcome({ connections, watchers, pauses }: PublisherPorts, watcher: Watcher): Promise<void> {
   const { connectionId } = watcher;
   for (const pauseMs of [0, ...welcomePausesMs]) {
@@ -36,15 +36,15 @@ export async function welcome({ connections, watchers, pauses }: PublisherPorts,
   await watchers.remove(connectionId);
 }
 
-/** What one watcher is to be shown. */
+/** The messages for one watcher. */
 interface Messages {
   readonly watcher: Watcher;
   readonly texts: readonly string[];
 }
 
 /**
- * Shows changes to the watchers of those locks. Each watcher's messages go in order; watchers do not wait for each other. A watcher
- * that is gone is removed. If a watcher does not take a message in time, it alone misses the rest of the batch.
+ * Sends changes to the watchers of those locks. The messages of each watcher go in order. Watchers do not wait for each other. A watcher
+ * that is gone is removed. If a watcher does not take a message in time, only this watcher misses the rest of the batch.
  */
 export async function push(ports: PublisherPorts, changes: readonly ChangeEvents[]): Promise<void> {
   const all: Messages[] = [];
@@ -74,7 +74,7 @@ async function pushTo(ports: PublisherPorts, { watcher, texts }: Messages, until
       if (posted === 'gone') return await watchers.remove(connectionId);
     }
   } catch (error) {
-    // Watching is a view, not a delivery: a watcher finds what it missed in the history.
+    // Events to watchers are not guaranteed. A watcher finds missed events in the history.
     log.warn('A watcher missed events.', { namespace, error: errorText(error) });
   }
 }

@@ -16,10 +16,10 @@ import type { LockAccess, OpenWait } from './waits.ts';
 export interface AcquireRequest {
   readonly leaseId: string;
   readonly owner: string;
-  /** Absent with a session, which then bounds the lease. */
+  /** Missing under a session. Then the lease ends with the session. */
   readonly leaseMs?: number | undefined;
   readonly waitMs: number;
-  /** How long this request may be kept open; the deployment's own time if absent. */
+  /** How long this request may be kept open. If missing, the setting of the deployment. */
   readonly pollMs?: number | undefined;
   readonly limit?: number | undefined;
   readonly permits?: number | undefined;
@@ -29,16 +29,16 @@ export interface AcquireRequest {
   readonly tier?: 'correctness' | 'efficiency' | undefined;
   readonly notify?: Notify | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
-  /** Where the lease waits, as the last answer said, or `new` if it was never sent before. */
+  /** The place from the last answer, or `new` if the lease was never sent before. */
   readonly place?: Place | undefined;
 }
 
 export interface Acquired extends Applied {
-  /** For a waiter: when its turn may come, by the drain rate seen while it waited. */
+  /** For a waiter: the estimated time until its grant, by the rate of grants while it waited. */
   readonly etaMs: number | null;
 }
 
-/** Takes a lock: at once, after a wait that is kept open, or parked. `gone` fires when the caller's connection broke. */
+/** Takes a lock: at once, after a wait with an open request, or parked. `gone` fires if the caller's connection broke. */
 export async function acquire(
   context: LockContext,
   key: LockKey,
@@ -97,7 +97,7 @@ async function longPoll(
   }
 }
 
-/** The first step of any acquire. Under a session it also tells whether that is open, and whether waiting would end. */
+/** The first step of any acquire. Under a session, it also checks that the session is open and that the wait is no deadlock. */
 async function begin(context: LockContext, key: LockKey, command: Acquire): Promise<Applied> {
   const { sessionId } = command;
   return sessionId === undefined
@@ -153,11 +153,11 @@ async function poll(
     const session = command.sessionId === undefined ? undefined : facts.sessions?.get(command.sessionId);
     if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
     const inFront = positionOf(state, leaseId, facts);
-    // In a page only a bound is known; but nobody ever moves back.
+    // In a page only an upper bound is known. A waiter never moves back, so the smallest one counts.
     const behind = positionBehind(state, page, facts);
     const position = inFront ?? (behind === undefined ? undefined : Math.min(behind, earlier));
     if (position === undefined) {
-      // Neither waiting nor holding: the rules know what became of it, or queue it again.
+      // The lease neither waits nor holds. The rules know how it ended, or put it into the queue again.
       applied = await begin(context, key, { ...command, ...place });
       if (facts.now >= pollEndsAt) return applied;
       continue;
@@ -169,7 +169,7 @@ async function poll(
   return applied;
 }
 
-/** A session that no longer waits must not look as if it did. A note that stays behind is harmless: the lock's own queue is what counts. */
+/** A session that no longer waits must not look as if it waits. If its note stays, that does no harm, because the lock's own queue decides. */
 async function forgetWait(
   context: LockContext,
   key: LockKey,

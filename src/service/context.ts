@@ -39,7 +39,7 @@ export interface LockContext {
   readonly sessionStore: SessionStore;
 }
 
-/** API Gateway gives up after 30 s. 20 s leave time for a cold start, the store's retries and the answer. */
+/** API Gateway ends a request after 30 s. 20 s leave time for a cold start, the store's retries and the answer. */
 const pollMsDefault = 20_000;
 
 /** 128 bits: nobody can guess it, and no two are the same. */

@@ -8,7 +8,7 @@ interface Sources {
   readonly history: HistoryStore;
 }
 
-/** What happened to a lock, newest first. The lock is read first: a hold that ends in between is listed all the same. */
+/** The events of a lock, newest first. The lock is read first, so a hold that ends in between is still listed. */
 export async function historyPage(
   { locks, history }: Sources,
   key: LockKey,

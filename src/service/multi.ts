@@ -30,7 +30,7 @@ export interface MultiAcquire {
 }
 
 export type MultiOutcome =
-  /** Holders in the order asked. */
+  /** The holders in the order of the request. */
   | { readonly kind: 'granted'; readonly holders: readonly Holder[]; readonly facts: Facts; readonly waitedMs: number }
   | { readonly kind: 'waiting'; readonly name: string; readonly waiting: Acquired; readonly waitRemainingMs: number }
   | {
@@ -41,14 +41,17 @@ export type MultiOutcome =
     }
   | { readonly kind: 'session-lost' };
 
-/** Others wrote in between so often: with fifty hot locks a step that takes all of them may never find them still. */
+/** With fifty busy locks, others may write in between at every try. So the tries have a limit. */
 const triesMax = 10;
-/** What has been gathered is held for at least this long at a time, so that it outlasts a waiter's allowed absence twice. */
+/** The locks that are already taken are held at least this long at a time: twice the time that a waiter may be absent. */
 const gatherMsMin = 2 * lockLimits.waiterAbsenceMs;
 
 const keyIn = (namespace: string) => (name: string) => ({ namespace, name });
 
-/** Takes several locks: at once, all or nothing; or one after the other in canonical order, giving back everything if it fails. */
+/**
+ * Takes several locks. Without a wait, in one step, all or none. With a wait, one after the other in canonical order, and
+ * if that fails, all are released.
+ */
 export async function acquireAll(
   context: LockContext,
   namespace: string,
@@ -71,7 +74,7 @@ export async function acquireAll(
 
 type Tried = Exclude<MultiOutcome, { kind: 'waiting' }> & { readonly wait?: Wait | undefined };
 
-/** One batch read and one transaction, conditional on what was read. */
+/** One batch read and one transaction. The transaction succeeds only if the locks have not changed since the read. */
 async function tryAll(context: LockContext, namespace: string, request: MultiAcquire): Promise<Tried> {
   const { entries, sessionId, leaseId } = request;
   const commands = entries.map(
@@ -114,7 +117,7 @@ interface Together {
   readonly facts: Facts;
 }
 
-/** Reads, plans and writes together, again if others wrote in between. */
+/** Reads, plans and writes all locks together, and tries again if others wrote in between. */
 async function swapTogether(
   context: LockContext,
   namespace: string,
@@ -132,7 +135,7 @@ async function swapTogether(
     const swaps = plan.swaps.map(({ name, next, renewal }) => ({
       key: { namespace, name },
       next,
-      // Refused once, whole states are swapped, which goes through in any case.
+      // After one refusal, whole states are swapped, which works in every case.
       ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
     }));
     if (await context.store.swapAll(swaps)) {
@@ -177,7 +180,7 @@ interface Gathering {
   readonly gone: AbortSignal | undefined;
 }
 
-/** One lock after the other, in canonical order, queueing on each. What is held meanwhile is kept from running out. */
+/** Takes one lock after the other, in canonical order, and joins the queue of each. The locks that it already has are renewed. */
 async function gather(
   context: LockContext,
   namespace: string,
@@ -211,14 +214,14 @@ async function gather(
       held.push(entry.name);
     }
   } finally {
-    // A store that fails ends this request, not the lease: another copy of it may have been granted and told so. Who repeats it
-    // goes on from here; who doesn't holds nothing longer than what has been gathered lasts.
+    // A store that fails ends this request, but not the lease: another copy of the request may have been granted. A repeat of the
+    // request goes on from here. Without a repeat, the locks that were taken expire.
     await keeping.stop();
   }
   return settleGathered(context, namespace, request, since);
 }
 
-/** All are held: from here the lease that was asked for begins, on all of them at once. */
+/** All locks are held. Now the requested lease begins, for all of them at once. */
 async function settleGathered(
   context: LockContext,
   namespace: string,
@@ -263,7 +266,10 @@ async function giveBack(
   return lostSession ? { kind: 'session-lost' } : outcome;
 }
 
-/** Renews what is held so far, at a third of its lease, for as long as the rest is waited for. A session needs none of this. */
+/**
+ * While the request waits for the other locks, this renews those that it already has, at a third of their lease. Under a
+ * session it is not needed.
+ */
 function keepHeld(
   context: LockContext,
   namespace: string,
@@ -276,7 +282,7 @@ function keepHeld(
   let renewing: Promise<unknown> = Promise.resolve();
   const renewOn = () => {
     cancel = context.timers.after(leaseMs / 3, () => {
-      // A renewal that fails is met again when all are settled: then the lease is lost, and everything is given back.
+      // If a renewal fails, the last step finds that the lease is lost, and releases everything.
       renewing = Promise.allSettled(
         held.map((name) => apply(context, { namespace, name }, { kind: 'renew', leaseId, leaseMs })),
       );
@@ -292,7 +298,7 @@ function keepHeld(
   };
 }
 
-/** All or nothing: either every lease is extended, or none. */
+/** Either every lease is extended, or none. */
 export async function renewAll(
   context: LockContext,
   namespace: string,
@@ -312,7 +318,7 @@ export async function renewAll(
     : { ...plan, facts, waitedMs: 0 };
 }
 
-/** Each for itself: what can be given back is. */
+/** Each lock is released separately, even if others fail. */
 export async function releaseAll(
   context: LockContext,
   namespace: string,

@@ -7,7 +7,7 @@ import type { Timers } from '../time/timers.ts';
 import type { LockMemory } from './lock-memory.ts';
 import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 
-/** After a sweep that could not be made, or changed nothing, the next one waits this long: time passes, nothing spins. */
+/** If a sweep failed or changed nothing, the next one comes after this time, so there is no busy loop. */
 const sweepPauseMs = 100;
 
 interface Waking {
@@ -20,14 +20,14 @@ interface LockWaits {
   readonly access: LockAccess;
   open: number;
   known: LockState | undefined;
-  /** What wakes each waiter, by lease. A request may be repeated while its first copy still waits: then each copy has its own. */
+  /** The functions that wake each waiter, by lease. If a request is repeated while its first copy still waits, each copy has its own. */
   readonly wakes: Map<string, Set<Waking>>;
   cancelSweep: () => void;
 }
 
 /**
- * Waiting where one process serves. Nothing is polled: a write made here, or shown by the stream when it was made elsewhere, wakes the
- * waiters that it concerns, and one timer per lock stands at the instant at which time alone would change something.
+ * Waiting if one process serves alone. Nothing is polled. A write of this process, or a write of another one in the stream, wakes the
+ * waiters that it is about. One timer per lock fires at the instant when time alone changes something.
  */
 export class NotifiedWaits implements Waits {
   readonly #clock: Clock;
@@ -72,7 +72,7 @@ export class NotifiedWaits implements Waits {
   }
 
   #learn(waits: LockWaits, state: LockState): void {
-    // The same state may come by the response and by the stream; only what is newer counts.
+    // The same state may come by the response and by the stream. Only a newer one counts.
     if (waits.known !== undefined && state.rev <= waits.known.rev) return;
     waits.known = state;
     if (waits.wakes.size === 0) return;
@@ -80,7 +80,7 @@ export class NotifiedWaits implements Waits {
     void this.#planSweep(waits, state);
   }
 
-  /** Wakes those that are no longer in the front or in a page: granted, or dropped. The others sleep on. */
+  /** Wakes the waiters that are no longer in the front or in a page, because they were granted or dropped. */
   #wakeConcerned({ wakes }: LockWaits, state: LockState): void {
     const queued = new Set(state.queue.map(({ leaseId }) => leaseId));
     for (const [leaseId, copies] of wakes) {
@@ -100,8 +100,8 @@ export class NotifiedWaits implements Waits {
       };
       const onGone = () => finish(waits.known ?? wait.known);
       const cancelEnd = this.#timers.after(wait.until - this.#clock.now(), () => finish(waits.known ?? wait.known));
-      // A repeat of the same request waits beside the one before it. If it took over, two callers that both stay would answer each
-      // other's 202 with the next request, without end.
+      // If the same request comes again, both copies wait. If the second ended the first, the first would get a 202 and ask again, and
+      // so on without end.
       const waking: Waking = { page: wait.page, wake: finish };
       const copies = waits.wakes.get(wait.leaseId) ?? new Set();
       waits.wakes.set(wait.leaseId, copies.add(waking));
@@ -116,7 +116,7 @@ export class NotifiedWaits implements Waits {
     });
   }
 
-  /** One timer per lock, moved with each change. A renewal only moves it. */
+  /** One timer per lock. Each change moves it. */
   async #planSweep(waits: LockWaits, state: LockState, notBeforeMs = 0): Promise<void> {
     const facts = await waits.access.facts(state).catch(() => undefined);
     if (waits.known !== state || waits.wakes.size === 0) return;
@@ -128,7 +128,7 @@ export class NotifiedWaits implements Waits {
   }
 
   async #sweep(waits: LockWaits, state: LockState): Promise<void> {
-    // A store that can't be reached is met again by the waiters themselves; here it only means to try once more.
+    // If the store can't be reached, the waiters' own requests report it. Here it is only tried again.
     const swept = await waits.access.sweep().catch(() => state);
     this.#learn(waits, swept);
     if (waits.known === state) await this.#planSweep(waits, state, sweepPauseMs);

@@ -9,56 +9,56 @@ import { pauseFor, type Timers } from '../time/timers.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
 import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 
-/** The next in line looks this often: a hand-off is noticed in a fraction of what a cold call costs. */
+/** The first waiter looks this often. So it notices a hand-off much sooner than a cold start takes. */
 const nextPaceMs = 50;
-/** Where turns are short it looks more often, but not more than this: a read takes some milliseconds itself. */
+/** If holds are short, it looks more often, but not more often than this, because a read itself takes some milliseconds. */
 const tightestPaceMs = 15;
-/** Further back this much is guessed for each turn ahead, until the fence has shown how long turns take. */
+/** Further back, this is the guess for each waiter ahead, until the fence has shown how long holds last. */
 const turnGuessMs = 100;
-/** A turn counts for this much at most, however slow turns have been of late. */
+/** Each waiter ahead counts for this much at most, even if holds were longer lately. */
 const slowestTurnMs = 200;
-/** Nobody looks less often, unless many wait: a queue may empty at once when many give up together. */
+/** Nobody looks less often, unless many wait. If many waiters give up together, the queue may become empty at once. */
 const slowestPaceMs = 2_000;
 /**
- * Looks that all waiters of a lock may make in a second, together: a tenth of the 3,000 read units that DynamoDB gives a key, since a look at
- * an ordinary lock is one unit and a crowded semaphore takes several.
+ * How often all waiters of a lock together may look in a second: a tenth of the 3,000 read units that DynamoDB gives a key. A look at an
+ * ordinary lock is one unit, and a semaphore with many holders takes several.
  */
 const looksPerSecondMax = 300;
 
-/** Locks whose drain is remembered: as many as one process waits for at a time. */
+/** Locks whose rate of grants is remembered: as many as one process waits for at a time. */
 const drainsMax = 1_000;
-/** Longer ago it says little about now. */
+/** An older sample says little about now. */
 const drainMsMax = 5_000;
 
-/** The fence at an instant. Two of them tell how fast the queue drains. */
+/** The fence at an instant. Two samples show how fast the queue gets shorter. */
 export interface DrainSample {
   readonly fence: number;
   readonly at: EpochMs;
 }
 
 /**
- * How long to leave the lock alone before the next look: tight for the next in line, slower further back, following the drain rate
- * seen in the fence since the first look, and exact if it is known when time alone will bring the turn.
+ * The time until the next look. It is short for the first waiter, and longer further back. It follows the rate of grants since the first
+ * look. It is exact if the time is known at which a lease may be taken over.
  */
 export function paceMs(state: LockState, position: number, first: DrainSample, facts: Facts): number {
   const grants = state.fence - first.fence;
   const perTurnMs = grants > 0 ? (facts.now - first.at) / grants : turnGuessMs;
-  // Looking twice per expected turn finds it, on average, a quarter of a turn late.
+  // With two looks per expected hold, a grant is found a quarter of a hold late, on average.
   const tightestMs = grants > 0 ? Math.min(nextPaceMs, Math.max(tightestPaceMs, perTurnMs / 2)) : nextPaceMs;
-  // Bounded per turn: a slow phase makes looks rarer, and rare looks make turns slow. Without a bound it would sustain itself.
+  // The time per waiter ahead has a limit: slow holds make looks rarer, and rare looks make hand-offs slower. Without a limit this would not end.
   const guessMs = Math.max(tightestMs, ((position - 1) * Math.min(perTurnMs, slowestTurnMs)) / 2);
-  // However many look, the key is not overloaded: the deeper the queue, the less often those far back look.
+  // The longer the queue, the less often the waiters far back look. So the key is not overloaded.
   const fairShareMs = (depthOf(state, facts) * 1_000) / looksPerSecondMax;
   const pace = Math.min(guessMs, Math.max(slowestPaceMs, fairShareMs));
   const dueAt = position === 1 ? nextDueAt(state, facts) : null;
   return dueAt === null ? pace : Math.max(1, Math.min(pace, dueAt - facts.now));
 }
 
-/** Waiting where nobody can be notified from outside, as in a Lambda function: each waiter looks for itself, at its own pace. */
+/** Waiting in a process that nobody can notify, such as a Lambda function. Each waiter looks at the lock itself, at its own pace. */
 export class PolledWaits implements Waits {
   readonly #timers: Timers;
   readonly #random: () => number;
-  /** How fast queues drained of late, so that a new waiter need not guess. */
+  /** The recent rates of grants, so a new waiter need not guess. */
   readonly #drains = new BoundedMap<string, DrainSample>(drainsMax);
   #open = 0;
 
@@ -88,20 +88,20 @@ export class PolledWaits implements Waits {
     for (;;) {
       const position = positionOf(state, leaseId, facts) ?? positionBehind(state, page, facts);
       if (position === undefined || facts.now >= until || gone?.aborted) return state;
-      // A tenth of jitter either way keeps waiters that arrived together from looking together.
+      // A random tenth more or less, so that waiters that arrived together do not look together.
       const jitteredMs = paceMs(state, position, first, facts) * (0.9 + this.#random() * 0.2);
       await pauseFor(this.#timers, Math.max(1, Math.min(jitteredMs, until - facts.now)));
       state = await access.look();
       facts = await access.facts(state);
       const dueAt = nextDueAt(state, facts);
-      // If nobody is left in the front, those in pages see to it that one moves up: those ahead of them may be gone too.
+      // If nobody is present in the front, waiters in pages sweep, so that a page moves up. The waiters ahead of them may be gone too.
       const frontIsGone = !state.queue.some((waiter) => isPresent(waiter, facts));
       const isNext = positionOf(state, leaseId, facts) === 1 || (frontIsGone && isInPages(state, page));
       if (isNext && dueAt !== null && dueAt <= facts.now) state = await access.sweep();
     }
   }
 
-  /** The sample to count from: an earlier one of this process, unless it is so old that the queue may have been idle since. */
+  /** The sample to count from: an earlier one of this process. If it is too old, the queue may have been idle since, and the new one is used. */
   #drainOf(id: string, now: DrainSample): DrainSample {
     const earlier = this.#drains.get(id);
     if (earlier !== undefined && now.at - earlier.at < drainMsMax && earlier.fence <= now.fence) return earlier;

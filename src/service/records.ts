@@ -22,7 +22,7 @@ export const systemRecordContext = (store: RecordStore): RecordContext => ({
 /** A write whose id the caller may leave to the service. */
 type Unnamed<Command> = Omit<Command, 'writeId'> & { readonly writeId?: string };
 
-/** A record, and the instant at which it is looked at: whether it has reached its end depends on both. */
+/** A record, and the instant of the look at it. Both together say whether the record has ended. */
 export interface RecordAt {
   readonly state: RecordState;
   readonly now: EpochMs;
@@ -32,17 +32,17 @@ export interface RecordOutcome extends RecordAt {
   readonly answer: RecordAnswer;
 }
 
-/** The record as it is stored now. One consistent read. */
+/** The stored record. One consistent read. */
 export async function readRecord({ store, clock }: RecordContext, key: RecordKey): Promise<RecordAt> {
   const state = await store.read(key);
   return { state, now: clock.now() };
 }
 
 /**
- * Writes or deletes in one conditional write; where that is refused, the state that refused it says why.
+ * Writes or deletes in one conditional write. If it is refused, the state that refused it says why.
  *
- * Every write has an id, also where its caller named none: the store's client repeats a request whose response was lost, and
- * a repetition must be known for what it is.
+ * Every write has an id, even if its caller gave none. If a response is lost, the store's client repeats the request, and the id shows
+ * that it is a repetition.
  */
 export async function writeRecord(
   context: RecordContext,
@@ -54,8 +54,8 @@ export async function writeRecord(
   const { applied, state } = await context.store.attempt(key, command, now);
   if (applied) return { answer: { kind: 'written', how: howWritten(command), version: state.version }, state, now };
   const { next, answer } = decide(state, command, now);
-  // The store and the rules must agree; to answer as if something had been written would be the worst of the ways to differ.
+  // The store and the rules must agree. If they don't, the answer must not say that something was written.
   if (next !== state) throw new Error('The store refused a write that the rules allow.');
-  // A repetition gets the version that it made, though others may have written since.
+  // A repetition gets the version that it made, even if others have written since.
   return { answer, state: answer.kind === 'written' ? { ...state, version: answer.version } : state, now };
 }

@@ -9,9 +9,9 @@ import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { placesIn } from './pages.ts';
 
-/** Long enough to open a connection over a slow network, short enough that a ticket that leaks is soon of no use. */
+/** Long enough to open a connection over a slow network. Short enough that a stolen ticket is soon useless. */
 const ticketMs = 60_000;
-/** One container's sockets serve fifty writes at a time well: ten thousand waits of one connection take a few seconds. */
+/** One process can make fifty writes at a time. Ten thousand waits of one connection then take a few seconds. */
 const stepsAtOnceMax = 50;
 
 export interface TicketIssued {
@@ -19,7 +19,7 @@ export interface TicketIssued {
   readonly expiresInMs: number;
 }
 
-/** 192 bits: nobody guesses it. */
+/** 192 bits: nobody can guess it. */
 const newTicket = (): string => randomBytes(24).toString('base64url');
 
 export async function issueTicket(sockets: SocketStore, clock: Clock, owner: Connection): Promise<TicketIssued> {
@@ -30,7 +30,7 @@ export async function issueTicket(sockets: SocketStore, clock: Clock, owner: Con
 
 type ParkRequest = AcquireRequest & { readonly notify: { readonly type: 'websocket'; readonly connectionId: string } };
 
-/** Undefined: the connection is not one of this namespace and caller, or it has ended. */
+/** Undefined if the connection has ended, or has another namespace or caller. */
 export async function acquireOnSocket(
   context: LockContext,
   sockets: SocketStore,
@@ -42,7 +42,7 @@ export async function acquireOnSocket(
   const { leaseId } = request;
   const connection = await sockets.connection(connectionId);
   if (connection?.namespace !== key.namespace || connection.caller !== caller) return undefined;
-  // Noted before the wait begins. So whenever the connection ends, either its end finds the wait or the look below finds its end.
+  // The wait is written before it begins. If the connection ends, either its end finds this wait, or the read below finds that it has ended.
   await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));
   const acquired = await acquire(context, key, request);
   if (acquired.answer.kind === 'waiting' && (await sockets.connection(connectionId)) === undefined) {
@@ -53,7 +53,7 @@ export async function acquireOnSocket(
   return acquired;
 }
 
-/** The connection has ended: its waits have as long to come back as any absent waiter has. Call it after the connection was removed. */
+/** The connection has ended, so its waiters are absent. They may come back as long as any absent waiter. Call it after the connection was removed. */
 export async function leaveConnection(
   context: LockContext,
   sockets: SocketStore,
@@ -61,7 +61,7 @@ export async function leaveConnection(
   namespace: string,
 ): Promise<void> {
   const waits = await sockets.waitsOn(connectionId, namespace);
-  // The pages of a lock are searched once, however many of its waiters were parked here.
+  // The pages of a lock are searched once for all its waiters on this connection.
   const searches = new Map<string, Promise<ReadonlyMap<string, number>>>();
   await forEachAtMost(waits, stepsAtOnceMax, async ({ key, leaseId }) => {
     const search = searches.get(lockIdOf(key)) ?? placesIn(context, key);

@@ -1,7 +1,6 @@
 /**
- * How a history is kept and listed, the same for every store. A hold is one item, written when it ends: the item tells of the end and
- * of the grant. The grant of a hold that still lasts is told by the lock itself. `docs/decisions/010-one-history-item-per-hold.md`
- * says why.
+ * How a history is kept and listed, the same for every store. A hold is one item, written when it ends. The item has the end and the grant.
+ * While a hold lasts, its grant comes from the lock itself. `docs/decisions/010-one-history-item-per-hold.md` says why.
  */
 import { grantOf, type LockEvent } from '../lock/events.ts';
 import type { Holder, LockState } from '../lock/state.ts';
@@ -26,10 +25,10 @@ export function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: Show
   };
 }
 
-/** The grant that a holder's hold began with. It is the same whenever it is derived: nothing of it changes while the hold lasts. */
+/** The grant with which a hold began. It is always the same, because none of its fields changes while the hold lasts. */
 export const grantEventOf = (holder: Holder): HistoryEvent => shown(grantOf(holder) as ShownEvent);
 
-/** Fences never fall and each write raises the revision. So places sort as things happened, whatever the clocks said. */
+/** Fences never fall and each write raises the revision. So places sort in the order of the events, even if clocks differ. */
 export const placeOf = ({ fence, rev }: Pick<LockState, 'fence' | 'rev'>, index: number): string =>
   `${String(fence).padStart(16, '0')}.${String(rev).padStart(16, '0')}.${String(index).padStart(4, '0')}`;
 
@@ -37,8 +36,8 @@ export const placeOf = ({ fence, rev }: Pick<LockState, 'fence' | 'rev'>, index:
 export const grantPlaceOf = (fence: number): string => placeOf({ fence, rev: 0 }, 0);
 
 /**
- * The place of what happened in one write. What ended in it did so under the fence before, and made room for the grants. Whoever joined
- * the queue did so behind them.
+ * The place of an event of one write. Endings come under the fence before the write, because they made space for the grants. Waiters that
+ * joined come after the grants.
  */
 export function placeIn(before: LockState, after: LockState, { type, fence }: ShownEvent, index: number): string {
   if (type === 'granted') return grantPlaceOf(fence);
@@ -46,12 +45,12 @@ export function placeIn(before: LockState, after: LockState, { type, fence }: Sh
 }
 
 /**
- * A hold during which more grants than these were made is two items. A listing that stops between the end of a hold and its grant names
- * the hold in its cursor. With sixteen, the cursor of a busy semaphore is still shorter than a kilobyte.
+ * If more grants than these were made during a hold, the hold is two items. If a page of a listing ends between the end of a hold and its
+ * grant, the cursor names the hold. With sixteen, the cursor of a busy semaphore is still shorter than a kilobyte.
  */
 export const laterGrantsMax = 16;
 
-/** What is written of a hold that ended. */
+/** The items for a hold that ended. */
 export function endedHold(ending: HistoryEntry, grant: HistoryEvent, laterGrants: number): HistoryEntry[] {
   if (laterGrants <= laterGrantsMax) return [{ ...ending, grant }];
   return [ending, { key: ending.key, place: grantPlaceOf(grant.fence), event: grant }];
@@ -61,13 +60,13 @@ type Found = Omit<HistoryEntry, 'key'>;
 
 interface Listing {
   readonly limit: number;
-  /** Only what is older than this place, if given. */
+  /** If given, only events before this place are listed. */
   readonly before?: string | undefined;
-  /** Newest first, and as many as the limit where there are more. */
+  /** Newest first, and at most as many as the limit. */
   readonly found: readonly Found[];
   /** Holds whose end is on an earlier page of the listing, and whose grant is not. */
   readonly open: readonly Found[];
-  /** The grants of those that hold the lock. */
+  /** The grants of the current holders. */
   readonly standing: readonly HistoryEvent[];
   readonly keptSince: number;
 }
@@ -75,7 +74,7 @@ interface Listing {
 interface Line {
   readonly place: string;
   readonly event: HistoryEvent;
-  /** The place of the hold's item, if this is the grant that it tells of. */
+  /** The place of the hold's item, if this grant comes from it. */
   readonly hold?: string;
 }
 
@@ -93,7 +92,7 @@ export function listed({ limit, before, found, open, standing, keptSince }: List
       .filter(({ place, event }) => event.at > keptSince && (before === undefined || place < before))
       .sort((one, other) => (one.place < other.place ? 1 : one.place > other.place ? -1 : 0)),
   );
-  // Behind the last item that was found there may be others, which come before the grants behind it.
+  // After the last item that was found there may be others. They come before the grants after it.
   const isFull = found.length >= limit;
   const lastFound = found.at(-1)?.place ?? '';
   const known = isFull ? inOrder.filter(({ place }) => place >= lastFound) : inOrder;
@@ -108,8 +107,8 @@ export function listed({ limit, before, found, open, standing, keptSince }: List
 }
 
 /**
- * A grant may be told twice: by the lock and by the item of a hold that has just ended, or by an earlier release, which wrote grants by
- * themselves.
+ * A grant may be found twice: in the lock and in the item of a hold that has just ended, or in the item of an earlier release, which wrote
+ * grants separately.
  */
 function onceEach(lines: readonly Line[]): Line[] {
   const granted = new Set<number>();

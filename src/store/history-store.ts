@@ -1,11 +1,11 @@
 import { type LockEventType, lockEventTypes } from '../lock/events.ts';
 import type { LockKey } from './lock-store.ts';
 
-/** A renewal is not an event: the history of a held lock would consist of renewals alone. */
+/** A renewal is not an event. Otherwise the history of a held lock would consist of renewals alone. */
 export type HistoryType = Exclude<LockEventType, 'renewed'>;
 export const historyTypes = lockEventTypes.filter((type) => type !== 'renewed');
 
-/** One thing that happened to a lock, as it is shown. Never a leaseId: it is read by many. */
+/** One event of a lock, as it is shown. It never has a leaseId, because many people and programs read it. */
 export interface HistoryEvent {
   readonly at: number;
   readonly type: HistoryType;
@@ -18,7 +18,7 @@ export interface HistoryEvent {
 
 export interface HistoryEntry {
   readonly key: LockKey;
-  /** Its place in the lock's history: sorts as things happened, and is the same however often the event is derived. */
+  /** Its place in the lock's history. Places sort in the order of the events. The same event always has the same place. */
   readonly place: string;
   readonly event: HistoryEvent;
   /** If the event is the end of a hold: the grant with which the hold began. */
@@ -33,21 +33,21 @@ export interface HistoryPage {
 
 export interface HistoryPageAsked {
   readonly limit: number;
-  /** As the page before gave it. */
+  /** The value from the page before. */
   readonly before?: string | undefined;
   /**
-   * The grants of those that hold the lock. They must be read before the history is: a hold that ends in between is then known by both,
-   * and not by neither.
+   * The grants of the current holders. They must be read before the history. If a hold ends in between, it is then found twice. In the
+   * other order, it could be missed.
    */
   readonly standing: readonly HistoryEvent[];
 }
 
-/** Long enough to ask on Monday what happened on Friday, short enough that nobody pays for an archive. */
+/** Long enough to ask on Monday what happened on Friday. Short enough to be cheap. */
 export const historyKeptMs = 7 * 86_400_000;
 
-/** What happened to each lock in the last days. */
+/** The events of each lock in the last days. */
 export interface HistoryStore {
-  /** Safe to repeat: the same event takes the same place. Comes back with those that could not be written. */
+  /** Safe to repeat: the same event has the same place. Returns the entries that could not be written. */
   append(entries: readonly HistoryEntry[]): Promise<readonly HistoryEntry[]>;
 
   /** Newest first. */

@@ -1,6 +1,6 @@
 import type { EpochMs } from '../time/clock.ts';
 
-/** What a connection watches: one lock, all whose names begin alike, or nothing: it is there for its own waits alone. */
+/** What a connection watches: one lock, all locks with a prefix, or nothing. In the last case it is only for its own waits. */
 export type Subject = { readonly lock: string } | { readonly prefix: string } | 'nothing';
 
 /** An open WebSocket connection. */
@@ -12,17 +12,17 @@ export interface Watcher {
   readonly subject: Subject;
 }
 
-/** Who watches. Gone connections are removed when they say goodbye, or else when something can't be posted to them. */
+/** The watchers. A connection is removed when it is closed, or when a post to it fails. */
 export interface WatcherStore {
   add(watcher: Watcher): Promise<void>;
 
-  /** The watcher has had its first message; from now on it is shown events. False if it has left in the meantime. */
+  /** The watcher got its first message, so from now on it gets events. False if it has left in the meantime. */
   welcome(watcher: Watcher): Promise<boolean>;
 
-  /** Those of a namespace that watch something and have had their first message. Strongly consistent, so that nothing is missed after it. */
+  /** The watchers of a namespace that watch something and got their first message. Strongly consistent, so no event is missed after it. */
   welcomed(namespace: string): Promise<readonly Watcher[]>;
 
-  /** By its id alone, which is all that a goodbye tells. */
+  /** By its id alone, because `$disconnect` has only the id. */
   remove(connectionId: string): Promise<void>;
 }
 

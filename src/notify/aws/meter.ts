@@ -8,15 +8,15 @@ const valuesMax = 100;
 
 export interface MeterOptions {
   readonly serviceName: string;
-  /** Lock namespaces that get metrics of their own. Each metric costs by the month and a caller may invent namespaces, so they are named here. */
+  /** Lock namespaces with their own metrics. They are listed here, because each metric costs money every month and a caller may invent namespaces. */
   readonly namespaces?: readonly string[];
   readonly write?: (line: string) => void;
   readonly now?: () => number;
 }
 
 /**
- * Metrics as log lines in CloudWatch's embedded format: no call and no wait. Every value counts for the service as a whole, and for
- * its namespace too if that is among those named.
+ * Metrics as log lines in CloudWatch's embedded format. This needs no call and no wait. Every value counts for the whole service, and also
+ * for its namespace if that is in the list.
  */
 export class EmbeddedMeter implements Meter {
   readonly #serviceName: string;
@@ -28,7 +28,7 @@ export class EmbeddedMeter implements Meter {
   constructor({ serviceName, namespaces = [], write, now = Date.now }: MeterOptions) {
     this.#serviceName = serviceName;
     this.#namespaces = new Set(namespaces);
-    // Not by console: Lambda would wrap the line into JSON of its own, and CloudWatch would not find the metrics in it.
+    // Not with `console`: Lambda would put the line into its own JSON, and CloudWatch would not find the metrics in it.
     this.#write = write ?? ((line) => process.stdout.write(`${line}\n`));
     this.#now = now;
   }

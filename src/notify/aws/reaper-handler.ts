@@ -6,7 +6,7 @@ import type { NotifyLog } from '../ports.ts';
 import type { Reaper } from '../reaper.ts';
 import { readTimer } from './timers.ts';
 
-/** Left when a sweep stops: enough for the looks under way and for the answer. */
+/** A sweep stops this long before the timeout: enough for the current looks and for the answer. */
 const endMarginMs = 5_000;
 /** An SQS batch has ten messages by default. */
 const timersAtOnceMax = 10;

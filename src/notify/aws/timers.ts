@@ -5,7 +5,7 @@ import type { TimerNotes } from '../../store/timer-notes.ts';
 import { after, type Clock, type EpochMs, epochMs, systemClock } from '../../time/clock.ts';
 import type { LockTimers } from '../ports.ts';
 
-/** The longest that SQS delays a message. Later instants are reached by a chain of messages: a look that comes early arms the next one. */
+/** The longest delay of an SQS message. For later times there is a chain of messages: a look that comes early arms the next one. */
 export const delaySecondsMax = 900;
 
 export interface TimerMessage {
@@ -15,9 +15,9 @@ export interface TimerMessage {
 }
 
 /**
- * Timers as delayed messages. A queue can't be searched, so a note per lock says when its timer fires: if that is in time, no second
- * message is sent. The message is sent first and the note written after it. A process that dies in between leaves one message too
- * many, whose chain ends when it finds the note of another timer. It never leaves one too few.
+ * Timers as delayed messages. A queue can't be searched, so a note for each lock says when its timer fires. If that is in time, no second
+ * message is sent. The message is sent first, and the note is written after it. If the process dies in between, there is one message too
+ * many, and its chain ends when it finds the note of another timer. There is never one too few.
  */
 export class SqsTimers implements LockTimers {
   readonly #client: SQSClient;
@@ -35,10 +35,10 @@ export class SqsTimers implements LockTimers {
   async arm(key: LockKey, at: EpochMs, fired?: EpochMs): Promise<void> {
     const now = this.#clock.now();
     const noted = await this.#notes.read(key);
-    // Whole seconds, rounded up: a timer that fires early finds nothing to do, and a waiter may learn of its grant a second late.
+    // Whole seconds, rounded up, because a timer that fires early finds nothing to do. So a waiter may learn of its grant a second late.
     const delaySeconds = Math.min(delaySecondsMax, Math.max(0, Math.ceil((at - now) / 1_000)));
     const firesAt = after(now, delaySeconds * 1_000);
-    // A timer that is about to fire by this clock may have fired already by another, and have found nobody waiting.
+    // By this clock the timer will fire soon. By another clock it may already have fired and found nobody.
     const isYetToFire = noted !== undefined && noted !== fired && noted > after(now, lockLimits.graceMs);
     const isCovered = isYetToFire && noted <= firesAt;
     if (isCovered) return;
@@ -54,7 +54,7 @@ export class SqsTimers implements LockTimers {
   }
 }
 
-/** The lock that a fired timer is about; throws if the message is not ours. */
+/** The lock of a timer that fired. Throws if the message is not ours. */
 export function readTimer(body: string): { readonly key: LockKey; readonly firesAt: EpochMs } {
   const { namespace, lock, firesAt } = JSON.parse(body) as Partial<TimerMessage>;
   if (typeof namespace !== 'string' || typeof lock !== 'string' || typeof firesAt !== 'number') {

@@ -1,12 +1,12 @@
 /**
- * How a connection lies in the table.
+ * A connection in the table.
  *
- *     {ns}/watchers     watcher/{id}   what it watches, by namespace: one query finds everybody to be shown an event
+ *     {ns}/watchers     watcher/{id}   what it watches, by namespace: one query finds all watchers of an event
  *     {ns}/sockets      watcher/{id}   a connection that watches nothing: no event reads it
- *     #connection/{id}  connection     its namespace and caller, by id: a goodbye tells nothing else
+ *     #connection/{id}  connection     its namespace and caller, by id: `$disconnect` has only the id
  *
- * The first one's arrival in the stream is what makes the notifier send the first message: before `$connect` has been
- * answered nothing can be posted to a connection, so the handler of `$connect` itself can't.
+ * When the first of these items appears in the stream, the publisher sends the first message. The handler of `$connect` can't send it,
+ * because nothing can be posted to a connection before `$connect` was answered.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
 import { after, toTtlSeconds } from '../../time/clock.ts';
@@ -17,7 +17,7 @@ import { ItemTable, type TableAccess } from './item-table.ts';
 import { imagesOf } from './stream-images.ts';
 import { watcherSortPrefix } from './table.ts';
 
-/** API Gateway ends every connection after two hours; an hour more, and what is left over is nobody's. */
+/** API Gateway ends every connection after two hours. After one more hour, an item that is left has no connection. */
 const connectionKeptMs = 3 * 3_600_000;
 
 const words = { partition: 'pk', welcomed: 'welcomed' };
@@ -44,13 +44,13 @@ export class DynamoDBWatchers implements WatcherStore {
     const { namespace, caller, connectionId, connectedAt, subject } = watcher;
     const watched = subject === 'nothing' ? {} : subject;
     const ttl = toTtlSeconds(after(connectedAt, connectionKeptMs));
-    // By id first: what the stream announces must be possible to say goodbye to.
+    // The item by id is written first. After the stream shows the watcher, `$disconnect` must be able to find it.
     await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });
     await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });
   }
 
   async welcome(watcher: Watcher): Promise<boolean> {
-    // A watcher that left in the meantime must not come back as half an item.
+    // If the watcher left in the meantime, the update must not create a part of its item again.
     const welcomed = update({ set: ['welcomed = :yes'], when: 'attribute_exists(partition)' }, words, { yes: true });
     return (await this.#table.update(watcherKey(watcher), welcomed)).applied;
   }
@@ -90,7 +90,7 @@ function subjectIn(item: Item): Subject {
   return item.prefix === undefined ? 'nothing' : { prefix: text(item, 'prefix') };
 }
 
-/** The watcher that has just connected, where that is what a stream record shows. */
+/** The watcher that has just connected. Undefined if the stream record shows something else. */
 export function arrivalOf(record: DynamoDBRecord): Watcher | undefined {
   const isWatcher = record.dynamodb?.Keys?.sk?.S?.startsWith(watcherSortPrefix) ?? false;
   if (record.eventName !== 'INSERT' || !isWatcher) return undefined;

@@ -5,7 +5,7 @@ import type { Item, ItemKey } from './attributes.ts';
 import { integer, optional, update } from './attributes.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
 
-/** A stream keeps its records for a day; twice that, and no repeat can come any more. */
+/** A stream keeps its records for a day. After twice that time no repeat can come. */
 const deliveryKeptMs = 2 * 86_400_000;
 
 const words = { tries: 'tries', delivered: 'told', collectAt: 'ttl' };
@@ -25,7 +25,7 @@ export class DynamoDBDeliveries implements DeliveryStore {
   }
 
   begin(key: LockKey, fence: number): Promise<Delivery> {
-    // No condition: every try has to be counted, whatever was noted before.
+    // Without a condition, because every try must be counted.
     return this.#update(key, fence, { set: ['collectAt = :collectAt'], add: 'tries :one' }, { one: 1 });
   }
 

@@ -57,7 +57,7 @@ export class DynamoDBHistory implements HistoryStore {
       found: items.map(fromItem),
       open: holds.flatMap((item) => (item === undefined ? [] : [fromItem(item)])),
       standing,
-      // Collection may lag by days. What is older than promised isn't shown.
+      // TTL may delete days late. Older events are not shown.
       keptSince: this.#clock.now() - historyKeptMs,
     });
   }
@@ -68,7 +68,7 @@ const idOf = (entry: HistoryEntry): string => `${partitionOf(entry.key)} ${entry
 const toItem = (entry: HistoryEntry): Item => ({
   ...itemKeyOf(entry),
   ...entry.event,
-  // The rest of the grant is as in the end: its fence and its owner.
+  // The grant has the same fence and owner as the end.
   ...(entry.grant === undefined ? {} : { grantedAt: entry.grant.at, grantWaitedMs: entry.grant.waitedMs ?? 0 }),
   ttl: toTtlSeconds(after(epochMs(entry.event.at), historyKeptMs)),
 });
@@ -86,7 +86,7 @@ function fromItem(item: Item): Omit<HistoryEntry, 'key'> {
     ...(reason === undefined ? {} : { reason }),
   };
   const place = text(item, words.place);
-  // An earlier release wrote the end of a hold by itself.
+  // An earlier release wrote the end of a hold without its grant.
   const grantedAt = optional(integer, item, 'grantedAt');
   if (grantedAt === undefined) return { place, event };
   const { fence, owner } = event;

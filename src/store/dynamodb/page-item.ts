@@ -1,7 +1,7 @@
 /**
- * How a page of the queue lies in its item: the waiters in order, as texts. What changes while a waiter waits (until when it is present, how it
- * is notified) are attributes of their own, named by the lease. So whoever knows the page and the lease can say that it is there, or leave, in
- * one write without a read.
+ * A page of the queue as an item: the waiters in order, as texts. The parts that change while a waiter waits (until when it is present, how
+ * it is notified) are separate attributes, named by the lease. So a process that knows the page and the lease can write that the waiter is
+ * present, or leaves, in one write without a read.
  */
 import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
 import type { Notify, Waiter } from '../../lock/state.ts';
@@ -37,7 +37,7 @@ export function pageKeyOf({ pk, sk }: ItemKey): PageKey | undefined {
   return { lock: { namespace, name }, number: Number(number) };
 }
 
-/** Set as soon as a parked waiter joins: only such pages concern the notifier. */
+/** Set as soon as a parked waiter joins. The notifier gets only such pages. */
 export const parkedName = 'n';
 
 const words = {
@@ -59,12 +59,12 @@ const wordsFor = (leaseId: string) => ({
   connectionId: 'connectionId',
 });
 
-/** What stands in place of an instant once a waiter has left. */
+/** These values replace the instant after a waiter has left. */
 const leftMarks: Record<LeftHow, number> = { released: 0, 'gave-up': -1 };
 
 /**
- * A closed page is kept for as long as an idle lock is: a write that a process decided on before it was frozen must still be refused when it
- * wakes up. Nothing is deleted on the way.
+ * A closed page is kept as long as an idle lock. If a process decided on a write and was then frozen, that write must still be refused when
+ * the process goes on.
  */
 const pageKeptMs = 30 * 86_400_000;
 const collectAt = (now: EpochMs): number => toTtlSeconds(after(now, pageKeptMs));
@@ -78,9 +78,9 @@ const parkedBy = (notify: Notify | undefined): string[] =>
 const notParkedBy = (notify: Notify | undefined): string[] => (notify === undefined ? ['notify'] : []);
 
 /**
- * Appends a waiter. Safe because an open page has not moved up, so whoever joins it is behind all in the front; because a full page never takes
- * anybody again, so nobody is overtaken; and because a page knows its leases, so that a request sent twice joins once. Only a lease whose wait
- * in this page has ended joins it again, at its end: were it sent on to a new page, those who join this one later would overtake it.
+ * Appends a waiter. Safe for three reasons. An open page has not moved up, so its waiters are behind all in the front. A page that was full
+ * never takes another waiter, so nobody is overtaken. A page knows its leases, so a request that was sent twice joins once. A lease whose
+ * wait in this page has ended joins it again, at its end. In a new page, it would be behind waiters that join this page later.
  */
 export const appendTo = (
   { waiter, fence }: { readonly waiter: Waiter; readonly fence: number },
@@ -116,7 +116,7 @@ export const appendTo = (
     },
   );
 
-/** Says until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter in it. */
+/** Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter is in it. */
 export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
   update(
     {
@@ -128,7 +128,10 @@ export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
     { until: aliveUntil, zero: 0, notify, parked: 'parked' },
   );
 
-/** Says that a waiter is absent from then on. Safe because it never lengthens its presence, and says how the waiter waited: by a poll, or on which connection. */
+/**
+ * Writes that a waiter is absent from this time on. Safe because it never makes a waiter present for longer, and because it
+ * applies only if the waiter still polls, or is parked on this connection.
+ */
 export const stepAwayIn = ({ leaseId, aliveUntil, connectionId }: Absence): Update => {
   const asBefore = connectionId === undefined ? 'attribute_not_exists(notify)' : 'notify.connectionId = :connectionId';
   return update(
@@ -138,7 +141,7 @@ export const stepAwayIn = ({ leaseId, aliveUntil, connectionId }: Absence): Upda
   );
 };
 
-/** Takes a waiter out. Its mark stays, so that a late duplicate of its request does not join again. */
+/** Removes a waiter. Its mark stays, so a late duplicate of its request does not join again. */
 export const leave = (leaseId: string, how: LeftHow, now: EpochMs): Update =>
   update({ set: ['presence = :left', 'changedAt = :now'], when: `${isOpen} AND ${isWaiting}` }, wordsFor(leaseId), {
     left: leftMarks[how],
@@ -146,7 +149,7 @@ export const leave = (leaseId: string, how: LeftHow, now: EpochMs): Update =>
     now,
   });
 
-/** Closes the page for good, also one that nobody joined yet. Repeating it changes nothing. */
+/** Closes the page for good, even if nobody joined it yet. A second close changes nothing. */
 export const close = (now: EpochMs): Update =>
   update(
     {
@@ -173,7 +176,7 @@ export function fromPageItem({ number }: Pick<PageKey, 'number'>, item: Item | u
   for (const waiter of joined) {
     const { leaseId, queuedAt } = waiter;
     const until = integer(item, presenceName(leaseId));
-    // Its wait had ended before it joined again.
+    // An earlier wait of this lease ended before it joined again.
     if (latest.get(leaseId) !== waiter || until < 0) left.push({ leaseId, how: 'gave-up', queuedAt });
     else if (until === leftMarks.released) left.push({ leaseId, how: 'released', queuedAt });
     else waiters.push(present(item, waiter, until));
@@ -189,7 +192,7 @@ export function fromPageItem({ number }: Pick<PageKey, 'number'>, item: Item | u
 
 function present(item: Item, waiter: Omit<Waiter, 'aliveUntil'>, until: number): Waiter {
   const notify = optional(notifyIn, item, notifyName(waiter.leaseId));
-  // Whoever says that it is present does not know its deadline, which bounds it.
+  // The process that wrote this time may not have known the deadline. Nobody is present after it.
   const aliveUntil = epochMs(Math.min(until, waiter.deadlineAt));
   return { ...waiter, ...(notify === undefined ? {} : { notify }), aliveUntil };
 }

@@ -1,8 +1,8 @@
 /**
- * A record as items, and its one write. The head decides about every write. It has no TTL: if it were collected, version
+ * A record as items, and its one write. The head decides about every write. It has no TTL: if it were deleted, version
  * and floor would start again, and a stale write would be accepted. It has about 400 bytes. So the value of a record
- * with an end is in a second item, which DynamoDB collects (docs/decisions/007). The second item has the same partition,
- * and the id of the write to which it belongs.
+ * with an end is in a second item, which TTL deletes (docs/decisions/007). The second item has the same partition, and
+ * the id of the write to which it belongs.
  */
 import type { Expectation, RecordCommand } from '../../record/commands.ts';
 import { howWritten, stateAfter } from '../../record/decide.ts';
@@ -33,7 +33,7 @@ export const recordWords = {
   version: 'v',
   /** The value's JSON text. A tombstone has none. */
   value: 'val',
-  /** The highest fence that was accepted. Undefined before the first. */
+  /** The highest fence that was accepted. Undefined if no write had a fence. */
   floor: 'floor',
   updatedAt: 'at',
   /** The write that made this version, and what it did. */
@@ -47,7 +47,7 @@ const words = recordWords;
 const headSortKey = 'record';
 const valueSortKey = 'value';
 
-/** A host whose clock is behind must still find a value that it counts as present. A minute is far above any skew. */
+/** A host whose clock is behind must still find a value that it counts as present. A minute is far more than two clocks differ. */
 const keptAfterEndMs = 60_000;
 
 export const recordPartition = ({ namespace, key }: RecordKey): string => `${namespace}/record/${key}`;
@@ -67,7 +67,7 @@ export const needsValueItem = (head: Item | undefined): boolean => head?.[words.
 
 export const isHead = ({ sk }: Item): boolean => sk === headSortKey;
 
-/** Whether a value is of the write that its head names. A value that was collected belongs to every head. */
+/** True if the value belongs to the write in the head. A value that was deleted belongs to every head. */
 export const belongsTogether = (head: Item | undefined, valueItem: Item | undefined): boolean =>
   valueItem === undefined || !needsValueItem(head) || head?.[words.writeId] === valueItem[words.writeId];
 

@@ -1,5 +1,5 @@
 /**
- * How tickets and parked waits lie in the table.
+ * Tickets and parked waits in the table.
  *
  *     #ticket/{digest}       ticket    namespace, caller, end: the ticket itself is a secret, so its key is a digest
  *     {ns}/waits/{id}        {digest}  a wait that is parked on this connection, by a digest of its lease
@@ -14,7 +14,7 @@ import { text, update } from './attributes.ts';
 import { connectionKey } from './connection-items.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
 
-/** A connection's last wait is read when the connection ends, which API Gateway may tell late. */
+/** The waits of a connection are read when it ends. API Gateway may report that late. */
 const waitKeptMs = 3_600_000;
 
 const words = { partition: 'pk', expiresAt: 'end', isUsed: 'used' };
@@ -36,7 +36,7 @@ export class DynamoDBSockets implements SocketStore {
   }
 
   async redeem(secret: string, now: EpochMs): Promise<Connection | undefined> {
-    // Once only: of two that come with the same ticket, one finds it used.
+    // A ticket works once. If two callers use the same ticket, one of them is refused.
     const used = update(
       {
         set: ['isUsed = :yes'],

@@ -37,15 +37,15 @@ import {
   type Written,
 } from '../lock-store.ts';
 
-/** Is called in the very step in which something is written, as a table's stream would tell of it. */
+/** Called in the same step in which something is written, like a table's stream. */
 export interface MemoryWatcher {
   lockWritten?(key: LockKey, before: LockState, after: LockState): void;
   pageWritten?(key: PageKey, before: Page, after: Page): void;
 }
 
 /**
- * Locks in memory, for simulation and for users' own tests. It has no shortcuts: every command is refused at first, so that
- * `decide` and the compare-and-swap behind it are what runs.
+ * Locks in memory, for simulation and for users' own tests. It has no shortcuts: every command is refused at first, so `decide` and the
+ * compare-and-swap run each time.
  */
 export class MemoryLockStore implements LockStore {
   readonly #watcher: MemoryWatcher;

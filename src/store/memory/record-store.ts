@@ -4,7 +4,7 @@ import { type RecordState, unwrittenRecord } from '../../record/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
 
-/** Records in memory, for simulation and for users' own tests. One process runs one step at a time, so `decide` is all it takes. */
+/** Records in memory, for simulation and for users' own tests. One process runs one step at a time, so `decide` is enough. */
 export class MemoryRecordStore implements RecordStore {
   readonly #records = new Map<string, RecordState>();
 

@@ -3,13 +3,13 @@ import type { SessionState, SessionWait } from '../../session/state.ts';
 import { type EpochMs, epochMs } from '../../time/clock.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../session-store.ts';
 
-/** Sessions in memory, for simulation and for users' own tests. Its rules are those of `src/session`, to the letter. */
+/** Sessions in memory, for simulation and for users' own tests. It uses the rules of `src/session`. */
 export class MemorySessionStore implements SessionStore {
   readonly #sessions = new Map<string, SessionState>();
   readonly #locks = new Map<string, Set<string>>();
   readonly #heldUnder: (key: SessionKey) => readonly string[];
 
-  /** `heldUnder` names the locks whose item says that the session holds them: the index of the other adapter. */
+  /** `heldUnder` returns the locks that the session holds. The other adapter has an index for that. */
   constructor(heldUnder: (key: SessionKey) => readonly string[] = () => []) {
     this.#heldUnder = heldUnder;
   }

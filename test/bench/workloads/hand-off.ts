@@ -11,7 +11,10 @@ export interface HandOffBounds {
   readonly runMs: number;
 }
 
-/** Measures single writes. If waiters send no requests, it does so after each hand-off. If they poll, while nobody waits: pollers would make single writes slow, and their own ratio too good. */
+/**
+ * Measures single writes. If waiters send no requests, it does so after each hand-off. If they poll, while nobody waits:
+ * pollers would make single writes slow, and their own ratio too good.
+ */
 export class QuietWrites {
   readonly #store: Yardstick;
   readonly #times: number[] = [];
