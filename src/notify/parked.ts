@@ -90,8 +90,8 @@ async function giveUp({ deliveries, locks, log }: Shared, key: LockKey, granted:
   const { tries } = await deliveries.read(key, fence);
   if (tries === 1) {
     await apply(locks, key, { kind: 'undelivered', leaseId, fence });
-    log.warn('A waiter can not be reached. Its grant is given up, unless it was heard of since.', names);
-  } else log.warn('A waiter can not be reached, but may know of its grant. Its lease runs out by itself.', names);
+    log.warn('A waiter cannot be reached. Its grant is given up, unless its owner has asked again or renewed.', names);
+  } else log.warn('A waiter cannot be reached, but may know of its grant. Its lease expires by itself.', names);
 }
 
 async function deliver(ports: NotifierPorts, key: LockKey, holder: Parked<Holder>, facts: Facts): Promise<Delivered> {

@@ -69,7 +69,7 @@ async function pushTo(ports: PublisherPorts, { watcher, texts }: Messages, until
   const { namespace, connectionId } = watcher;
   try {
     for (const text of texts) {
-      if (clock.now() >= until) throw new Error(`Watchers got ${pushMsMax} ms, which are over.`);
+      if (clock.now() >= until) throw new Error(`Watchers did not take their events within ${pushMsMax} ms.`);
       const posted = await requireWithin(connections.post(connectionId, text), postMsMax, pauses);
       if (posted === 'gone') return await watchers.remove(connectionId);
     }

@@ -58,7 +58,7 @@ export class SqsTimers implements LockTimers {
 export function readTimer(body: string): { readonly key: LockKey; readonly firesAt: EpochMs } {
   const { namespace, lock, firesAt } = JSON.parse(body) as Partial<TimerMessage>;
   if (typeof namespace !== 'string' || typeof lock !== 'string' || typeof firesAt !== 'number') {
-    throw new TypeError('A timer message names a namespace, a lock and when it fires.');
+    throw new TypeError('A timer message must have a namespace, a lock and the time at which it fires.');
   }
   return { key: { namespace, name: lock }, firesAt: epochMs(firesAt) };
 }
