@@ -174,7 +174,9 @@ export const waiting = z.object({
   lock: z.string(),
   leaseId: z.string(),
   position: z.int().min(1).describe('1 is next. It is exact in the front of the queue, and an upper bound behind it.'),
-  queueDepth: z.int(),
+  queueDepth: z
+    .int()
+    .describe('How many wait. It is exact if all of them are in the front, and an upper bound otherwise.'),
   holders: z.array(holderView),
   etaMs: ms.nullable(),
   waitRemainingMs: ms,
@@ -208,8 +210,8 @@ export const inspected = z.object({
   fence,
   limit: z.int(),
   holders: z.array(holderDetail),
-  queue: z.array(waiterView),
-  queueDepth: z.int(),
+  queue: z.array(waiterView).describe('The first 100.'),
+  queueDepth: z.int().describe('How many wait. It is exact; up to 10,000 may wait.'),
 });
 
 export const checked = z.object({ valid: z.boolean(), fence, state: lockState });

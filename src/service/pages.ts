@@ -1,7 +1,17 @@
 /** What concerns a waiter in a page: one small write to that page, and none to the lock. */
 import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import { hasPages, isInPages, moveUp, type Page, pageNumbers, positionInPage, sizesOf } from '../lock/pages.ts';
+import {
+  hasPages,
+  isInPages,
+  moveUp,
+  type Page,
+  pageCount,
+  pageNumbers,
+  positionInPage,
+  type QueueSizes,
+  sizesOf,
+} from '../lock/pages.ts';
 import type { LockState, Waiter } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import type { LockKey, PageWritten, Refused } from '../store/lock-store.ts';
@@ -225,6 +235,7 @@ async function joinInTurn(
       state = latest;
       if (isBehind) continue;
     }
+    if (isAtEnd(state, sizes)) return { answer: { kind: 'queue-full' }, state, facts };
     // There is none yet, or it is closed or full: the next page is opened behind it.
     const opened = await store.openPage(key, arrival, state.pages);
     memory.learn(key, opened.state);
@@ -233,6 +244,10 @@ async function joinInTurn(
   }
   return decideAgain(state);
 }
+
+/** Whether the longest queue is reached, if the last page is full. */
+const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>
+  hasPages(state) && state.queue.length + pageCount(state) * page >= lockLimits.queueLengthMax;
 
 /** The state with the higher fence, and of two with the same fence the one with the higher revision. */
 const newer = (one: LockState, other: LockState | undefined): LockState =>
