@@ -38,6 +38,8 @@ export class LockMemory {
   readonly #places = new BoundedMap<string, number>(placesMax);
   /** The highest page of each lock that was seen full or closed. Nobody can join such a page again. */
   readonly #fullPages = new BoundedMap<string, number>(locksMax);
+  /** How often in a row joiners of this process lost to other processes. */
+  readonly #losses = new BoundedMap<string, number>(locksMax);
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #listeners: Listener[] = [];
   readonly #handOffListeners: Listener[] = [];
@@ -108,6 +110,17 @@ export class LockMemory {
 
   learnFull(key: LockKey, page: number): void {
     if (!this.isFull(key, page)) this.#fullPages.set(lockIdOf(key), page);
+  }
+
+  /** Counts that another process was faster. */
+  noteLoss(key: LockKey): number {
+    const losses = (this.#losses.get(lockIdOf(key)) ?? 0) + 1;
+    this.#losses.set(lockIdOf(key), losses);
+    return losses;
+  }
+
+  forgetLosses(key: LockKey): void {
+    this.#losses.delete(lockIdOf(key));
   }
 
   /**

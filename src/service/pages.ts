@@ -14,7 +14,7 @@ import {
 } from '../lock/pages.ts';
 import type { LockState, Waiter } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
-import type { LockKey, PageWritten, Refused } from '../store/lock-store.ts';
+import type { Arrival, LockKey, PageWritten, Refused } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
@@ -27,8 +27,16 @@ const seenMsMax = 1_000;
 /** Others move the same pages up meanwhile; after so many tries something else is wrong. */
 const movesMax = 50;
 
-/** A page takes several waiters, so that far fewer tries find a place in one of the next. */
-const joinsMax = 5;
+/** A decision to join is as old as this at most: then it is made again, with the times of the waiter. */
+const joinMsMax = 2_000;
+/** Bounds the tries where no time passes in between, as in a test. */
+const joinsMax = 50;
+/** A joiner that lost once waits for two writes at most: with a few others, it is hardly held up. */
+const stepMsMin = 16;
+/** A crowd of 5,000 that joins at 500 a second takes ten seconds. By then each has waited for this long some times. */
+const stepMsMax = 4_000;
+/** Eight pauses that double are two seconds on average. If a key has no room for that long, the caller is told. */
+const readsMax = 8;
 
 /** Carries out a command in a page. Undefined if the waiter is not there, so the lock must be asked. */
 export async function applyInPage(
@@ -207,12 +215,20 @@ async function joinInTurn(
   let state = newer(before, memory.seen(key)?.state);
   const isKnown = [...state.holders, ...state.queue, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
   if (isKnown) return decideAgain(state);
-  for (let tries = 0; tries < joinsMax; tries++) {
+  const until = after(context.clock.now(), joinMsMax);
+  for (let tries = 0; tries < joinsMax && context.clock.now() < until; tries++) {
     const last = state.pages?.last;
     const hasLast = last !== undefined && hasPages(state);
     if (!hasLast && state !== before) return decideAgain(state);
     if (hasLast && !memory.isFull(key, last)) {
-      const written = await store.appendToPage({ lock: key, number: last }, { waiter, fence: state.fence }, sizes);
+      const number = last;
+      const written = await unlessThrottled(
+        store.appendToPage({ lock: key, number }, { waiter, fence: state.fence }, sizes),
+      );
+      if (written === undefined) {
+        state = await stepBack(context, key, state);
+        continue;
+      }
       const { page } = written;
       if (page.closedAt !== null || page.waiters.length + page.left.length >= sizes.page) memory.learnFull(key, last);
       const index = page.waiters.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
@@ -220,6 +236,8 @@ async function joinInTurn(
       // Refused for being there already, it is there all the same: an earlier try was written.
       if (joined !== undefined && page.closedAt === null) {
         memory.learnPlace(key, waiter.leaseId, last);
+        memory.forgetLosses(key);
+        if (memory.isFull(key, last)) await openNext(context, key, arrival, state);
         return { answer: waitingIn(state, { number: last, waiter: joined, index }, facts), state, facts };
       }
       if (joined !== undefined) {
@@ -228,22 +246,71 @@ async function joinInTurn(
       }
       if (page.left.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released'))
         return { answer: { kind: 'lost', reason: 'released' }, state, facts };
-      // Another process may have opened the next one. To read the lock costs a fraction of what a refused write does.
-      const latest = context.rememberedMs === Number.POSITIVE_INFINITY ? state : await store.read(key);
-      memory.learn(key, latest);
-      const isBehind = latest.pages?.last !== last;
-      state = latest;
-      if (isBehind) continue;
+      // Whoever filled it opens the next one, unless it died. To read the lock costs a fraction of what a refused write does.
+      state = await stepBack(context, key, state);
+      if (state.pages?.last !== last) continue;
     }
     if (isAtEnd(state, sizes)) return { answer: { kind: 'queue-full' }, state, facts };
     // There is none yet, or it is closed or full: the next page is opened behind it.
-    const opened = await store.openPage(key, arrival, state.pages);
+    const opened = await unlessThrottled(store.openPage(key, arrival, state.pages));
+    if (opened === undefined) {
+      state = await stepBack(context, key, state);
+      continue;
+    }
     memory.learn(key, opened.state);
     if (!opened.applied && !hasPages(opened.state)) return decideAgain(opened.state, opened.perhapsMine);
-    state = opened.state;
+    state = opened.applied ? opened.state : await stepBack(context, key, opened.state);
   }
   return decideAgain(state);
 }
+
+/**
+ * Whoever takes the last place of a page opens the next one, so that the next waiter need not be refused to learn that it has to, and a crowd
+ * does not contend for it. If this write does not come through, a waiter that finds no place opens the page.
+ */
+async function openNext(context: LockContext, key: LockKey, arrival: Arrival, state: LockState): Promise<void> {
+  if (isAtEnd(state, arrival.sizes)) return;
+  try {
+    const opened = await context.store.openPage(key, arrival, state.pages);
+    context.memory.learn(key, opened.state);
+  } catch (error) {
+    // The waiter has its place in any case.
+    if (!(error instanceof StoreError)) throw error;
+  }
+}
+
+/** A process that serves alone learns of every write. */
+const isAlone = ({ rememberedMs }: LockContext): boolean => rememberedMs === Number.POSITIVE_INFINITY;
+
+/**
+ * Other processes were faster. Of a crowd that tries again at once, one opens a page and eight join it; all others only use up what the
+ * keys take. So each waits for a random time, which doubles with each loss, and then looks where the queue ends by now.
+ */
+async function stepBack(context: LockContext, key: LockKey, seen: LockState): Promise<LockState> {
+  const losses = context.memory.noteLoss(key);
+  if (isAlone(context)) return seen;
+  await pauseFor(context.timers, backoffMs(losses - 1, stepMsMin, stepMsMax, context.random));
+  return readPatiently(context, key);
+}
+
+/** Reads the lock, also while a crowd reads it. */
+export async function readPatiently(context: LockContext, key: LockKey): Promise<LockState> {
+  for (let tries = 0; ; tries++) {
+    const state = await (tries < readsMax ? unlessThrottled(context.store.read(key)) : context.store.read(key));
+    if (state !== undefined) {
+      context.memory.learn(key, state);
+      return state;
+    }
+    await pauseFor(context.timers, backoffMs(tries, stepMsMin, stepMsMax, context.random));
+  }
+}
+
+/** Undefined if the store asked for less traffic, and so did nothing. */
+export const unlessThrottled = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (error instanceof StoreError && error.code === 'throttled') return undefined;
+    throw error;
+  });
 
 /** Whether the longest queue is reached, if the last page is full. */
 const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>
