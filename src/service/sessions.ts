@@ -84,7 +84,7 @@ export async function endSession(context: LockContext, key: SessionKey): Promise
   return { ended: true, released: held.length };
 }
 
-/** The session's own leases on the named locks, whether or not the session is over. */
+/** The leases of the session on these locks, even if the session is over. */
 async function heldBy(
   { store }: LockContext,
   { namespace, sessionId }: SessionKey,

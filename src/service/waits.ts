@@ -5,9 +5,9 @@ import type { EpochMs } from '../time/clock.ts';
 
 export interface Wait {
   readonly leaseId: string;
-  /** The state in which the waiter queued. */
+  /** The state after the waiter joined. */
   readonly known: LockState;
-  /** The page in which it waits, if that is not the front. */
+  /** The page in which it waits. Missing if it waits in the front. */
   readonly page?: number | undefined;
   /** The end of the wait. */
   readonly until: EpochMs;
@@ -34,6 +34,6 @@ export interface LockAccess {
 export interface Waits {
   /** Called before the waiter queues, so that it can't miss a grant that comes at once. */
   begin(access: LockAccess): OpenWait;
-  /** How many wait now. */
+  /** How many requests wait now. */
   readonly openCount: number;
 }

@@ -48,7 +48,7 @@ export interface LockSwap {
   readonly renewal?: { readonly command: Renew; readonly facts: Facts; readonly inPart: boolean } | undefined;
 }
 
-/** A waiter that comes to wait. */
+/** A new waiter. */
 export interface Arrival {
   readonly waiter: Waiter;
   readonly limit: number;

@@ -182,7 +182,7 @@ export class StorePath {
         const fate = weather.calm ? 1 : chance.next();
         if (weather.outage) fails(lost());
         else if (fate < conditions.storeThrottles)
-          fails(new StoreError('throttled', 'The store asked for less traffic.'));
+          fails(new StoreError('throttled', 'The store throttled the request.'));
         else if (fate < conditions.storeThrottles + conditions.storeFails) {
           // The host does not know: it may have been done, may be done later, or never.
           const kind = chance.between(0, 2);

@@ -9,13 +9,13 @@ import { isFinalRefusal } from './calls.ts';
 /** Rules select the events of this service by this source. */
 export const eventSource = 'holdfast';
 
-/** What PutEvents takes at once. Our entries have about a kilobyte, far below its 256 KiB. */
+/** The most entries of one PutEvents request. Our entries have about a kilobyte, far below its 256 KiB. */
 const entriesMax = 10;
 /** A batch of 100 records has some 200 events: 20 requests in four rounds. */
 const requestsAtOnceMax = 5;
-/** Throttling passes within a second. What is still not taken is tried again with its record. */
+/** Throttling ends within a second. Events that are still not taken are tried again with their record. */
 const triesMax = 4;
-/** What EventBridge says of a single entry that it will never take. Its other codes mean "not now". */
+/** The error codes of entries that EventBridge will never take. Its other codes mean "not now". */
 const finalCodes = new Set([
   'NotAuthorizedForSourceException',
   'NotAuthorizedForDetailTypeException',
@@ -65,7 +65,7 @@ export class EventBridgeBus implements EventBus {
     return untaken;
   }
 
-  /** Returns the events that were refused: a request may succeed for some of its entries only. */
+  /** Returns the events that were refused, because a request may succeed for only some of its entries. */
   async #put(batch: readonly BusEvent[]): Promise<readonly Untaken[]> {
     try {
       const { Entries } = await this.#client.send(

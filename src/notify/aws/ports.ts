@@ -42,11 +42,11 @@ export interface HandOffSetting extends Table {
 }
 
 export interface PublisherSetting extends Table {
-  /** Absent: nobody asked for events. */
+  /** Missing if events are not published. */
   readonly busName?: string | undefined;
   readonly keepsHistory: boolean;
   readonly websocketEndpoint: string;
-  /** Lock namespaces with metrics of their own. */
+  /** Lock namespaces with their own metrics. */
   readonly metricNamespaces: readonly string[];
 }
 

@@ -44,7 +44,7 @@ export function toStoreError(error: unknown): StoreError {
   const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
   const cancelled = cancellationCodes(error);
   if (conflicts.has(name) || cancelled.has('TransactionConflict'))
-    return new StoreError('conflict', 'A transaction was under way on the same item.', error);
+    return new StoreError('conflict', 'Another transaction was running on the same item.', error);
   if (isThrottling(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
     return throttled(error);
   const isSize = name === 'ValidationException' && isTooLarge(message);
@@ -53,12 +53,12 @@ export function toStoreError(error: unknown): StoreError {
       Code === 'ItemCollectionSizeLimitExceeded' || (Code === 'ValidationError' && isTooLarge(Message)),
   );
   if (isSize || isSizeInTransaction)
-    return new StoreError('too-large', 'The item would outgrow what the store takes.', error);
+    return new StoreError('too-large', 'The item would be larger than the store allows.', error);
   return new StoreError('unavailable', `The store can't be reached or did not answer in time (${name}).`, error);
 }
 
 /** Nothing was written, unless an earlier try had no answer. Then the outcome is unknown, and the error says so. */
 const throttled = (error: unknown): StoreError =>
   typeof error === 'object' && error !== null && mayHaveTakenEffect in error
-    ? new StoreError('unavailable', 'The store did not answer in time, and then asked for less traffic.', error)
-    : new StoreError('throttled', 'The store asked for less traffic.', error);
+    ? new StoreError('unavailable', 'The store did not answer in time, and then throttled the request.', error)
+    : new StoreError('throttled', 'The store throttled the request.', error);

@@ -94,7 +94,7 @@ export class ItemTable {
       const unread = output.UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
       wanted = [...unread, ...wanted.slice(batchReadMax)];
       fruitless = unread.length === batch.length ? fruitless + 1 : 0;
-      if (fruitless >= conflictTriesMax) throw new StoreError('throttled', 'The store asked for less traffic.');
+      if (fruitless >= conflictTriesMax) throw new StoreError('throttled', 'The store throttled the request.');
       if (unread.length > 0) await pauseFor(this.#timers, backoffMs(fruitless, 10, 200, this.#random));
     }
     return keys.map((key) => found.get(idOf({ ...key })));

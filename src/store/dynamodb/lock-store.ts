@@ -145,7 +145,7 @@ export class DynamoDBLockStore implements LockStore {
     const states = await this.readMany(names.map((name) => ({ namespace, name })));
     const last = names.at(-1);
     return {
-      // The index may still name a lock whose item was collected a moment ago.
+      // The index may still have a lock whose item was deleted a moment ago.
       locks: names
         .map((name, index) => ({ name, state: states[index] as LockState }))
         .filter(({ state }) => state.rev > 0),

@@ -82,7 +82,7 @@ export class DynamoDBRecordStore implements RecordStore {
       if (perhapsMine && mayHaveBeenReplaced(command, state))
         throw new StoreError(
           'unavailable',
-          'Others wrote after a try whose answer was lost: whether it was written is not known.',
+          'Others wrote after a try whose answer was lost. It is not known whether that try was written.',
         );
       return { applied: false, state };
     });

@@ -1,8 +1,8 @@
 /**
- * The one definition of the table: the stack deploys it and the local service creates it from here.
+ * The only definition of the table. The stack deploys it, and the local service creates it from here.
  *
- * Every kind of item lives in one table. Keys start with the namespace, so an IAM policy can scope
- * a caller by leading key, and a name can't contain `/`, so keys can't collide.
+ * All kinds of items are in one table. Keys start with the namespace, so an IAM policy can limit a caller to
+ * a namespace. A name can't contain `/`, so two keys are never equal.
  */
 export const tableShape = {
   partitionKey: 'pk',

@@ -13,7 +13,7 @@ class BusyKey extends MemoryLockStore {
   isFull = false;
 
   override async attempt(...args: Parameters<MemoryLockStore['attempt']>) {
-    if (this.isFull) throw new StoreError('throttled', 'The store asked for less traffic.');
+    if (this.isFull) throw new StoreError('throttled', 'The store throttled the request.');
     return super.attempt(...args);
   }
 }
