@@ -11,10 +11,9 @@ import {
   SingleValueWidget,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Construct } from 'constructs';
-import type { MeasureName } from '../src/notify/measures.ts';
+import { type MeasureName, metricsNamespace } from '../src/notify/measures.ts';
 import type { Monitored } from './monitoring.ts';
 import { dollarsPerMillion } from './prices.ts';
-import { metricsNamespace } from './service-function.ts';
 
 const sum = { statistic: 'Sum', period: Duration.minutes(5) } as const;
 const worst = { statistic: 'Maximum', period: Duration.minutes(1) } as const;

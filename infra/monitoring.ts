@@ -13,13 +13,13 @@ import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import type { MeasureName } from '../src/notify/measures.ts';
+import { type MeasureName, metricsNamespace } from '../src/notify/measures.ts';
 import { createDashboard } from './dashboard.ts';
 import type { Expiry } from './expiry.ts';
 import type { FunctionName } from './function-code.ts';
 import type { LockHttpApi } from './http-api.ts';
 import type { Notifications } from './notifications.ts';
-import { metricsNamespace, type ServiceFunction } from './service-function.ts';
+import type { ServiceFunction } from './service-function.ts';
 
 /** Everything that is monitored. */
 export interface Monitored {

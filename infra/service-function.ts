@@ -26,9 +26,6 @@ export interface ServiceFunctionProps {
   readonly reservedConcurrency?: number | undefined;
 }
 
-/** The CloudWatch namespace of the service's own metrics. */
-export const metricsNamespace = 'Holdfast';
-
 /** A function with its own role and its own log group, so that functions share no permission. */
 export class ServiceFunction extends Construct {
   readonly function: LambdaFunction;

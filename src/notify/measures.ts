@@ -2,6 +2,9 @@ import { pageCount, queueSizes } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import type { ChangeEvents } from './change-events.ts';
 
+/** The CloudWatch namespace of the service's own metrics. */
+export const metricsNamespace = 'Holdfast';
+
 export type MeasureName =
   | 'Grants'
   | 'Expiries'

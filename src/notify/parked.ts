@@ -14,7 +14,7 @@ import type { Delivered, NotifierPorts } from './ports.ts';
 export const grantedToWaiter = 'granted-to-waiter';
 
 /** The error names that a state machine or a durable function can catch. */
-export const taskErrors = {
+const taskErrors = {
   cancelled: 'Holdfast.WaitCancelled',
   timeout: 'Holdfast.WaitTimeout',
   lost: 'Holdfast.LeaseLost',

@@ -15,5 +15,3 @@ export interface DeliveryStore {
   read(key: LockKey, fence: number): Promise<Delivery>;
   markDelivered(key: LockKey, fence: number): Promise<void>;
 }
-
-export const undelivered: Delivery = { tries: 0, delivered: false };

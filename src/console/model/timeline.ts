@@ -42,7 +42,7 @@ export interface Timeline {
 /** More lanes would not fit on a screen. The length of the queue is drawn for all waiters. */
 export const waitLanesMax = 12;
 /** If more permits of a semaphore are held, they share the last lanes. */
-export const holdLanesMax = 8;
+const holdLanesMax = 8;
 
 type Unplaced<T> = Omit<T, 'lane'>;
 

@@ -1,7 +1,5 @@
-import type { Measure } from '../measures.ts';
+import { type Measure, metricsNamespace } from '../measures.ts';
 import type { Meter } from '../ports.ts';
-
-export const metricsNamespace = 'Holdfast';
 
 /** CloudWatch takes at most 100 values of one metric in a line. */
 const valuesMax = 100;

@@ -6,7 +6,7 @@ import { after, type Clock, type EpochMs, epochMs, systemClock } from '../../tim
 import type { LockTimers } from '../ports.ts';
 
 /** The longest delay of an SQS message. For later times there is a chain of messages: a look that comes early arms the next one. */
-export const delaySecondsMax = 900;
+const delaySecondsMax = 900;
 
 export interface TimerMessage {
   readonly namespace: string;
