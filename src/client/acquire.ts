@@ -5,7 +5,7 @@ import { isWorthRepeating, type Success } from './caller.ts';
 import { type Core, inBackground, releasePolicyOf } from './core.ts';
 import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
 import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
-import type { SocketNews } from './sockets.ts';
+import type { WaitMessage } from './sockets.ts';
 import type { Call } from './transport.ts';
 
 /** The requests of one lease. One lock and several locks have the same ones. */
@@ -220,7 +220,7 @@ async function waitParked(
     const socket = await unlessAborted(sockets.open(), signal);
     if (socket === undefined || claim.park === undefined) return undefined;
     // It listens before it sends the request, because the grant may arrive before the answer.
-    const { news, forget } = socket.expect(claim.leaseId);
+    const { message, forget } = socket.expect(claim.leaseId);
     try {
       const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
       const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
@@ -230,7 +230,12 @@ async function waitParked(
       place = waiting.place;
       onWaiting?.(waiting);
       // Any message may be lost, so it does not wait for ever.
-      const heard = await newsWithin(runtime, news, Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
+      const heard = await messageWithin(
+        runtime,
+        message,
+        Math.min(lookEveryMs, Math.max(0, remaining().leftMs)),
+        signal,
+      );
       if (heard === 'granted') {
         // Nobody knows how long the message took. A renewal gives a whole lease from a known time.
         return await caller.call(claim.renew(), {
@@ -256,18 +261,18 @@ async function waitParked(
 }
 
 /** The message that comes within the time, or `silence`. */
-async function newsWithin(
+async function messageWithin(
   runtime: Runtime,
-  news: Promise<SocketNews>,
+  message: Promise<WaitMessage>,
   ms: number,
   signal: AbortSignal,
-): Promise<SocketNews | 'silence'> {
+): Promise<WaitMessage | 'silence'> {
   let cancel = () => {};
   const silence = new Promise<'silence'>((resolve) => {
     cancel = runtime.after(ms, () => resolve('silence'));
   });
   try {
-    return await unlessAborted(Promise.race([news, silence]), signal);
+    return await unlessAborted(Promise.race([message, silence]), signal);
   } finally {
     cancel();
   }

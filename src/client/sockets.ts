@@ -16,7 +16,7 @@ const idleMsMax = 10_000;
 const failuresMax = 3;
 
 /** What happened to a parked wait. */
-export type SocketNews = 'granted' | 'ended' | 'closed';
+export type WaitMessage = 'granted' | 'ended' | 'closed';
 
 export interface SocketParts {
   readonly namespace: string;
@@ -27,7 +27,7 @@ export interface SocketParts {
 
 interface Expectation {
   readonly leaseId: string;
-  readonly tell: (news: SocketNews) => void;
+  readonly tell: (message: WaitMessage) => void;
 }
 
 /** An open connection that waits are parked on. */
@@ -51,8 +51,8 @@ export class ParkingSocket {
   }
 
   /** Listens for messages about a lease. The promise resolves once. `forget` must be called in any case. */
-  expect(leaseId: string): { readonly news: Promise<SocketNews>; readonly forget: () => void } {
-    const { promise, resolve } = withResolver<SocketNews>();
+  expect(leaseId: string): { readonly message: Promise<WaitMessage>; readonly forget: () => void } {
+    const { promise, resolve } = withResolver<WaitMessage>();
     const expectation = { leaseId, tell: resolve };
     if (this.#isOpen) this.#expected.set(leaseId, expectation);
     else resolve('closed');
@@ -61,7 +61,7 @@ export class ParkingSocket {
       this.#expected.delete(leaseId);
       if (this.isIdle) this.#onIdle();
     };
-    return { news: promise, forget };
+    return { message: promise, forget };
   }
 
   /** A message of the service. It may come twice, or after its waiter has left. */

@@ -136,7 +136,7 @@ function withWaiter(page: Page, leaseId: string, change: (waiter: Waiter) => Wai
 }
 
 /** The page without this waiter. Undefined if the page is closed or the waiter isn't in it. */
-export function strikeOut(page: Page, leaseId: string, how: LeftHow): Page | undefined {
+export function leaveIn(page: Page, leaseId: string, how: LeftHow): Page | undefined {
   const waiter = page.waiters.find((candidate) => candidate.leaseId === leaseId);
   if (page.closedAt !== null || waiter === undefined) return undefined;
   const { queuedAt } = waiter;

@@ -59,7 +59,7 @@ export interface RunningService {
   readonly url: string;
   /** With the token. */
   readonly console: string;
-  /** Ends it and starts it anew, on the same port and with the same data. */
+  /** Ends it and starts it again, on the same port and with the same data. */
   restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }

@@ -9,10 +9,10 @@ import {
   attendIn,
   close,
   emptyPage,
+  leaveIn,
   type Page,
   queueSizes,
   stepAwayIn,
-  strikeOut,
 } from '../../src/lock/pages.ts';
 import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
@@ -84,7 +84,7 @@ describe.each(stores)('a page in %s', (_name, open) => {
                   ? stepAwayIn(model, { leaseId: waiter.leaseId, aliveUntil: at, connectionId })
                   : kind === 'close'
                     ? close(model, at)
-                    : strikeOut(model, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up');
+                    : leaveIn(model, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up');
           const written =
             kind === 'append'
               ? await store.appendToPage(page, { waiter, fence: 5 }, sizes)

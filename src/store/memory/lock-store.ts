@@ -8,10 +8,10 @@ import {
   emptyPage,
   hasPages,
   type LeftHow,
+  leaveIn,
   type Page,
   type QueueSizes,
   stepAwayIn,
-  strikeOut,
   withOneMore,
 } from '../../lock/pages.ts';
 import {
@@ -109,7 +109,7 @@ export class MemoryLockStore implements LockStore {
   }
 
   leavePage(key: PageKey, leaseId: string, how: LeftHow): Promise<PageWritten> {
-    return this.#writePage(key, (page) => strikeOut(page, leaseId, how));
+    return this.#writePage(key, (page) => leaveIn(page, leaseId, how));
   }
 
   async closePage(key: PageKey, now: EpochMs): Promise<Page> {

@@ -70,7 +70,7 @@ export const handOffTable = (results: Results): string =>
     results,
     results.handOff,
     ({ waiters }) => waiters,
-    ({ p50, p99, samples }) => (p50 === null ? 'not borne' : `${figure(p50)} / ${figure(p99)} (${samples})`),
+    ({ p50, p99, samples }) => (p50 === null ? 'too many' : `${figure(p50)} / ${figure(p99)} (${samples})`),
     'waiting',
   );
 
@@ -80,7 +80,7 @@ export const rateTable = (results: Results): string =>
     results.handOff,
     ({ waiters }) => waiters,
     ({ rate, rateSamples, failed }) =>
-      rate === null ? 'not borne' : `${figure(rate)} (${rateSamples}${failed === 0 ? '' : `, ${failed} failed`})`,
+      rate === null ? 'too many' : `${figure(rate)} (${rateSamples}${failed === 0 ? '' : `, ${failed} failed`})`,
     'waiting',
   );
 

@@ -100,7 +100,7 @@ describe('reportOf', () => {
   it('says what was missing, and what a store could not do', () => {
     const report = reportOf(exampleResults);
     expect(report).toContain('etcd is not installed.');
-    expect(report).toContain('not borne');
+    expect(report).toContain('too many');
   });
 
   it('warns of a quick run, and of no other', () => {

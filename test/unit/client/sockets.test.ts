@@ -56,7 +56,7 @@ describe('the client’s socket', () => {
     const [socket] = await Promise.all([open(), open(), open()]);
     expect(fakes).toHaveLength(1);
     const leases = Array.from({ length: 10_000 }, (_, index) => `lease-${index}`);
-    const heard = leases.map((leaseId) => (socket as ParkingSocket).expect(leaseId).news);
+    const heard = leases.map((leaseId) => (socket as ParkingSocket).expect(leaseId).message);
     for (const leaseId of leases.toReversed()) {
       // Twice, because a delivery may be repeated.
       fakes[0]?.handlers.message({ type: 'granted', leaseId });
@@ -67,19 +67,19 @@ describe('the client’s socket', () => {
 
   it('ignores a message about a lease that nobody waits for here', async () => {
     const { open, fakes } = world();
-    const { news } = (await open()).expect('mine');
+    const { message } = (await open()).expect('mine');
     fakes[0]?.handlers.message({ type: 'granted', leaseId: 'another' });
     fakes[0]?.handlers.message({ type: 'wait-ended', leaseId: 'mine', reason: 'wait-timeout' });
-    expect(await news).toBe('ended');
+    expect(await message).toBe('ended');
   });
 
   it('reports to every wait that the connection broke, and opens another one on request', async () => {
     const { open, fakes } = world();
     const first = await open();
-    const waits = ['a', 'b'].map((leaseId) => first.expect(leaseId).news);
+    const waits = ['a', 'b'].map((leaseId) => first.expect(leaseId).message);
     fakes[0]?.handlers.closed(new Error('cut'));
     expect(await Promise.all(waits)).toEqual(['closed', 'closed']);
-    expect(await first.expect('late').news).toBe('closed');
+    expect(await first.expect('late').message).toBe('closed');
     expect((await open()).connectionId).toBe('c2');
   });
 
@@ -104,9 +104,9 @@ describe('the client’s socket', () => {
     const { open, fakes, sockets } = world();
     for (let tries = 1; tries <= 3; tries++) {
       const socket = await open();
-      const { news } = socket.expect('a');
+      const { message } = socket.expect('a');
       sockets.discard(socket);
-      expect([await news, fakes.length, fakes[tries - 1]?.isClosed]).toEqual(['closed', tries, true]);
+      expect([await message, fakes.length, fakes[tries - 1]?.isClosed]).toEqual(['closed', tries, true]);
     }
     expect(sockets.isPossible).toBe(false);
   });

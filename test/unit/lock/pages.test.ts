@@ -3,11 +3,11 @@ import {
   append,
   close,
   emptyPage,
+  leaveIn,
   moveUp,
   type Page,
   positionInPage,
   runsLow,
-  strikeOut,
   withOneMore,
 } from '../../../src/lock/pages.ts';
 import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
@@ -67,13 +67,13 @@ describe('a page that moves up', () => {
 describe('a page', () => {
   it('takes nobody after it was full, even if somebody has left it', () => {
     const full = pageWith(7, waiterOf('a'), waiterOf('b'));
-    const left = strikeOut(full, 'a', 'released') as Page;
+    const left = leaveIn(full, 'a', 'released') as Page;
     expect(append(left, { waiter: waiterOf('c'), fence: 1 }, sizes)).toBeUndefined();
   });
 
   it('takes a lease again if its wait ended in it, but not if it was released in it', () => {
     const joinAgain = (how: 'released' | 'gave-up') =>
-      append(strikeOut(pageWith(7, waiterOf('a')), 'a', how) as Page, { waiter: waiterOf('a'), fence: 1 }, sizes);
+      append(leaveIn(pageWith(7, waiterOf('a')), 'a', how) as Page, { waiter: waiterOf('a'), fence: 1 }, sizes);
     expect(leasesOf(joinAgain('gave-up')?.waiters ?? [])).toEqual(['a']);
     expect(joinAgain('released')).toBeUndefined();
   });
