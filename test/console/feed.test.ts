@@ -34,7 +34,7 @@ scenes('the feed', (stage) => {
       await page.locator('.pill', { hasText: 'Disconnected' }).waitFor();
       await page.getByText(/What you see is as of/).waitFor();
     });
-    // Before the page is back, so that the stream can't tell of it.
+    // Before the page has reconnected, so the stream of events does not contain it.
     await stage.release(`${ns}/a`, lease.leaseId);
     await page.locator('.pill', { hasText: 'Live' }).waitFor({ timeout: 20_000 });
     await page.locator('.row', { hasText: 'before released it' }).waitFor({ timeout: 10_000 });

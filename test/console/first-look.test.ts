@@ -100,7 +100,7 @@ scenes('the console at first', (stage) => {
       expect(heard.length).toBeGreaterThan(2);
       expect(all).not.toContain(secret);
       expect(all).not.toContain('lease-that-is-secret');
-      // The console beside a service that asks for a token signs for its page, too.
+      // If the service needs a token, the console of the same process uses it for the page.
       const beside = await stage.visit(`${await guarded.said(/console (http:\S+)/)}#/${ns}/locks`);
       await row(beside.page, 'a').getByText('ada').waitFor();
     } finally {

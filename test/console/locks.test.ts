@@ -60,7 +60,7 @@ scenes('the list of locks', (stage) => {
     const { page } = opened;
     onTestFinished(() => crowd.stop());
     await page.getByText('1,001 locks · 1,001 held · 1,000 waiters at 1 lock').waitFor();
-    // The busiest stands first by itself.
+    // The busiest lock comes first by default.
     await page.locator('.locks .row.hot', { hasText: 'busy' }).first().waitFor();
     expect(await page.locator('.locks [role=row]').count()).toBeLessThan(60);
     const scroller = page.locator('.locks .rows');
@@ -68,7 +68,7 @@ scenes('the list of locks', (stage) => {
     await row(page, 'lock:0999').waitFor();
     expect(await page.locator('.locks [role=row]').count()).toBeLessThan(60);
 
-    // Back from a lock, the list is where it was left.
+    // After the view of a lock, the list has the same scroll position.
     await row(page, 'lock:0999').getByRole('link').click();
     await page.locator('.drawing svg').waitFor();
     const quietMs = await drawMs(page, 'main');

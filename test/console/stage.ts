@@ -14,7 +14,7 @@ export class Stage {
   service!: RunningService;
   readonly visits: Visit[] = [];
 
-  /** Opens any page. Whatever it complains about fails the test. */
+  /** Opens any page. Every error on the page fails the test. */
   async visit(address: string, options: VisitOptions = {}): Promise<Visit> {
     const opened = await visit(this.browser, address, options);
     this.visits.push(opened);
@@ -53,7 +53,7 @@ export class Stage {
   }
 }
 
-/** Scenes that share a browser and a service. Skipped, loudly, where there is no browser. */
+/** Tests that share a browser and a service. If there is no browser, they are skipped with a message. */
 export function scenes(name: string, play: (stage: Stage) => void): void {
   describe.skipIf(executablePath === undefined)(name, () => {
     const stage = new Stage();
@@ -74,7 +74,7 @@ export function scenes(name: string, play: (stage: Stage) => void): void {
   });
 }
 
-/** Each test has a namespace of its own, so that none sees another's locks. */
+/** Each test has its own namespace, so that none sees another's locks. */
 export const newNamespace = () => `t-${randomUUID().slice(0, 8)}`;
 
 /** Everything that axe finds wrong, in words. */

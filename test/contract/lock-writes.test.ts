@@ -63,7 +63,7 @@ async function expectSameItem(key: LockKey, next: LockState, keptFrom?: LockStat
   expect(raw.as).toBeLessThanOrEqual(expected.as as number);
 }
 
-/** A lock of its own for each run, in the given state. */
+/** A new lock for each run, in the given state. */
 async function lockIn({ state }: World): Promise<LockKey> {
   const key = { namespace: 'equivalence', name: randomUUID() };
   if (state.rev > 0) await put(key, state);
@@ -154,7 +154,7 @@ describe('a direct write', () => {
   });
 });
 
-/** Who holds, under a session or by itself, and what is asked next: chance seldom meets these. */
+/** A holder with or without a session, and the next command. Random states rarely have these. */
 const part = { limit: 3, permits: 1 };
 const bySession = { leaseMs: null, sessionId: 'session-1' };
 const plainPart = acquireOf('lease-a-0000000000', part);

@@ -1,4 +1,4 @@
-/** The built-in engine answers as a real one does: the same items, refusals and units, whatever is asked of it. */
+/** The built-in engine answers like a real one: the same items, refusals and units for every request. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDB, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
@@ -201,7 +201,7 @@ describe('the built-in engine', () => {
           const run = randomUUID();
           for (const one of requests) {
             const [theirs, ours] = [await ask(real, one, run), await ask(own, one, run)];
-            // DynamoDB refuses some expressions for their form alone, such as `a = a`. To take one of those does no harm.
+            // DynamoDB refuses some expressions only because of their form, such as `a = a`. It does no harm to accept them.
             if (theirs.code === 'ValidationException' && ours.code !== theirs.code) return;
             expect(ours, JSON.stringify(one)).toEqual(theirs);
           }

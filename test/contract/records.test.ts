@@ -146,7 +146,7 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     expect(await attempt(unfenced, late)).toMatchObject({ applied: false });
     const again = await attempt(putOf({ fence: 5, value: '2', writeId: 'write-2-0000000000' }), late);
     expect(again).toMatchObject({ applied: true, state: { version: 2, floor: 5, value: '2', expiresAt: null } });
-    // What is left of the earlier value must not come back, and its collection must not touch the later one.
+    // The earlier value must not come back, and its deletion by TTL must not touch the later one.
     await collectDue(key, laterBy(late, 86_400_000));
     expect(latest(await store.read(key))).toEqual(latest(again.state));
   });

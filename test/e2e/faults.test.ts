@@ -130,7 +130,7 @@ describe('an engine that goes away and comes back', () => {
     for (const { what, answer } of everyOperation(call)) expectUnavailable(await answer, what);
     expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
     expectUnavailable(await secondWait, 'a waiter that looks for itself');
-    // The end of its wait could not be written, so it is not told that it has left the queue.
+    // The end of its wait could not be written, so the answer must not say that it has left the queue.
     expectUnavailable(await impatientWait, 'a wait that ends meanwhile');
     const late = { leaseId: newLeaseId(), waitMs: 60_000, owner: 'late' };
     expectUnavailable(await lock.acquire(late), 'a waiter that arrives meanwhile');

@@ -5,7 +5,7 @@ import { leftOut } from './left-out.ts';
 import { deployEmulated } from './story.ts';
 
 const missing = missingEmulator();
-// Loudly: whoever reads the output should know what was not tried.
+// With a message, so that a reader of the output knows what was not tested.
 if (missing !== undefined) console.warn(`SKIPPED: the stack on an emulator of AWS. ${missing}`);
 
 describe('the stack on an emulator of AWS', () => {

@@ -114,7 +114,7 @@ export const notifyChecks: Checks = {
       const { body } = await caller.get(`${lock}`);
       return body.fence > fence && body.state === 'held' ? true : undefined;
     });
-    // The log has the notifier's lines. It reads in order, so it has seen the releases above by now: they told the sockets themselves.
+    // The log has the notifier's lines. It reads in order, so it has seen the releases above by now. Those delivered to the sockets themselves.
     await eventually('a delivery by the notifier', () => deliveriesOf('expiring', log()).length > 0 || undefined);
     for (const name of ['by-socket', 'by-push']) assert.deepEqual(deliveriesOf(name, log()), []);
   },

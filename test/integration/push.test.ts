@@ -183,7 +183,7 @@ describe('a wait on a connection', () => {
     const other = await connectionOf();
     const told = once(other.socket, 'message');
     expect((await parkOn(other.connectionId)).body).toMatchObject({ status: 'waiting', position: 1 });
-    // The end of the first connection is told after the wait has moved: it must not make it absent.
+    // The end of the first connection arrives after the wait has moved. It must not make the waiter absent.
     one.socket.terminate();
     await new Promise((resolve) => setTimeout(resolve, 6_000));
     expect(await queueDepthOf('back')).toBe(1);

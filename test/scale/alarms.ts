@@ -5,7 +5,7 @@ import type { Metrics, Statistic } from './metrics.ts';
 
 interface MetricName {
   readonly metric: string;
-  /** What has it, as the model names it. */
+  /** The name of the thing that has the metric, as in the model. */
   readonly of: string;
 }
 
@@ -58,7 +58,7 @@ function measuredBy(name: string, properties: any): Pick<AlarmRule, 'metrics' | 
 
 const metricOf = ({ Metric }: { Metric: MetricProperties }): MetricName => nameOf(Metric);
 
-/** Which alarms would have fired at some time in the run. What is missing breaches nothing. */
+/** The alarms that would have fired at some time in the run. Missing values fire no alarm. */
 export const firedAlarms = (rules: readonly AlarmRule[], metrics: Metrics): string[] =>
   rules.filter((rule) => isFired(rule, metrics)).map(({ name }) => name);
 

@@ -26,7 +26,7 @@ export class Bill {
     );
   }
 
-  /** What was used since an earlier moment. */
+  /** The use since an earlier moment. */
   since(earlier: Bill): Bill {
     const used = new Bill();
     for (const name of Object.keys(used) as (keyof Bill)[]) {

@@ -1,20 +1,20 @@
 import type { Holdfast } from '../../src/client/holdfast.ts';
 import type { ScaleWorld } from './world.ts';
 
-/** Holders hold for this long: a short critical section, which leaves the lock itself as the bottleneck. */
+/** How long holders hold. It is short, so that the lock itself is the bottleneck. */
 const holdMs = 50;
-/** The default of the service: much longer than they hold, so that no lease ends in between. */
+/** The default of the service. It is much longer than a hold, so no lease ends in between. */
 const leaseMs = 30_000;
 
-/** One grant as its holder lived it. */
+/** One grant as its holder saw it. */
 export interface Held {
   readonly fence: number;
   readonly grantedAt: number;
-  /** When its release was asked for. */
+  /** When the holder called release. */
   readonly releasedAt: number;
 }
 
-/** Clients that want one lock, again and again. It notes every grant, so that nothing can be lost or given twice unnoticed. */
+/** Clients that take one lock, again and again. It keeps every grant, so a lost or a double grant is noticed. */
 export class Fleet {
   readonly #world: ScaleWorld;
   readonly #lock: string;
@@ -27,7 +27,7 @@ export class Fleet {
     this.#lock = lock;
   }
 
-  /** They come within the given time, as a fleet does that starts. */
+  /** The clients start within the given time. */
   start(clients: readonly Holdfast[], withinMs: number): void {
     const { chance } = this.#world;
     for (const client of clients) {
@@ -35,7 +35,7 @@ export class Fleet {
     }
   }
 
-  /** From each release to the next holder's knowledge of its grant. */
+  /** The times from each release until the next holder knows of its grant. */
   handOffMs(sinceMs = 0): number[] {
     const delays: number[] = [];
     for (let index = 1; index < this.grants.length; index++) {

@@ -1,4 +1,4 @@
-/** Everything that is run, as jobs that can be given to another thread: a job is plain values. */
+/** Everything that is run, as jobs. A job is plain values, so it can be sent to another thread. */
 import { hotLock } from './scenarios/hot-lock.ts';
 import { longWait } from './scenarios/long-wait.ts';
 import { manyLocks } from './scenarios/many-locks.ts';

@@ -31,7 +31,7 @@ export class Account {
 /** Lambda has no execution left for this call. Nothing was done. */
 export class NoExecutionLeft extends Error {}
 
-/** The function crashed or ran out of time. What it had begun may have been done. */
+/** The function crashed or reached its timeout. It may have had some of its effects. */
 export class FunctionFailed extends Error {}
 
 type Handler<Input, Output> = (input: Input) => Promise<Output>;
@@ -42,22 +42,22 @@ interface Execution<Input, Output> {
 }
 
 export interface FunctionParts<Input, Output> {
-  /** As the stack calls it: `HttpFunction`. */
+  /** Its name in the stack, such as `HttpFunction`. */
   readonly name: string;
   readonly time: VirtualTime;
   readonly bill: Bill;
   readonly account: Account;
   readonly metrics: Metrics;
   readonly timeoutMs: number;
-  /** What this function may run at once; absent: what the account has left. */
+  /** How many executions this function may have at once. If missing, as many as the account has left. */
   readonly concurrencyMax?: number | undefined;
-  /** A new process, with a memory of its own. */
+  /** Makes a new process, with its own memory. */
   readonly create: () => Handler<Input, Output>;
 }
 
 /**
- * A function as Lambda runs it: one call at a time in each execution environment, a new one with a cold start if all are busy,
- * and what it remembers is lost when a deployment replaces it.
+ * A function as Lambda runs it. Each execution environment handles one call at a time. If all are busy, a new one has a cold start. After a
+ * deployment the memory of all environments is lost.
  */
 export class LambdaFunction<Input, Output> {
   readonly #parts: FunctionParts<Input, Output>;
@@ -68,7 +68,7 @@ export class LambdaFunction<Input, Output> {
   mostRunning = 0;
   coldStarts = 0;
   refused = 0;
-  /** Set by a scenario: every call crashes, as after a broken deployment; or none finds an execution. */
+  /** Set by a scenario. Every call crashes, as after a broken deployment, or no call gets an execution. */
   trouble: 'crashes' | 'throttled' | undefined;
 
   constructor(parts: FunctionParts<Input, Output>) {
@@ -109,7 +109,7 @@ export class LambdaFunction<Input, Output> {
     }
   }
 
-  /** A deployment: calls under way end where they are, and every later one starts in a new environment. */
+  /** A deployment. Running calls end in their environments, and every later call starts in a new one. */
   replaceAll(): void {
     this.#generation += 1;
     this.#idle = [];

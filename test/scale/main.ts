@@ -31,5 +31,5 @@ if (values.quick) {
     writeFileSync(new URL(`scale/${name}`, docs), picture);
   }
 }
-// Clients of the scenarios still wait, in a time that does not pass any more.
+// Clients of the scenarios still wait, but their virtual time has stopped.
 process.exit(0);

@@ -9,7 +9,7 @@ interface Minute {
 
 const minuteMs = 60_000;
 
-/** What CloudWatch would have of a run, by the minute: each metric of each thing that has it. */
+/** The CloudWatch metrics of a run, for each minute. */
 export class Metrics {
   readonly #time: VirtualTime;
   readonly #series = new Map<string, Map<number, Minute>>();
@@ -32,7 +32,7 @@ export class Metrics {
     return this.#series.has(`${metric} ${of}`);
   }
 
-  /** One value for each period since the run began; undefined where nothing came in. */
+  /** One value for each period since the run began. Undefined if there was none in that period. */
   values(metric: string, of: string, statistic: Statistic, periodMs: number): (number | undefined)[] {
     const minutes = this.#series.get(`${metric} ${of}`) ?? new Map<number, Minute>();
     const each = periodMs / minuteMs;

@@ -10,15 +10,15 @@ import { amountOf } from './facts.ts';
 import type { Metrics } from './metrics.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-/** The SDK tries three times in all, with full jitter from this. */
+/** The SDK tries three times in total, with random pauses. */
 const attemptsMax = 3;
 const backoffMs = 50;
 
 const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'TransactWriteItems', 'BatchWriteItem']);
 
 /**
- * DynamoDB under its own limits, in virtual time: the items and units of the built-in engine, the delays and quotas of the facts.
- * A key that has used up its second is throttled, and the SDK in front of it tries again, as it does in Lambda.
+ * DynamoDB under its own limits, in virtual time. Items and units come from the built-in engine, delays and quotas from the facts. A key
+ * that has used its units of this second is throttled, and the SDK tries again, as in Lambda.
  */
 export class ModelledTable {
   readonly engine: MemoryEngine;
@@ -29,7 +29,7 @@ export class ModelledTable {
   readonly #writeDelay: () => number;
   readonly #readDelay: () => number;
   readonly #keys = new Map<string, { readonly read: TokenBucket; readonly write: TokenBucket }>();
-  /** Set by a scenario: the store can't be reached, or one key is throttled whatever it has left. */
+  /** Set by a scenario. The store can't be reached, or one key is throttled even if it has units left. */
   isAway = false;
   throttledKey: string | undefined;
 
@@ -43,7 +43,7 @@ export class ModelledTable {
     this.engine = new MemoryEngine({ now: time.now, onUsage: (usage) => this.#charge(usage) });
   }
 
-  /** One call as the SDK makes it: tried again where it was throttled or got no answer. */
+  /** One call, like the SDK makes it. It is tried again if it was throttled or got no answer. */
   async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -119,7 +119,7 @@ export class ModelledTable {
   }
 }
 
-/** What the SDK tries again by itself. */
+/** The errors after which the SDK tries again by itself. */
 const passing = new Set(['ThrottlingException', 'TimeoutError']);
 
 const partitionOf = (key: Item): string => {
@@ -127,7 +127,7 @@ const partitionOf = (key: Item): string => {
   return pk !== undefined && 'S' in pk ? pk.S : JSON.stringify(key);
 };
 
-/** The partition of a query of the table itself. An index has partitions of its own, which are not modelled. */
+/** The partition of a query of the table itself. The partitions of an index are not modelled. */
 function queriedIn(input: Record<string, unknown>): Item | undefined {
   const { KeyConditionExpression, IndexName, ExpressionAttributeNames, ExpressionAttributeValues } = input as {
     KeyConditionExpression?: string;

@@ -39,7 +39,7 @@ export const quickPlan: Plan = {
   busy: 5,
 };
 
-/** The same in every run, so that a change of figures comes from a change of code. */
+/** The same in every run, so different figures come from different code. */
 const seed = 2031;
 /** More threads than this would need more memory than they save time. */
 const threadsMax = 4;
@@ -70,7 +70,7 @@ function jobsOf(plan: Plan): Job[] {
   ];
 }
 
-/** The smallest first: most of the figures are there soon. */
+/** The smallest jobs come first, so most of the figures are ready soon. */
 const weightOf = ({ input: [, size] }: Job): number => (typeof size === 'number' ? size : 0);
 
 /** Runs the jobs on as many threads as there are cores. The rows come in the order of the jobs. */

@@ -47,7 +47,7 @@ import type { TimerQueue } from './timer-queue.ts';
 export const tableName = 'holdfast';
 export const socketUrl = 'wss://sockets.modelled/v1';
 
-/** What a process has around it. */
+/** What a process uses. */
 export interface ProcessParts {
   readonly time: VirtualTime;
   readonly chance: Chance;
@@ -55,12 +55,12 @@ export interface ProcessParts {
   readonly metrics: Metrics;
   readonly sockets: ModelledSockets;
   readonly timers: TimerQueue;
-  /** Where events go, if anybody asked for them. */
+  /** Where events go. Missing if they are not published. */
   readonly bus?: EventBus | undefined;
 }
 
 const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
-/** What a caller's gone connection would fire. Lambda never sees one. */
+/** The signal of a broken connection. Lambda never sees one, so it never fires. */
 const never = new AbortController().signal;
 
 const clockOf = ({ time }: ProcessParts): Clock => ({ now: () => epochMs(time.now()) });
@@ -87,7 +87,7 @@ function serviceIn(parts: ProcessParts): Service {
   };
 }
 
-/** Straight on the table, in the caller's own process. */
+/** Direct mode, in the caller's own process. */
 export function directIn(parts: ProcessParts): (call: Call) => Promise<Answer> {
   const operations = new DirectTransport(serviceIn(parts));
   return (call) => operations.request(call, never);

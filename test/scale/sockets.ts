@@ -80,7 +80,7 @@ export class ModelledSockets implements Connections {
     return 'sent';
   }
 
-  /** Connections are paid by the minute: what the open ones have cost since the last call. */
+  /** Connections are billed by the minute. This charges the open ones since the last call. */
   chargeMinutes(sinceMs: number): void {
     this.#parts.bill.socketMinutes += (this.#open.size * sinceMs) / 60_000;
   }

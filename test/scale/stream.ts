@@ -1,4 +1,4 @@
-/** The table's stream, and what Lambda's event source mapping makes of it: batches, one lane for each key, retries, dead letters. */
+/** The table's stream and Lambda's event source mapping: batches, one lane for each key, retries, dead letters. */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { MemoryEngine } from '../../src/engine/engine.ts';
 import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
@@ -18,7 +18,7 @@ interface Shown {
 export interface ReaderParts {
   readonly time: VirtualTime;
   readonly metrics: Metrics;
-  /** Of the function, as the stack calls it. */
+  /** The name of the function in the stack. */
   readonly name: string;
   readonly deadLetters: string;
   readonly filter: StreamFilter;
@@ -79,7 +79,7 @@ export class StreamReader {
     }
   }
 
-  /** Undefined: there was no execution for it, which is not held against the records. */
+  /** Undefined if there was no execution for it. Then the try does not count for the records. */
   async #attempt(batch: readonly Shown[]): Promise<Verdict | undefined> {
     const { time, metrics, name, target } = this.#parts;
     metrics.add('IteratorAge', name, time.now() - Math.min(...batch.map(({ writtenAt }) => writtenAt)));
@@ -99,7 +99,7 @@ export class StreamReader {
 const retryMs = (failures: number): number =>
   Math.min(amountOf('streamRetryMsMax'), amountOf('streamRetryMs') * 2 ** (failures - 1));
 
-/** Shows each change to every reader, at the next look after it was written. */
+/** Shows each change to every reader, at the next poll after it was written. */
 export function readStream(
   { time, engine, isAway }: { time: VirtualTime; engine: MemoryEngine; isAway: () => boolean },
   readers: readonly StreamReader[],
@@ -120,7 +120,7 @@ export function readStream(
       };
       if (page.Records.length === 0) return;
       iterator = page.NextShardIterator;
-      // The stream notes whole seconds. The look follows within a quarter of one.
+      // The stream has whole seconds. The poll follows within a quarter of a second.
       const shown = page.Records.map((record) => ({ record, writtenAt: time.now() }));
       for (const reader of readers) reader.offer(shown);
     }

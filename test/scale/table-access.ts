@@ -13,7 +13,7 @@ const operationOf = (command: object): string =>
     .replace(/^TransactWriteCommand$/, 'TransactWriteItems')
     .replace(/Command$/, '');
 
-/** Keys, items and values of a request in DynamoDB's own form, however deep they lie in it. */
+/** Converts keys, items and values of a request into DynamoDB's own form, at any depth. */
 function toWired(input: unknown): unknown {
   if (Array.isArray(input)) return input.map(toWired);
   if (typeof input !== 'object' || input === null) return input;
@@ -51,7 +51,7 @@ function fromWired(answer: Plain): Plain {
   };
 }
 
-/** The stores' way to the modelled table: the very stores that are deployed, on another client. */
+/** Access to the modelled table for the stores. They are the deployed stores, with another client. */
 export function accessTo(table: ModelledTable, tableName: string, random: () => number): TableAccess {
   const send = async (command: { readonly input: Plain }): Promise<Plain> =>
     fromWired(await table.call(operationOf(command), toWired(command.input) as Plain));

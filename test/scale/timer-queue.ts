@@ -32,7 +32,7 @@ export class TimerQueue {
     this.#parts = parts;
   }
 
-  /** What arms timers takes it for the SDK's client. */
+  /** Has the interface of the SDK's client, for the code that arms timers. */
   get client(): SQSClient {
     const send = async ({ input }: { input: SendMessageCommandInput }) =>
       this.#send(input.MessageBody ?? '', input.DelaySeconds ?? 0);
@@ -41,7 +41,7 @@ export class TimerQueue {
 
   #send(body: string, delaySeconds: number): Promise<void> {
     const { time, bill, metrics } = this.#parts;
-    // To send, to receive and to delete it.
+    // Send, receive and delete.
     bill.queueRequests += 3;
     this.#sent += 1;
     this.#delayed += 1;
@@ -69,7 +69,7 @@ export class TimerQueue {
     this.#readers -= 1;
   }
 
-  /** What failed is not seen by others for a while, then comes again. After some tries it is a dead letter. */
+  /** A message that failed is invisible for a while, and then comes again. After some tries it is a dead letter. */
   async #deliver(batch: readonly Message[]): Promise<void> {
     const { time, metrics, reaper } = this.#parts;
     for (const message of batch) message.receives += 1;

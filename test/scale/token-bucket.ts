@@ -1,4 +1,4 @@
-/** So much a second, and so much at once: a second's worth unless said otherwise. What is taken may go below zero once; then nothing until it has filled up again. */
+/** A rate per second, and a burst, which is the amount of one second by default. The rest may go below zero once. Then nothing is given until it is refilled. */
 export class TokenBucket {
   readonly #perSecond: number;
   readonly #most: number;

@@ -3,9 +3,9 @@
  *
  *     SDK ──> API Gateway ──> Lambda: acquire, http, websocket ──> DynamoDB ──> stream ──> Lambda: notifier, publisher
  *      ^                                                                                        │
- *      └────────────────────── posts to sockets <── whoever hands over <── reaper <── timers <──┘
+ *      └────────────────────── posts to sockets <── the granting process <── reaper <── timers <─┘
  *
- * The code is what is deployed, down to the requests to DynamoDB. The boxes around it are modelled: `facts.ts` has every number.
+ * The code is the deployed code, including its requests to DynamoDB. The services around it are modelled: `facts.ts` has every number.
  */
 import type {
   APIGatewayProxyStructuredResultV2,
@@ -56,7 +56,7 @@ export interface WorldOptions {
   /** Executions of the account, and of the acquire function alone. */
   readonly concurrency?: number;
   readonly acquireMax?: number;
-  /** Only a table, as direct mode has it: nobody reads its stream. */
+  /** Only a table, as in direct mode. Nobody reads its stream. */
   readonly tableOnly?: boolean;
   /** Every event is published there. */
   readonly bus?: EventBus;
@@ -73,7 +73,7 @@ export class ScaleWorld {
   readonly chance: Chance;
   readonly sockets: ModelledSockets;
   readonly timers: TimerQueue;
-  /** Waiting requests have a function of their own, so that a release always finds an execution. */
+  /** Waiting requests have their own function, so that a release always gets an execution. */
   readonly acquire: LambdaFunction<Call, Answer>;
   readonly http: LambdaFunction<Call, Answer>;
   readonly websocket: LambdaFunction<WebsocketEvent, APIGatewayProxyStructuredResultV2>;
@@ -83,7 +83,7 @@ export class ScaleWorld {
   readonly #gatewayDelay: () => number;
   readonly #routes = new Map<string, TokenBucket>();
   readonly #process: () => ProcessParts;
-  /** What a client got that was no answer of ours: a throttled route, or no execution left. */
+  /** How often a client got an answer of API Gateway or Lambda: a throttled route, or no execution left. */
   refusedByGateway = 0;
   #clients = 0;
 

@@ -2,7 +2,7 @@ import { dollars, figure, table } from '../../bench/report/format.ts';
 import { facts } from '../facts.ts';
 import type { Results } from '../results.ts';
 
-/** Where the figures stand in docs/scale.md. What is around them is written by hand. */
+/** The figures in docs/scale.md are between these marks. The rest of the page is written by hand. */
 const marks = { begin: '<!-- figures: begin -->', end: '<!-- figures: end -->' };
 
 const whole = (value: number): string => Math.round(value).toLocaleString('en-US');

@@ -1,14 +1,14 @@
-/** Worlds in which somebody should be called, each for the alarms that it is about, and calm ones in which nobody should. */
+/** Worlds with a fault, each with the alarms that must fire, and worlds without faults, in which no alarm may fire. */
 import type { EventBus } from '../../../src/notify/ports.ts';
 import { ScaleWorld, type Waiting, type WorldOptions } from '../world.ts';
 
 export interface AlarmWorld {
   readonly what: string;
-  /** What has to fire; none in a calm world. */
+  /** The alarms that must fire. None in a world without faults. */
   readonly fires: readonly string[];
   readonly minutes: number;
   readonly options?: WorldOptions;
-  /** After a calm minute. */
+  /** Called after a minute without faults. */
   readonly begin: (world: ScaleWorld) => void;
 }
 
@@ -16,11 +16,11 @@ const minuteMs = 60_000;
 /** A bus that was deleted, or that the publisher may not write to. */
 const refusingBus: EventBus = { publish: async (events) => events.map((event) => ({ event, isFinal: true })) };
 
-/** So long that the next one parks meanwhile: a waiter that polls costs the model many steps. */
+/** So long that the next waiter parks, because a polling waiter costs the model many steps. */
 const holdMs = 8_000;
 const ignore = () => undefined;
 
-/** Some want one lock again and again, by push. One takes it now and then and dies with it. One is refused. */
+/** Some clients take one lock again and again, by push. One takes it sometimes and dies. One is refused. */
 function visit(world: ScaleWorld): void {
   for (let visitor = 0; visitor < 3; visitor++) void visitAgain(world, 'push');
   void dieAgain(world);
@@ -44,7 +44,7 @@ async function dieAgain(world: ScaleWorld): Promise<void> {
   }
 }
 
-/** By a lock that is held, and by a record whose floor is higher. */
+/** Is refused by a held lock, and by a record with a higher floor. */
 async function beRefused(world: ScaleWorld): Promise<void> {
   const client = world.client('push');
   const record = client.record('cursor');

@@ -7,7 +7,7 @@ export interface HotLockRow {
   readonly waiters: number;
   readonly handOffs: number;
   readonly handOffsPerSecond: number;
-  /** From the holder's call of release to the next holder's knowledge of its grant. */
+  /** From the holder's call of release until the next holder knows of its grant. */
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   readonly writeUnits: number;
@@ -19,12 +19,12 @@ export interface HotLockRow {
   readonly dollarsPerMillion: number;
 }
 
-/** After this, everybody who is to wait waits, and the first cold starts are over. */
+/** After this time all waiters wait, and the first cold starts are over. */
 const fillingMs = 20_000;
 
 /**
- * One lock that so many wait for, all the time: a client that releases queues again. Counted once the queue has its full length, for
- * the given number of hand-offs or the given time, whichever ends first.
+ * One lock with this many waiters all the time: a client that releases joins again. It counts after the queue has its full length, for the
+ * given number of hand-offs or the given time, whichever ends first.
  */
 export async function hotLock(
   waiting: Waiting,

@@ -9,13 +9,13 @@ export interface LongWaitRow {
   readonly readUnits: number;
   readonly requests: number;
   readonly mostExecutions: number;
-  /** So much of the hour was run; the rest is like it. */
+  /** The hour is this many times longer than the run. */
   readonly scaledBy: number;
 }
 
 const hourMs = 3_600_000;
 
-/** So many wait for an hour for a lock that is held all the time. */
+/** Many clients wait for an hour for a lock that is held all the time. */
 export async function longWait(
   waiting: Waiting,
   waiters: number,
@@ -23,7 +23,7 @@ export async function longWait(
 ): Promise<LongWaitRow> {
   const world = new ScaleWorld(seed, { concurrency: 2 * waiters, tableOnly: waiting === 'direct' });
   const { time, bill } = world;
-  // The holder's own renewals are not what is asked for, so it takes a lease of a day.
+  // The holder's renewals must not be measured, so it takes a lease of a day.
   void world.client('direct').acquire('held', { leaseMs: 86_400_000, autoRenew: false });
   await time.advance(1_000);
   for (let waiter = 0; waiter < waiters; waiter++) {

@@ -11,13 +11,13 @@ export interface Demand {
 export interface ManyLocksRow {
   readonly operationsPerSecond: number;
   readonly locks: number;
-  /** The run had so many times fewer of both. */
+  /** The run had this many times fewer operations and locks. */
   readonly scaledBy: number;
   readonly failed: number;
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   readonly dollarsPerDay: number;
-  /** What the full rate takes of each quota, the scarcest first. */
+  /** How much of each quota the full rate needs, the largest share first. */
   readonly demands: readonly Demand[];
 }
 

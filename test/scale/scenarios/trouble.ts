@@ -6,7 +6,7 @@ export interface TroubleRow {
   readonly what: string;
   readonly waiting: Waiting;
   readonly waiters: number;
-  /** From the end of the trouble to the next grant. */
+  /** From the end of the fault to the next grant. */
   readonly recoveredAfterMs: number | null;
   /** Hand-offs a second before, during and after. */
   readonly rates: readonly [before: number, during: number, after: number];
@@ -14,10 +14,10 @@ export interface TroubleRow {
   readonly throttled: number;
 }
 
-/** The trouble lasts a minute. Before and after it, a shorter look tells the rate. */
+/** The fault lasts a minute. Before and after it, the rate is measured for a shorter time. */
 const troubleMs = 60_000;
 const lookMs = 15_000;
-/** Leases of holders whose release was lost run out within this time. */
+/** If a release was lost, the lease expires within this time. */
 const calmMs = 60_000;
 
 interface Trouble {
@@ -59,7 +59,7 @@ export const troubles = {
   },
 } as const satisfies Record<string, Trouble>;
 
-/** A busy lock before, during and after trouble. Nothing may be granted twice, and nobody may be forgotten. */
+/** A busy lock before, during and after a fault. Nothing may be granted twice, and no waiter may be forgotten. */
 export async function meetTrouble(
   name: keyof typeof troubles,
   waiting: Waiting,
@@ -113,7 +113,7 @@ export interface StampedeRow {
   readonly coldStarts: number;
 }
 
-/** So many try one lock in the same second; exactly one may get it. */
+/** Many callers try one lock in the same second. Exactly one may get it. */
 export async function stampede(tier: StampedeRow['tier'], callers: number, seed: number): Promise<StampedeRow> {
   const world = new ScaleWorld(seed);
   const { time, bill } = world;
@@ -146,7 +146,7 @@ export interface DeadHolderRow {
   readonly throttled: number;
 }
 
-/** A holder dies while so many wait: the next is granted at the end of its lease, plus grace. */
+/** A holder dies while many wait. The next waiter is granted at the end of the lease plus the grace. */
 export async function deadHolder(waiting: Waiting, waiters: number, seed: number): Promise<DeadHolderRow> {
   const world = new ScaleWorld(seed, { tableOnly: waiting === 'direct' });
   const { time, bill } = world;

@@ -121,7 +121,7 @@ describe('the client’s socket', () => {
       await broken.sockets.open();
     }
     expect(broken.sockets.isPossible).toBe(false);
-    // Where one has served before, nothing stands in the way for good.
+    // If a socket has worked before, nothing blocks WebSockets for good.
     const away = world({ opensOnce: true });
     await away.open();
     away.sockets.served();

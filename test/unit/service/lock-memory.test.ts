@@ -28,7 +28,7 @@ describe('work in turn', () => {
     expect(second.done).toBe(false);
     await time.advance(1);
     expect(await second.promise).toBe(false);
-    // The first one still works: whoever comes now is not in turn either.
+    // The first one still works, so the next one is not in turn either.
     const third = watched(memory.inTurn(key, time, isInTurn));
     await time.advance(1_000);
     expect(third.done).toBe(false);
