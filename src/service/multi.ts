@@ -60,17 +60,20 @@ export async function acquireAll(
 ): Promise<MultiOutcome> {
   const startedAt = context.clock.now();
   const tried = await tryAll(context, namespace, request);
-  if (
-    tried.kind !== 'refused' ||
-    request.waitMs === 0 ||
-    tried.refusals.some(({ answer }) => answer.kind !== 'held' && answer.kind !== 'waiting')
-  ) {
+  if (tried.kind !== 'refused' || request.waitMs === 0 || tried.refusals.some(({ answer }) => !isGatheredOn(answer))) {
     return tried;
   }
   const since = tried.wait?.since ?? startedAt;
   const deadlineAt = tried.wait?.deadlineAt ?? since + request.waitMs;
   return gather(context, namespace, request, { since, deadlineAt, pollEndsAt: startedAt + context.pollMs, gone });
 }
+
+/**
+ * Whether the locks are asked one after the other. Also if the wait ended between two requests: then the lock itself says so once more, in one
+ * step with its end, and what had been gathered is given back.
+ */
+const isGatheredOn = ({ kind }: Answer): boolean =>
+  kind === 'held' || kind === 'waiting' || kind === 'wait-timeout' || kind === 'deadlock';
 
 type Tried = Exclude<MultiOutcome, { kind: 'waiting' }> & { readonly wait?: Wait | undefined };
 

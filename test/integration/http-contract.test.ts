@@ -6,6 +6,7 @@ import { type OperationContract, operations, problem } from '../../src/contract/
 import { decodePath } from '../../src/http/api-gateway.ts';
 import { problemsOf } from '../../src/http/openapi.ts';
 import { matchPath } from '../../src/http/router.ts';
+import { untilIndexesFollow } from '../support/engine.ts';
 import { type Answer, lockAt, newLeaseId, startService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -390,6 +391,7 @@ describe('GET locks', () => {
       const { body } = await lock.acquire();
       if (!held.includes(name)) await lock.release(body.leaseId);
     }
+    await untilIndexesFollow();
   });
 
   /** Follows the cursor to the end. */

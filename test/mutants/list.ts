@@ -1242,4 +1242,10 @@ export const mutants: readonly Mutant[] = [
     text: 'const ended = Promise.allSettled([before, own]);',
     instead: 'const ended = Promise.allSettled([own]);',
   },
+  {
+    name: 'a wait for several locks that ended between two polls keeps what it had gathered',
+    file: 'src/service/multi.ts',
+    text: "kind === 'held' || kind === 'waiting' || kind === 'wait-timeout' || kind === 'deadlock';",
+    instead: "kind === 'held' || kind === 'waiting';",
+  },
 ];

@@ -43,3 +43,8 @@ export async function freshTable(endpoint = inject('engine').endpoint): Promise<
  * and all of that is correct.
  */
 export const exactOnly = { skip: inject('engine').harsh };
+
+/** Behind a harsh table an index lags by up to three seconds. Tests that list what they have just written wait for it. */
+export const untilIndexesFollow = async (): Promise<void> => {
+  if (inject('engine').harsh) await new Promise((resolve) => setTimeout(resolve, 3_100));
+};

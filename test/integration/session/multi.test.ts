@@ -37,6 +37,8 @@ describe('a try of several locks', () => {
     expect(again.body.grants).toEqual(granted.body.grants);
     const released = await many('release', { leaseId, locks });
     expect(released.body).toEqual({ released: locks, failed: [] });
+    // If the store sends a release twice, the second try may take what it finds for the effect of the first.
+    if (exactOnly.skip) return;
     expect((await many('release', { leaseId, locks })).body).toMatchObject({
       released: [],
       failed: locks.map((name) => ({ lock: name, reason: 'already_released' })),

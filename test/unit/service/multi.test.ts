@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { acquire } from '../../../src/service/acquire.ts';
+import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { acquireAll } from '../../../src/service/multi.ts';
@@ -83,6 +84,24 @@ describe('acquireAll', () => {
     await time.advance(200);
     expect(asked.done).toBe(true);
     expect(await asked.promise).toMatchObject({ kind: 'waiting', name: 'b' });
+  });
+
+  it.each([
+    ['ran out', async (time: VirtualTime) => time.advance(60_000)],
+    [
+      'was ended to break a deadlock',
+      (_: VirtualTime, locks: LockContext) =>
+        apply(locks, { namespace, name: 'b' }, { kind: 'give-up', leaseId: both.leaseId, deadlock: '[]' }),
+    ],
+  ])('holds nothing if its wait %s between two polls', async (_how, end) => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, { ...theirs, leaseMs: 600_000 });
+    const first = acquireAll(locks, namespace, { ...both, leaseMs: 300_000 });
+    await time.advance(locks.pollMs + 100);
+    expect(await first).toMatchObject({ kind: 'waiting', name: 'b' });
+    await end(time, locks);
+    expect(await acquireAll(locks, namespace, { ...both, leaseMs: 300_000 })).toMatchObject({ kind: 'refused' });
+    expect((await locks.store.read({ namespace, name: 'a' })).holders).toEqual([]);
   });
 
   it('keeps the locks that it has between two polls, even if the lease is short', async () => {
