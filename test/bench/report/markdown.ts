@@ -24,7 +24,8 @@ import {
 import { targetsOf } from './targets.ts';
 
 function head({ date, commit, quick, machine, absent }: Results): string {
-  const missing = absent.length === 0 ? '' : `\n\nNot there in this run: ${absent.map(({ why }) => why).join(' ')}`;
+  const missing =
+    absent.length === 0 ? '' : `\n\nNot installed for this run: ${absent.map(({ why }) => why).join(' ')}`;
   const warning = quick
     ? '\n\n**This was a quick run, which measures every cell only briefly. Use its figures to try out the benchmark, not to quote them.**'
     : '';
@@ -34,7 +35,7 @@ Written by \`npm run bench\` on ${date} at commit \`${commit}\`. \`node test/ben
 
 ${machine.os}, ${machine.cores} cores, ${machine.memoryGb} GB, Node ${machine.node}. Clients, service and servers share these cores.${warning}${missing}
 
-No figure here is a time, because machines differ and this one is shared. Each figure is a count, a price, or a ratio to **one single write of the same store**, measured next to it in the same run. A hand-off of 2.0 takes as long as two writes, however long a write takes.`;
+No figure here is a time, because machines differ and this one is shared. Each figure is a count, a price, or a ratio to **one single write of the same store**, measured next to it in the same run. A hand-off of 2.0 takes as long as two writes.`;
 }
 
 const comparable = (results: Results) => `## What is comparable, and what is not
@@ -79,7 +80,7 @@ ${rateTable(results)}
 
 ![Requests per hand-off](benchmarks/requests.svg)
 
-Requests to the store per hand-off in the same run, with the queueing of the next waiter. In brackets: the requests beyond the least that a queueing, a grant and a release take. These are wake-ups without a result.
+Requests to the store per hand-off in the same run, with the queueing of the next waiter. In brackets: the requests above the smallest number for a join, a grant and a release. These are wake-ups without a result.
 
 ${requestsTable(results)}
 
@@ -88,7 +89,7 @@ What that costs in DynamoDB's capacity, in dollars per million hand-offs. A queu
 ${handOffCostTable(results)}`;
 
 function pushes({ push }: Results): string {
-  if (push === null || push === undefined) return '## Waiting by push\n\nIt was not measured in this run.';
+  if (push === null || push === undefined) return '';
   const { crowd, date, commit } = push;
   return `## Waiting by push
 
@@ -96,11 +97,11 @@ Measured on ${date} at commit \`${commit}\`, by \`npm run bench -- --only push\`
 
 ${pushHandOffTable(push)}
 
-What those cost who wait through the SDK while nothing is released, per waiter and minute, counted once all of them wait. A safety look asks after a parked wait, in case a message was lost. The dollars are for all who wait, for an hour, with the prices of [what it costs](cost.md) and one connection for each waiter.
+The cost of waiting through the SDK while nothing is released, per waiter and minute, counted after all of them wait. A safety look is a request about a parked wait, in case a message was lost. The dollars are for all waiters, for an hour, with the prices of [what it costs](cost.md) and one connection for each waiter.
 
 ${waitingTable(push)}
 
-${crowd.waits} waits on one connection, in lines of several locks: ${crowd.told} messages of grants, ${crowd.unexpected} of them repeated, and ${crowd.inOrder} grants in the order of their line.`;
+${crowd.waits} waits on one connection, in the queues of several locks: ${crowd.told} messages of grants, ${crowd.unexpected} of them repeated, and ${crowd.inOrder} grants in the order of their queue.`;
 }
 
 const cycles = (results: Results) => `## An uncontended cycle
@@ -121,13 +122,13 @@ ${cycleCostTable(results)}`;
 
 const crashes = (results: Results) => `## A holder that crashes
 
-The time from the holder's last sign of life until the next waiter is granted. Holdfast adds a grace of 250 ms, because clocks differ. With the usual lease of 30 s that is a hundredth. etcd raises a lease to at least 2 s. For ZooKeeper, the session is the lease. dynamodb-lock-client's FailClosed never grants the lock again. PostgreSQL does so when the connection breaks, and not before: a holder that hangs holds for ever.
+The time from the holder's last request until the next waiter is granted. Holdfast adds a grace of 250 ms, because clocks differ. With the usual lease of 30 s that is a hundredth. etcd raises a lease to at least 2 s. For ZooKeeper, the session is the lease. dynamodb-lock-client's FailClosed never grants the lock again. PostgreSQL does so when the connection breaks, and not before: a holder that hangs holds for ever.
 
 ${crashTable(results)}
 
 ## Renewing a hundred locks
 
-Requests to DynamoDB in a third of a lease: all clients here renew that often. ZooKeeper's session and a shared etcd lease need one ping too, however many locks they have.
+Requests to DynamoDB in a third of a lease: all clients here renew that often. ZooKeeper's session and a shared etcd lease need one ping too, for any number of locks.
 
 ${renewalsTable(results)}
 
@@ -139,7 +140,7 @@ ${stampedeTable(results)}
 
 ## Several locks at once
 
-Acquiring and releasing 2, 10 and 50 locks: in single writes of the same store, and in requests. Holdfast and redlock offer all or nothing. With the others a caller takes them one by one, and may end up with half.
+Acquiring and releasing 2, 10 and 50 locks: in single writes of the same store, and in requests. Holdfast and redlock take all or none. With the others a caller takes them one by one, and may get only some of them.
 
 ${multiLockTable(results)}`;
 
@@ -147,13 +148,13 @@ const place = (clients: number | null) => (clients === null ? 'at no number meas
 
 const increments = (results: Results) => `## Compare-and-swap or lock
 
-Several clients raise one counter through the service. Either they read, write if nobody wrote in between, and else begin again with jittered back-off. Or they wait for the lock first. Rates are increments in the time of one single write.
+Several clients raise one counter through the service. Either they read, write if nobody wrote in between, and otherwise begin again after a random pause. Or they wait for the lock first. Rates are increments in the time of one single write.
 
 ![Requests per increment](benchmarks/increment.svg)
 
 ${incrementTable(results)}
 
-The lock gets more done ${place(crossover(results, 'rate'))}, and asks less of the store ${place(crossover(results, 'requestsPerIncrement'))}. Below that, compare-and-swap is the better tool.`;
+The lock is faster ${place(crossover(results, 'rate'))}, and needs fewer requests ${place(crossover(results, 'requestsPerIncrement'))}. Below that, compare-and-swap is the better tool.`;
 
 function rest({ memory, imports }: Results): string {
   const lines = [
@@ -175,11 +176,12 @@ ${lines.filter((line) => line !== undefined).join('\n\n')}
     npm run bench                      # five to six minutes; leaves out what is not installed
     npm run bench -- --quick --out /tmp/bench
 
-The benchmark starts every server on loopback and in its own folder, and ends it. Do not use the machine meanwhile.`;
+The benchmark starts every server on loopback and in its own folder, and ends it. Do not use the machine during a run.`;
 }
 
 /** The whole report. It uses only what a run found. */
 export const reportOf = (results: Results): string => {
   const sections = [head, targets, comparable, handOffs, pushes, cycles, crashes, increments, rest];
-  return `${wrapProse(sections.map((section) => section(results)).join('\n\n'))}\n`;
+  const texts = sections.map((section) => section(results)).filter((text) => text !== '');
+  return `${wrapProse(texts.join('\n\n'))}\n`;
 };

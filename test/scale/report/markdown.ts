@@ -51,8 +51,8 @@ function hotLockPart({ hotLock, seed }: Results): string {
   ]);
   return `## One hot lock
 
-Everybody wants one lock, holds it for 50 ms and queues again. The times run from the call of release to the
-next holder's knowledge of its grant. Units and requests are those of one hand-off with its join (seed ${seed}).
+Every client takes one lock, holds it for 50 ms and joins the queue again. The times are from the call of release
+until the next holder knows of its grant. Units and requests are for one hand-off and one join (seed ${seed}).
 
 ![write units](scale/units.svg)
 
@@ -76,7 +76,7 @@ function longWaitPart({ longWait }: Results): string {
   ]);
   return `## Waiting for an hour
 
-A lock is held all the time, and so many wait for it. A part of the hour was run, and multiplied by ${longWait[0]?.scaledBy ?? 1}.
+A lock is held all the time while clients wait. Only a part of the hour was run, and its figures are multiplied by ${longWait[0]?.scaledBy ?? 1}.
 
 ${table(head, rows)}`;
 }
@@ -90,7 +90,7 @@ function manyLocksPart({ manyLocks: row }: Results): string {
   ]);
   return `## Many locks
 
-${whole(row.operationsPerSecond)} operations a second over ${whole(row.locks)} locks. The run had ${row.scaledBy} times fewer of both; an acquire
+${whole(row.operationsPerSecond)} operations a second over ${whole(row.locks)} locks. The run had ${row.scaledBy} times fewer of both. An acquire
 took ${figure(row.p50Ms)} ms at p50 and ${figure(row.p99Ms)} ms at p99. At the full rate it costs ${whole(row.dollarsPerDay)} dollars a day, and
 takes this much of each quota:
 
@@ -119,16 +119,16 @@ function troublePart({ stampede, deadHolder, trouble }: Results): string {
   ]);
   return `## Trouble
 
-A stampede: so many try one lock within a second. Exactly one may get it.
+A stampede: many callers try one lock within a second. Exactly one may get it.
 
 ${table(['tier', 'callers', 'granted', 'held', 'failed', 'write units', 'throttled', 'cold starts'], stampedes)}
 
-A holder dies before so many waiters. The next is granted at the end of its lease, plus 250 ms of grace.
+A holder dies while others wait. The next waiter is granted at the end of the lease plus the grace.
 
 ${table(['waiting', 'waiters', 'granted after ms', 'grants in the next 10 s', 'throttled'], deaths)}
 
-A busy lock before, during and after a minute of trouble. In every run each fence was
-granted once, and no two held the lock at the same time.
+A busy lock before, during and after a minute with a fault. In every run each fence was granted once, and no two
+clients held the lock at the same time.
 
 ${table(['what', 'waiting', 'waiters', 'hand-offs/s before', 'during', 'after', 'first grant after ms', 'p99 ms after'], troubles)}`;
 }

@@ -49,7 +49,7 @@ export const troubles = {
     },
   },
   away: {
-    what: 'the store is away for a minute',
+    what: 'the store is unavailable for a minute',
     begin: ({ table }) => {
       table.isAway = true;
     },
