@@ -70,7 +70,7 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
     const facts = bareFacts(context);
     const known = context.memory.seen(key)?.state;
     const first =
-      (round === 0 ? await foresee(context, key, command) : undefined) ??
+      (round === 0 ? await predictRefusal(context, key, command) : undefined) ??
       (await tryDirectly(context, key, command, facts, known));
     if (first.applied) return { answer: directAnswer(command, first.state, facts), state: first.state, facts };
     let written: Refused = first;
@@ -117,7 +117,7 @@ async function takeStep(
   const { state, decision, facts } = await decideWithPages(context, key, command, before);
   const answer = perhapsMine ? asFirstAnswer(decision.answer, meant) : decision.answer;
   const { change } = decision;
-  if (state !== before && !isTold(before, state, decision.next)) {
+  if (state !== before && !isShownByStream(before, state, decision.next)) {
     return again(await context.store.swap(key, { ...state, rev: before.rev + 1, changedAt: facts.now }));
   }
   if ((change.kind === 'join-page' || change.kind === 'open-page') && command.kind === 'acquire') {
@@ -151,7 +151,7 @@ async function takeStep(
  * it is in the lock afterwards, and it can't tell such a waiter from a new one. Otherwise the pages move up in a separate
  * write.
  */
-function isTold(before: LockState, merged: LockState, next: LockState): boolean {
+function isShownByStream(before: LockState, merged: LockState, next: LockState): boolean {
   const known = new Set([...before.queue, ...before.holders].map(({ leaseId }) => leaseId));
   const shown = [...next.queue, ...next.holders];
   const moved = new Set(merged.queue.filter(({ leaseId }) => !known.has(leaseId)).map(({ leaseId }) => leaseId));
@@ -215,7 +215,7 @@ async function tryDirectly(
  * Either others are known to wait, so a waiter joins them or keeps its place, or the front is known to be empty, so a
  * release must move a page up. If this knowledge is out of date, the next writes are refused, and `decide` is asked.
  */
-async function foresee(context: LockContext, key: LockKey, command: LockCommand): Promise<Refused | undefined> {
+async function predictRefusal(context: LockContext, key: LockKey, command: LockCommand): Promise<Refused | undefined> {
   const seen = context.memory.seen(key);
   if (seen === undefined) return undefined;
   const { state: known } = seen;

@@ -1,4 +1,4 @@
-/** What concerns a waiter in a page: one small write to that page, and none to the lock. */
+/** Commands for a waiter in a page. Each is one small write to that page, and none to the lock. */
 import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import {
@@ -22,20 +22,20 @@ import { backoffMs } from '../tools/backoff.ts';
 import type { Applied } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
 
-/** A lock as it was seen a moment ago is good enough to tell a waiter in a page who holds it. */
+/** A state of the lock that is this old is good enough to show the holders to a waiter in a page. */
 const seenMsMax = 1_000;
-/** Others move the same pages up meanwhile; after so many tries something else is wrong. */
+/** Others may move the same pages up at the same time. After this many tries something else is wrong. */
 const movesMax = 50;
 
-/** A decision to join is as old as this at most: then it is made again, with the times of the waiter. */
+/** After this time, a decision to join is made again, with new times for the waiter. */
 const joinMsMax = 2_000;
-/** Bounds the tries where no time passes in between, as in a test. */
+/** Limits the tries if no time passes in between, as in a test. */
 const joinsMax = 50;
-/** A joiner that lost once waits for two writes at most: with a few others, it is hardly held up. */
+/** After its first loss, a waiter pauses for two writes at most. With few other waiters, this hardly delays it. */
 const stepMsMin = 16;
-/** A crowd of 5,000 that joins at 500 a second takes ten seconds. By then each has waited for this long some times. */
+/** 5,000 waiters that join at 500 a second take ten seconds. In that time, each has paused for this long a few times. */
 const stepMsMax = 4_000;
-/** Eight pauses that double are two seconds on average. If a key has no room for that long, the caller is told. */
+/** Eight pauses that double are two seconds on average. If the key is throttled for longer, the caller gets the error. */
 const readsMax = 8;
 
 /** Carries out a command in a page. Undefined if the waiter is not there, so the lock must be asked. */
@@ -64,9 +64,9 @@ export async function applyInPage(
     context.memory.forgetPlace(key, command.leaseId);
     return undefined;
   }
-  // It is absent already, or parked on another connection by now.
+  // The waiter is already absent, or is parked on another connection by now.
   if (page.closedAt === null) return answered(context, key, number, () => ({ kind: 'done' }));
-  // A closed page is on its way into the front: there the lock answers for its waiters.
+  // A closed page moves up into the front. Then the lock answers for its waiters.
   await moveUpThrough(context, key, number);
   context.memory.forgetPlace(key, command.leaseId);
   return undefined;
@@ -83,7 +83,7 @@ function writeInPage(
   const { leaseId } = command;
   switch (command.kind) {
     case 'acquire': {
-      // Of a parked waiter only its deadline tells how long it is present, and that bounds it in any case.
+      // A parked waiter is present until its deadline. The page limits this time to the deadline.
       const aliveUntil = after(now, command.attendMs ?? lockLimits.parkedWaitMsMax);
       return store.attendInPage(page, { leaseId, aliveUntil, notify: command.notify });
     }
@@ -129,7 +129,7 @@ const waitingIn = (
   page: number,
 });
 
-/** The lock as it was a moment ago will do, if this page was there by then: nobody moves back, so that a position counted from it is not too low. */
+/** A recent state of the lock is good enough, if it already has this page: a waiter never moves back, so its position is not too low. */
 async function answered(context: LockContext, key: LockKey, page: number, answer: AnswerOn): Promise<Applied> {
   const seen = context.memory.seen(key);
   const isRecent = seen !== undefined && context.clock.now() < seen.at + seenMsMax && isInPages(seen.state, page);
@@ -140,8 +140,8 @@ async function answered(context: LockContext, key: LockKey, page: number, answer
 }
 
 /**
- * Ends a wait in a page that closes a cycle: it leaves the page, and then the lock remembers the cycle, so that the victim learns of it. If the
- * second write does not come through, the victim queues again with its next request, and the cycle is found again.
+ * Ends a wait in a page because of a deadlock. The waiter leaves the page. Then the lock remembers the cycle, and the waiter's next request
+ * gets it. If the second write fails, the waiter joins again with its next request, and the cycle is found again.
  */
 async function endInDeadlock(
   context: LockContext,
@@ -151,7 +151,7 @@ async function endInDeadlock(
 ): Promise<Applied | undefined> {
   const left = await context.store.leavePage({ lock: key, number }, leaseId, 'gave-up', context.clock.now());
   if (!left.applied && !left.perhapsMine) {
-    // It was moved up, or is about to be: then the lock answers for it.
+    // The waiter has moved up, or soon will. Then the lock answers for it.
     const isMovingUp = left.page.closedAt !== null && left.page.waiters.some((waiter) => waiter.leaseId === leaseId);
     if (isMovingUp) await moveUpThrough(context, key, number);
     context.memory.forgetPlace(key, leaseId);
@@ -179,7 +179,10 @@ export interface Joining {
   readonly facts: Facts;
 }
 
-/** Joins the last page, which is opened first if there is none. A lease that may have joined one before, by a request whose answer was lost, is looked for first. */
+/**
+ * Joins the last page. If there is none, it is opened first. If an answer was lost, the lease may already be in a page, so
+ * the pages are searched first.
+ */
 export async function joinPage(
   context: LockContext,
   key: LockKey,
@@ -194,7 +197,7 @@ export async function joinPage(
     }
   }
   return context.memory.inTurn(key, context.timers, async (isInTurn) =>
-    // A decision that is seconds old is made again, and queues for its turn again: a crowd that went ahead all at once would only be refused.
+    // A decision that is seconds old is made again, and then waits for its turn again. If many joined without a turn, most would be refused.
     isInTurn ? joinInTurn(context, key, joining) : decideAgain(newer(before, context.memory.seen(key)?.state)),
   );
 }
@@ -211,7 +214,7 @@ async function joinInTurn(
   const { memory, store } = context;
   const sizes = sizesOf(facts);
   const arrival = { waiter, limit: command.limit, sizes };
-  // Those who joined in the meantime may have shown more of the lock.
+  // Others may have joined in the meantime, and this process may know a newer state.
   let state = newer(before, memory.seen(key)?.state);
   const isKnown = [...state.holders, ...state.queue, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
   if (isKnown) return decideAgain(state);
@@ -233,7 +236,7 @@ async function joinInTurn(
       if (page.closedAt !== null || page.waiters.length + page.left.length >= sizes.page) memory.learnFull(key, last);
       const index = page.waiters.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
       const joined = page.waiters[index];
-      // Refused for being there already, it is there all the same: an earlier try was written.
+      // It was refused because it is already in the page: an earlier try was written.
       if (joined !== undefined && page.closedAt === null) {
         memory.learnPlace(key, waiter.leaseId, last);
         memory.forgetLosses(key);
@@ -246,12 +249,12 @@ async function joinInTurn(
       }
       if (page.left.some(({ leaseId, how }) => leaseId === waiter.leaseId && how === 'released'))
         return { answer: { kind: 'lost', reason: 'released' }, state, facts };
-      // Whoever filled it opens the next one, unless it died. To read the lock costs a fraction of what a refused write does.
+      // The process that filled the page opens the next one, unless it died. A read costs much less than a refused write.
       state = await stepBack(context, key, state);
       if (state.pages?.last !== last) continue;
     }
     if (isAtEnd(state, sizes)) return { answer: { kind: 'queue-full' }, state, facts };
-    // There is none yet, or it is closed or full: the next page is opened behind it.
+    // There is no page yet, or the last one is closed or full. The next page is opened.
     const opened = await unlessThrottled(store.openPage(key, arrival, state.pages));
     if (opened === undefined) {
       state = await stepBack(context, key, state);
@@ -265,8 +268,8 @@ async function joinInTurn(
 }
 
 /**
- * Whoever takes the last place of a page opens the next one, so that the next waiter need not be refused to learn that it has to, and a crowd
- * does not contend for it. If this write does not come through, a waiter that finds no place opens the page.
+ * The waiter that takes the last place of a page opens the next one. So the next waiter is not refused first, and many waiters
+ * do not conflict over it. If this write fails, a waiter that finds no place opens the page.
  */
 async function openNext(context: LockContext, key: LockKey, arrival: Arrival, state: LockState): Promise<void> {
   if (isAtEnd(state, arrival.sizes)) return;
@@ -274,7 +277,7 @@ async function openNext(context: LockContext, key: LockKey, arrival: Arrival, st
     const opened = await context.store.openPage(key, arrival, state.pages);
     context.memory.learn(key, opened.state);
   } catch (error) {
-    // The waiter has its place in any case.
+    // The waiter has its place even if the next page could not be opened.
     if (!(error instanceof StoreError)) throw error;
   }
 }
@@ -283,8 +286,8 @@ async function openNext(context: LockContext, key: LockKey, arrival: Arrival, st
 const isAlone = ({ rememberedMs }: LockContext): boolean => rememberedMs === Number.POSITIVE_INFINITY;
 
 /**
- * Other processes were faster. Of a crowd that tries again at once, one opens a page and eight join it; all others only use up what the
- * keys take. So each waits for a random time, which doubles with each loss, and then looks where the queue ends by now.
+ * Other processes were faster. If many try again at once, one opens a page and eight join it, and all others only use up the
+ * write units of the keys. So each waits for a random time, which doubles with each loss, and then reads where the queue ends.
  */
 async function stepBack(context: LockContext, key: LockKey, seen: LockState): Promise<LockState> {
   const losses = context.memory.noteLoss(key);
@@ -293,7 +296,7 @@ async function stepBack(context: LockContext, key: LockKey, seen: LockState): Pr
   return readPatiently(context, key);
 }
 
-/** Reads the lock, also while a crowd reads it. */
+/** Reads the lock, and tries again if it is throttled because many read it. */
 export async function readPatiently(context: LockContext, key: LockKey): Promise<LockState> {
   for (let tries = 0; ; tries++) {
     const state = await (tries < readsMax ? unlessThrottled(context.store.read(key)) : context.store.read(key));
@@ -305,22 +308,22 @@ export async function readPatiently(context: LockContext, key: LockKey): Promise
   }
 }
 
-/** Undefined if the store asked for less traffic, and so did nothing. */
+/** Undefined if the store throttled the request. Then nothing was written. */
 export const unlessThrottled = <T>(work: Promise<T>): Promise<T | undefined> =>
   work.catch((error: unknown) => {
     if (error instanceof StoreError && error.code === 'throttled') return undefined;
     throw error;
   });
 
-/** Whether the longest queue is reached, if the last page is full. */
+/** True if the queue has its greatest length when the last page is full. */
 const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>
   hasPages(state) && state.queue.length + pageCount(state) * page >= lockLimits.queueLengthMax;
 
-/** The state with the higher fence, and of two with the same fence the one with the higher revision. */
+/** The state with the higher fence. If the fences are equal, the one with the higher revision. */
 const newer = (one: LockState, other: LockState | undefined): LockState =>
   other !== undefined && (other.fence > one.fence || (other.fence === one.fence && other.rev > one.rev)) ? other : one;
 
-/** The page in which a lease waits, or in which it gave its place back; undefined if there is none. */
+/** The page in which a lease waits, or in which it gave its place back. Undefined if there is none. */
 export async function findPlace(
   context: LockContext,
   lock: LockKey,
@@ -347,7 +350,7 @@ const readPagesOf = (context: LockContext, lock: LockKey, state: LockState): Pro
     ? context.store.readPages(pageNumbers(state).map((number) => ({ lock, number })))
     : Promise.resolve([]);
 
-/** Moves all pages up to this one into the front, which is closed already: whoever closed it may have died. */
+/** Moves all pages up to this one into the front. This page is already closed, and the process that closed it may have died. */
 async function moveUpThrough(context: LockContext, key: LockKey, number: number): Promise<void> {
   for (let tries = 0; tries < movesMax; tries++) {
     const state = await context.store.read(key);
@@ -363,7 +366,7 @@ async function moveUpThrough(context: LockContext, key: LockKey, number: number)
   throw new StoreError('conflict', 'Others kept writing to this lock.');
 }
 
-/** The lock with its whole queue, as people and the search for deadlocks see it: everybody is in `queue`. */
+/** The lock with its whole queue in `queue`, for people and for the search for deadlocks. */
 export async function readWhole(context: LockContext, keys: readonly LockKey[]): Promise<LockState[]> {
   const states = await context.store.readMany(keys);
   return Promise.all(states.map((state, index) => withPages(context, keys[index] as LockKey, state)));
@@ -376,12 +379,12 @@ export async function withPages(context: LockContext, lock: LockKey, state: Lock
   return whole;
 }
 
-/** Everybody who is in it, as if it moved up now. */
+/** The page as if it were closed now, so that all its waiters count. */
 const asIfClosed = (page: Page): Page => (page.closedAt === null ? { ...page, closedAt: epochMs(0) } : page);
 
 /**
- * Ends the waits of parked waiters in pages whose deadline has come: nobody asks on their behalf. Answers with the next such deadline. A
- * waiter that polls minds its own, and is dropped when its page moves up.
+ * Ends the waits of parked waiters in pages whose deadline has come, because no request does it for them. Returns the next such deadline.
+ * A waiter that polls ends its wait itself, or is dropped when its page moves up.
  */
 export async function sweepPages(context: LockContext, lock: LockKey, state: LockState): Promise<EpochMs | null> {
   if (!hasPages(state)) return null;
