@@ -138,7 +138,7 @@ describe('a wait for several locks', () => {
     expect((await stateOf(b)).queueDepth).toBe(0);
   });
 
-  it('in opposite orders never deadlocks and never starves', async () => {
+  it('in opposite orders never deadlocks and never starves', exactOnly, async () => {
     const [a, b] = names(2) as [string, string];
     const run = async (locks: string[]) => {
       let rounds = 0;

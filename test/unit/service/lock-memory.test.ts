@@ -16,6 +16,19 @@ describe('what a process remembers of a lock', () => {
   });
 });
 
+describe('a state that comes late', () => {
+  it('changes nothing: neither what is known, nor for those who listen', () => {
+    const memory = new LockMemory(new VirtualTime());
+    const news: number[] = [];
+    memory.onNews((_, { rev }) => news.push(rev));
+    const state = (fence: number, rev: number) => ({ ...unusedLock, fence, rev });
+    // After an idle item was collected, revisions begin again and fences go on.
+    for (const late of [state(7, 3), state(7, 2), state(7, 3), state(8, 1), state(7, 4)]) memory.learn(key, late);
+    expect(news).toEqual([3, 1]);
+    expect(memory.seen(key)?.state).toMatchObject({ fence: 8, rev: 1 });
+  });
+});
+
 describe('work in turn', () => {
   it('is done one after the other, and is told if it waited too long, also for work before the one before it', async () => {
     const time = new VirtualTime();
