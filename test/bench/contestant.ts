@@ -48,6 +48,8 @@ export interface Contestant {
   readonly waitsQuietly: boolean;
   /** The smallest number of requests for a join, its grant and its release. All others are wasted. */
   readonly requestsMin: number;
+  /** How long after it joined the server needs until it can notify a waiter, if that is long. */
+  readonly settleMs?: number;
   /** If waiters sleep for a whole lease: the shortest reasonable lease. */
   readonly contendedLeaseMs?: number;
   /** Missing if no lease ends by time after a crash. */

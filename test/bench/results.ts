@@ -1,3 +1,5 @@
+import type { StoreId } from './contestant.ts';
+
 /** The results of a run, as in the JSON file. Times are only ratios, and everything else is a count. */
 
 export interface Machine {
@@ -196,6 +198,8 @@ export interface Results {
   readonly multiLock: readonly MultiLockRow[];
   readonly increment: readonly IncrementRow[];
   /** With the date and commit of its own run, if it was run alone. */
+  /** Stores whose hand-offs are newer than the rest. */
+  readonly measuredAgain?: readonly { readonly store: StoreId; readonly date: string; readonly commit: string }[];
   readonly push: (PushResults & { readonly date: string; readonly commit: string }) | null;
   readonly memory: MemoryRow | null;
   readonly imports: ImportRow | null;

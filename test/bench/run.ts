@@ -1,5 +1,5 @@
 import { arch, cpus, platform, totalmem } from 'node:os';
-import type { Contestant } from './contestant.ts';
+import type { Contestant, StoreId } from './contestant.ts';
 import type { Field } from './field.ts';
 import { peerVersion } from './peers.ts';
 import type { Plan } from './plan.ts';
@@ -89,6 +89,27 @@ export const runPush = async (field: Field, plan: Plan): Promise<NonNullable<Res
   commit: await commit(),
   ...(await benchPush(field, plan.push, onProgress)),
 });
+
+/** Only the hand-offs on one store. The rest of a report may be older. */
+export async function runHandOffsOn(field: Field, plan: Plan, store: StoreId, before: Results): Promise<Results> {
+  const contestants = field.contestants.filter((contestant) => contestant.store === store);
+  const some = { contestants, storeOf: field.storeOf.bind(field) };
+  const { rows, requests } = await benchHandOffs(some, plan.waiters, () => plan.handOff, onProgress);
+  const ids = new Set(contestants.map(({ id }) => id));
+  const others = <Row extends { readonly contestant: string }>(known: readonly Row[]) =>
+    known.filter(({ contestant }) => !ids.has(contestant));
+  const byWaiters = (one: { readonly waiters: number }, other: { readonly waiters: number }) =>
+    one.waiters - other.waiters;
+  return {
+    ...before,
+    handOff: [...others(before.handOff), ...rows].toSorted(byWaiters),
+    handOffRequests: [...others(before.handOffRequests), ...requests].toSorted(byWaiters),
+    measuredAgain: [
+      ...(before.measuredAgain ?? []).filter((again) => again.store !== store),
+      { store, date: today(), commit: await commit() },
+    ],
+  };
+}
 
 const today = () => new Date().toISOString().slice(0, 10);
 

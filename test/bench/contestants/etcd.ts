@@ -6,6 +6,13 @@ import type { EtcdClient, EtcdLease, EtcdStore } from '../stores/etcd.ts';
 const leaseMsMin = 2_000;
 const secondsOf = ({ leaseMs }: Pick<Terms, 'leaseMs'>) => Math.ceil(leaseMs / 1_000);
 
+/**
+ * A waiter watches the key of the one before it. If that key changed in the meantime, etcd catches up with it only every 100 ms. With two
+ * waiting, a waiter is next right after it joined, and most of its hand-off would be that pause. It is no part of a hand-off to a waiter that has
+ * waited for a while.
+ */
+const watchSyncMs = 150;
+
 /** The lock of the package etcd3: each lock has its own lease, and there is one try without a wait. */
 export function etcd3Lock(store: EtcdStore): Contestant {
   const client: EtcdClient = store.connect();
@@ -126,6 +133,7 @@ export function etcdLockService(store: EtcdStore): Contestant {
     waitsQuietly: true,
     how: "etcd's own Lock over gRPC, under one lease per client. The server queues and answers when it is one's turn.",
     requestsMin: 2,
+    settleMs: watchSyncMs,
     take: (name) => lock(name, borrow()),
     join: (name) => {
       const granted = lock(name, borrow());

@@ -23,7 +23,10 @@ import {
 } from './tables.ts';
 import { targetsOf } from './targets.ts';
 
-function head({ date, commit, quick, machine, absent }: Results): string {
+function head({ date, commit, quick, machine, absent, measuredAgain = [] }: Results): string {
+  const again = measuredAgain
+    .map((one) => `\n\nThe hand-offs on ${one.store} were measured again on ${one.date} at commit \`${one.commit}\`.`)
+    .join('');
   const missing =
     absent.length === 0 ? '' : `\n\nNot installed for this run: ${absent.map(({ why }) => why).join(' ')}`;
   const warning = quick
@@ -33,7 +36,7 @@ function head({ date, commit, quick, machine, absent }: Results): string {
 
 Written by \`npm run bench\` on ${date} at commit \`${commit}\`. \`node test/bench/main.ts --report-only\` draws it again from \`benchmarks.json\`. Do not edit.
 
-${machine.os}, ${machine.cores} cores, ${machine.memoryGb} GB, Node ${machine.node}. Clients, service and servers share these cores.${warning}${missing}
+${machine.os}, ${machine.cores} cores, ${machine.memoryGb} GB, Node ${machine.node}. Clients, service and servers share these cores.${again}${warning}${missing}
 
 No figure here is a time, because machines differ and this one is shared. Each figure is a count, a price, or a ratio to **one single write of the same store**, measured next to it in the same run. A hand-off of 2.0 takes as long as two writes.`;
 }

@@ -102,7 +102,7 @@ async function cellOf(
 
 /** A mutex with waiters. The outer loop is the number of waiters, so all contestants run under the same load of the machine. */
 export async function benchHandOffs(
-  field: Field,
+  field: Pick<Field, 'contestants' | 'storeOf'>,
   waiterCounts: readonly number[],
   boundsOf: (contestant: Contestant) => HandOffBounds,
   onProgress: (what: string) => void,

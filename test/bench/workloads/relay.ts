@@ -78,9 +78,13 @@ export class Relay {
   async pass({ roundsMax, budgetMs }: Bounds, between: () => Promise<unknown> = async () => {}): Promise<Paced> {
     const times: number[] = [];
     let inversions = 0;
-    const endsAt = performance.now() + budgetMs;
+    const { settleMs = 0 } = this.#contestant;
+    // The pauses are not measured, so they do not use up the budget.
+    let endsAt = performance.now() + budgetMs;
     const goesOn = () => times.length < roundsMin || (times.length < roundsMax && performance.now() < endsAt);
     while (this.#holder !== undefined && goesOn()) {
+      if (settleMs > 0) await pauseMs(settleMs);
+      endsAt += settleMs;
       await between();
       const granted = this.#nextGrant();
       const startedAt = performance.now();
