@@ -2,8 +2,8 @@
  * `npm run bench`: everything that is installed, in one run. Writes docs/benchmarks.json, docs/benchmarks.md and docs/benchmarks/*.svg.
  *
  * `--quick` looks at every cell only briefly. `--engine dynoxide` takes another engine. `--report-only` draws the report again from the JSON file.
- * `--out folder` writes elsewhere. `--only push` measures waiting by push again, and leaves the other figures as they are. `--only etcd`
- * does so with the hand-offs on etcd, and so on for each other server.
+ * `--out folder` writes elsewhere. `--only push` measures waiting by push again, and leaves the other figures as they are. `--only`
+ * with the id of a contestant does so with its hand-offs.
  */
 
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { StartError } from '../../src/local/start-error.ts';
 import { Field } from './field.ts';
 import { fullPlan, quickPlan } from './plan.ts';
 import { readResults, writeReport } from './report/files.ts';
-import { runAll, runHandOffsOn, runPush } from './run.ts';
+import { runAll, runHandOffsOf, runPush } from './run.ts';
 
 const { values } = parseArgs({
   options: {
@@ -26,10 +26,6 @@ const { values } = parseArgs({
 
 const engines = ['auto', 'dynamodb-local', 'dynoxide'] as const;
 const engine = engines.find((name) => name === values.engine);
-const servers = ['redis', 'etcd', 'zookeeper', 'postgres'] as const;
-const server = servers.find((id) => id === values.only);
-if (values.only !== undefined && values.only !== 'push' && server === undefined)
-  throw new StartError(`--only expects push or one of ${servers.join(', ')}; got ${values.only}.`);
 if (engine === undefined) throw new StartError(`--engine expects one of ${engines.join(', ')}; got ${values.engine}.`);
 
 if (values['report-only']) {
@@ -45,9 +41,9 @@ if (values['report-only']) {
     const measure = async () => {
       if (values.only === undefined) return runAll(field, plan, { quick: values.quick });
       const before = await readResults(values.out);
-      return server === undefined
+      return values.only === 'push'
         ? { ...before, push: await runPush(field, plan) }
-        : runHandOffsOn(field, plan, server, before);
+        : runHandOffsOf(field, plan, values.only, before);
     };
     await writeReport(values.out, await measure());
   } finally {

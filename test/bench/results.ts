@@ -1,5 +1,3 @@
-import type { StoreId } from './contestant.ts';
-
 /** The results of a run, as in the JSON file. Times are only ratios, and everything else is a count. */
 
 export interface Machine {
@@ -198,8 +196,8 @@ export interface Results {
   readonly multiLock: readonly MultiLockRow[];
   readonly increment: readonly IncrementRow[];
   /** With the date and commit of its own run, if it was run alone. */
-  /** Stores whose hand-offs are newer than the rest. */
-  readonly measuredAgain?: readonly { readonly store: StoreId; readonly date: string; readonly commit: string }[];
+  /** Contestants whose hand-offs are newer than the rest. */
+  readonly measuredAgain?: readonly { readonly contestant: string; readonly date: string; readonly commit: string }[];
   readonly push: (PushResults & { readonly date: string; readonly commit: string }) | null;
   readonly memory: MemoryRow | null;
   readonly imports: ImportRow | null;

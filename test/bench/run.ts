@@ -1,5 +1,6 @@
 import { arch, cpus, platform, totalmem } from 'node:os';
-import type { Contestant, StoreId } from './contestant.ts';
+import { StartError } from '../../src/local/start-error.ts';
+import type { Contestant } from './contestant.ts';
 import type { Field } from './field.ts';
 import { peerVersion } from './peers.ts';
 import type { Plan } from './plan.ts';
@@ -90,24 +91,21 @@ export const runPush = async (field: Field, plan: Plan): Promise<NonNullable<Res
   ...(await benchPush(field, plan.push, onProgress)),
 });
 
-/** Only the hand-offs on one store. The rest of a report may be older. */
-export async function runHandOffsOn(field: Field, plan: Plan, store: StoreId, before: Results): Promise<Results> {
-  const contestants = field.contestants.filter((contestant) => contestant.store === store);
+/** Only the hand-offs of one contestant. The rest of a report may be older. */
+export async function runHandOffsOf(field: Field, plan: Plan, only: string, before: Results): Promise<Results> {
+  const contestants = field.contestants.filter(({ id }) => id === only);
+  if (contestants.length === 0) throw new StartError(`There is no ${only} in this run. ${field.absent.join(' ')}`);
   const some = { contestants, storeOf: field.storeOf.bind(field) };
   const { rows, requests } = await benchHandOffs(some, plan.waiters, () => plan.handOff, onProgress);
-  const ids = new Set(contestants.map(({ id }) => id));
   const others = <Row extends { readonly contestant: string }>(known: readonly Row[]) =>
-    known.filter(({ contestant }) => !ids.has(contestant));
+    known.filter(({ contestant }) => contestant !== only);
   const byWaiters = (one: { readonly waiters: number }, other: { readonly waiters: number }) =>
     one.waiters - other.waiters;
   return {
     ...before,
     handOff: [...others(before.handOff), ...rows].toSorted(byWaiters),
     handOffRequests: [...others(before.handOffRequests), ...requests].toSorted(byWaiters),
-    measuredAgain: [
-      ...(before.measuredAgain ?? []).filter((again) => again.store !== store),
-      { store, date: today(), commit: await commit() },
-    ],
+    measuredAgain: [...others(before.measuredAgain ?? []), { contestant: only, date: today(), commit: await commit() }],
   };
 }
 

@@ -23,9 +23,13 @@ import {
 } from './tables.ts';
 import { targetsOf } from './targets.ts';
 
-function head({ date, commit, quick, machine, absent, measuredAgain = [] }: Results): string {
+function head({ date, commit, quick, machine, absent, contestants, measuredAgain = [] }: Results): string {
+  const nameOf = (id: string) => contestants.find((contestant) => contestant.id === id)?.name ?? id;
   const again = measuredAgain
-    .map((one) => `\n\nThe hand-offs on ${one.store} were measured again on ${one.date} at commit \`${one.commit}\`.`)
+    .map(
+      (one) =>
+        `\n\nThe hand-offs of ${nameOf(one.contestant)} were measured again on ${one.date} at commit \`${one.commit}\`.`,
+    )
     .join('');
   const missing =
     absent.length === 0 ? '' : `\n\nNot installed for this run: ${absent.map(({ why }) => why).join(' ')}`;
