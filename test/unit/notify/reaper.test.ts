@@ -156,4 +156,15 @@ describe('the reaper as a function', () => {
       await handler(scheduled, { getRemainingTimeInMillis: () => leftMs } as Context);
     expect(world.logged.map(({ fields }) => (fields as { looked: number }).looked)).toEqual([0, 1]);
   });
+
+  it('sets the next timer if one fires too early', async () => {
+    const world = createWorld();
+    const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    expect(world.timers.size).toBe(0);
+    const timer = JSON.stringify({ namespace: 'test', lock: 'wallet', firesAt: world.clock.now() });
+    await handler(messages(timer), context);
+    expect(world.timers.size).toBe(1);
+  });
 });
