@@ -35,8 +35,11 @@ const joinsMax = 50;
 const stepMsMin = 16;
 /** 5,000 waiters that join at 500 a second take ten seconds. In that time, each has paused for this long a few times. */
 const stepMsMax = 4_000;
-/** Eight pauses that double are two seconds on average. If the key is throttled for longer, the caller gets the error. */
-const readsMax = 8;
+/**
+ * The store's client tries each read three times. All requests of a process share its retries, so a crowd on one lock must
+ * leave some for other locks. If a key has no room for that long, the caller is told.
+ */
+const readsMax = 1;
 
 /** Carries out a command in a page. Undefined if the waiter is not there, so the lock must be asked. */
 export async function applyInPage(
