@@ -12,7 +12,7 @@ const openMsMax = 2_000;
 const pingEveryMs = 240_000;
 /** How long an idle socket stays open, because a client that waited often waits again. Only if the socket does not keep the process alive. */
 const idleMsMax = 10_000;
-/** If the first tries all fail, a proxy probably blocks WebSockets, and the client stops trying. After a success, failures do not count. */
+/** If the first connections all fail, a proxy probably blocks WebSockets, and the client stops trying. After a success, failures do not count. */
 const failuresMax = 3;
 
 /** What happened to a parked wait. */
@@ -128,11 +128,15 @@ export class Sockets {
     this.#end();
   }
 
+  /** A ticket that is late says only that the service is busy. It does not count as a failure of WebSockets. */
   async #connect(): Promise<ParkingSocket> {
     try {
-      return await this.#connectOnce();
+      const ticket = await requestTicket(this.#parts);
+      return await this.#connectWith(ticket).catch((error) => {
+        this.#fail();
+        throw error;
+      });
     } catch (error) {
-      this.#fail();
       if (isFinal(error)) this.#isPossible = false;
       throw error;
     }
@@ -143,9 +147,8 @@ export class Sockets {
     if (!this.#hasServed && this.#failures >= failuresMax) this.#isPossible = false;
   }
 
-  async #connectOnce(): Promise<ParkingSocket> {
+  async #connectWith({ ticket, url }: TicketBody): Promise<ParkingSocket> {
     const { transport, runtime } = this.#parts;
-    const { ticket, url } = await requestTicket(this.#parts);
     const opened = withResolver<ParkingSocket>();
     let parking: ParkingSocket | undefined;
     const socket = (transport.socket as NonNullable<Transport['socket']>).call(

@@ -1,15 +1,12 @@
 import type { Acquire, Place } from '../lock/commands.ts';
-import { decide } from '../lock/decide.ts';
 import { lockLimits } from '../lock/limits.ts';
-import { hasPages } from '../lock/pages.ts';
 import { demandOf, type LockMode, type Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { positionBehind, positionOf } from '../lock/view.ts';
 import type { LockKey } from '../store/lock-store.ts';
-import { StoreError } from '../store/store-error.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply } from './apply.ts';
-import { factsAbout, factsForLook, type LockContext } from './context.ts';
+import { factsAbout, factsForLook, type LockContext, readAndLearn } from './context.ts';
 import { applyUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
 
@@ -48,7 +45,7 @@ export async function acquire(
   const command = commandOf(context, request);
   if (request.waitMs > 0 && request.notify === undefined)
     return longPoll(context, key, command, pollMsOf(context, request), gone);
-  const ask = () => (request.waitMs === 0 ? orByRead(context, key, command) : begin(context, key, command));
+  const ask = () => begin(context, key, command);
   const applied =
     request.tier === 'efficiency' && request.waitMs === 0
       ? await context.refusals.answer(key, command, ask)
@@ -104,26 +101,6 @@ async function begin(context: LockContext, key: LockKey, command: Acquire): Prom
     ? apply(context, key, command)
     : applyUnderSession(context, key, { ...command, sessionId });
 }
-
-/**
- * DynamoDB limits the writes to one key more than its reads. So if it refuses the write, the lock is read: an answer that changes
- * nothing, such as `held`, needs no write. A lease may also wait in a page, which this read does not show.
- */
-async function orByRead(context: LockContext, key: LockKey, command: Acquire): Promise<Applied> {
-  try {
-    return await begin(context, key, command);
-  } catch (error) {
-    if (!isThrottled(error) || command.sessionId !== undefined) throw error;
-    const state = await context.store.read(key);
-    context.memory.learn(key, state);
-    const facts = await factsAbout(context, key, state);
-    const { answer, next } = decide(state, command, facts);
-    if (next !== state || hasPages(state)) throw error;
-    return { answer, state, facts };
-  }
-}
-
-const isThrottled = (error: unknown): boolean => error instanceof StoreError && error.code === 'throttled';
 
 interface Poll {
   readonly openWait: OpenWait;
@@ -184,11 +161,7 @@ async function forgetWait(
 
 const accessTo = (context: LockContext, key: LockKey): LockAccess => ({
   key,
-  look: async () => {
-    const state = await context.store.read(key);
-    context.memory.learn(key, state);
-    return state;
-  },
+  look: () => readAndLearn(context, key),
   sweep: async () => (await apply(context, key, { kind: 'sweep' })).state,
   facts: (state) => factsForLook(context, key, state),
 });

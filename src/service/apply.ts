@@ -7,8 +7,8 @@ import type { LockKey, Refused, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
-import { bareFacts, factsAbout, type LockContext } from './context.ts';
-import { applyInPage, findPlace, joinPage, readPatiently, unlessThrottled } from './pages.ts';
+import { bareFacts, factsAbout, type LockContext, readAndLearn } from './context.ts';
+import { applyInPage, findPlace, joinPage, unlessThrottled } from './pages.ts';
 
 /** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
 const roundsMax = 10;
@@ -200,11 +200,11 @@ async function tryDirectly(
   facts: Facts,
   known: LockState | undefined,
 ): Promise<Written> {
-  const isJoining = command.kind === 'acquire' && command.waitMs > 0;
   const attempt = context.store.attempt(key, command, facts, known);
-  // A key takes three times as many reads as writes. A waiter that joins a long queue writes to its last page only.
-  const written = await (isJoining ? unlessThrottled(attempt) : attempt);
-  if (written === undefined) return { applied: false, state: await readPatiently(context, key), perhapsMine: false };
+  // A key takes three times as many reads as writes. A refusal needs no write, and a waiter that joins a long queue writes
+  // only to its last page.
+  const written = await (command.kind === 'acquire' ? unlessThrottled(attempt) : attempt);
+  if (written === undefined) return { applied: false, state: await readAndLearn(context, key), perhapsMine: false };
   // Of the writes without a read, only a release hands over.
   context.memory.learn(key, written.state, written.applied && command.kind === 'release');
   return written;

@@ -129,3 +129,13 @@ const sessionIdsIn = (states: readonly LockState[]): string[] => {
   }
   return [...ids];
 };
+
+/**
+ * Reads the lock and remembers it. The store's client repeats a throttled read itself. All requests of a process share those
+ * repeats, so a crowd on one lock must leave some for other locks.
+ */
+export async function readAndLearn(context: LockContext, key: LockKey): Promise<LockState> {
+  const state = await context.store.read(key);
+  context.memory.learn(key, state);
+  return state;
+}

@@ -20,7 +20,7 @@ import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import type { Applied } from './apply.ts';
-import { factsAbout, type LockContext } from './context.ts';
+import { factsAbout, type LockContext, readAndLearn } from './context.ts';
 
 /** A state of the lock that is this old is good enough to show the holders to a waiter in a page. */
 const seenMsMax = 1_000;
@@ -35,11 +35,6 @@ const joinsMax = 50;
 const stepMsMin = 16;
 /** 5,000 waiters that join at 500 a second take ten seconds. In that time, each has paused for this long a few times. */
 const stepMsMax = 4_000;
-/**
- * The store's client tries each read three times. All requests of a process share its retries, so a crowd on one lock must
- * leave some for other locks. If a key has no room for that long, the caller is told.
- */
-const readsMax = 1;
 
 /** Carries out a command in a page. Undefined if the waiter is not there, so the lock must be asked. */
 export async function applyInPage(
@@ -296,19 +291,7 @@ async function stepBack(context: LockContext, key: LockKey, seen: LockState): Pr
   const losses = context.memory.noteLoss(key);
   if (isAlone(context)) return seen;
   await pauseFor(context.timers, backoffMs(losses - 1, stepMsMin, stepMsMax, context.random));
-  return readPatiently(context, key);
-}
-
-/** Reads the lock, and tries again if it is throttled because many read it. */
-export async function readPatiently(context: LockContext, key: LockKey): Promise<LockState> {
-  for (let tries = 0; ; tries++) {
-    const state = await (tries < readsMax ? unlessThrottled(context.store.read(key)) : context.store.read(key));
-    if (state !== undefined) {
-      context.memory.learn(key, state);
-      return state;
-    }
-    await pauseFor(context.timers, backoffMs(tries, stepMsMin, stepMsMax, context.random));
-  }
+  return readAndLearn(context, key);
 }
 
 /** Undefined if the store throttled the request. Then nothing was written. */

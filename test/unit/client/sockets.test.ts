@@ -129,4 +129,10 @@ describe('the client’s socket', () => {
     for (let tries = 1; tries <= 5; tries++) expect(await away.sockets.open()).toBeUndefined();
     expect(away.sockets.isPossible).toBe(true);
   });
+
+  it('is tried again however often a busy service gives no ticket: that says nothing about WebSockets', async () => {
+    const busy = world({ ticketStatus: 503 });
+    for (let tries = 1; tries <= 5; tries++) expect(await busy.sockets.open()).toBeUndefined();
+    expect([busy.sockets.isPossible, busy.fakes.length]).toEqual([true, 0]);
+  });
 });

@@ -13,8 +13,17 @@ class BusyKey extends MemoryLockStore {
   isFull = false;
 
   override async attempt(...args: Parameters<MemoryLockStore['attempt']>) {
-    if (this.isFull) throw new StoreError('throttled', 'The store throttled the request.');
+    this.#refuseIfFull();
     return super.attempt(...args);
+  }
+
+  override async swap(...args: Parameters<MemoryLockStore['swap']>) {
+    this.#refuseIfFull();
+    return super.swap(...args);
+  }
+
+  #refuseIfFull(): void {
+    if (this.isFull) throw new StoreError('throttled', 'The store throttled the request.');
   }
 }
 
