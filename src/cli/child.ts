@@ -61,7 +61,7 @@ export class Child {
 
   private constructor(child: ChildProcess, foreground: boolean) {
     const pid = child.pid as number;
-    this.#go = (child.stdio[3] as Writable | undefined) ?? undefined;
+    this.#go = child.stdio[3] as Writable | undefined;
     // The command may be killed before it is let go.
     this.#go?.on('error', () => {});
     this.target = foreground ? pid : -pid;
