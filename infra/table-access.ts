@@ -35,7 +35,11 @@ export const tableAccess: Record<FunctionName, TableAccess> = {
     // A connection that ends makes its waits absent. That is a conditional write to each lock.
     items: [...lockItems, 'BatchWriteItem', 'Query'],
     queries: [],
-    leadingKeys: ['#connection/*', '#ticket/*', '*/watchers', '*/sockets', '*/waits/*', '*/lock/*', '*/session/*'],
+    leadingKeys: [
+      ...['#connection/*', '#ticket/*', '*/watchers', '*/sockets', '*/waits/*'],
+      // Most waits of a long queue are in pages.
+      ...['*/lock/*', '*/page/*', '*/session/*'],
+    ],
   },
 };
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { namePrefix, namespaceName, resourceName } from '../contract/fields.ts';
-import { type Answer, problemAnswer, type RequestLog } from '../http/handler.ts';
+import { type Answer, problemAnswer } from '../http/handler.ts';
 import { Problem, toProblem } from '../http/problems.ts';
 import { anonymous, validate } from '../http/request.ts';
 import { connectedMessage } from '../notify/watchers.ts';
@@ -9,6 +9,7 @@ import { leaveConnection } from '../service/sockets.ts';
 import type { Connection, SocketStore } from '../store/socket-store.ts';
 import type { Subject, WatcherStore } from '../store/watcher-store.ts';
 import { epochMs } from '../time/clock.ts';
+import type { Log } from '../tools/log.ts';
 
 /**
  * The query with a ticket, which says the namespace. Without a lock or a prefix, the connection is only for the
@@ -64,7 +65,7 @@ export interface WebsocketParts {
   readonly locks: LockContext;
   /** False only if every program on this machine is trusted without a token. */
   readonly needsTicket: boolean;
-  readonly log: RequestLog;
+  readonly log: Pick<Log, 'info' | 'error'>;
 }
 
 export function createWebsocketHandler(parts: WebsocketParts): WebsocketHandler {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { patientServer } from '../support/patient-server.ts';
 import type { Statement } from './synthesized.ts';
 
 export interface Call {
@@ -36,7 +37,7 @@ export class GuardedAws {
   private constructor(statements: readonly Statement[], engine: string) {
     this.#statements = statements;
     this.#engine = engine;
-    this.#server = createServer(async (request, response) => {
+    this.#server = patientServer(async (request, response) => {
       const { status, body } = await this.#answer(request);
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(body);
     });

@@ -3,14 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, CfnWaitConditionHandle, type Environment, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
-import { afterAll } from 'vitest';
 import { functionNames } from '../../infra/function-code.ts';
 import type { LockServiceProps } from '../../infra/lock-service.ts';
 import { HoldfastStack } from '../../infra/stack.ts';
 
-/** For everything that a test file writes, bundles and templates. It is deleted after its tests. */
+/** For everything that the tests of this process write, bundles and templates. It is deleted when the process ends. */
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-infra-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 export const freshFolder = (): string => mkdtempSync(join(folder, 'fresh-'));
 
