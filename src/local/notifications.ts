@@ -1,21 +1,21 @@
 /** The notifier and reaper of a deployment, with ports for one machine. */
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { LockKey } from '../lock/state.ts';
 import { HandOffs } from '../notify/hand-offs.ts';
 import { notifierEffects } from '../notify/notifier.ts';
-import { type Connections, type NotifyLog, noMeter } from '../notify/ports.ts';
+import { type Connections, noMeter } from '../notify/ports.ts';
 import { publisherEffects } from '../notify/publisher.ts';
 import { createReaper } from '../notify/reaper.ts';
 import { createStreamHandler, type StreamHandler } from '../notify/stream-handler.ts';
 import type { LockContext } from '../service/context.ts';
-import { DynamoDBAwaitedLocks } from '../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';
-import { DynamoDBDeliveries } from '../store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../store/dynamodb/notifier-items.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import { after, systemClock } from '../time/clock.ts';
 import { systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
+import type { Log } from '../tools/log.ts';
 import { localCallbacks, localTasks } from './completions.ts';
 import { HttpEventBus } from './events.ts';
 
@@ -35,7 +35,7 @@ export interface NotificationOptions {
   readonly eventsUrl?: string | undefined;
   readonly tasksUrl?: string | undefined;
   readonly callbacksUrl?: string | undefined;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }
 
 export interface Notifications {
@@ -55,7 +55,7 @@ export function createNotifications(options: NotificationOptions): Notifications
     bus: new HttpEventBus({ url: eventsUrl, region, log }),
     connections,
     meter: noMeter,
-    log: { ...log, info: () => {} },
+    log: { info: () => {}, warn: (...line) => log.warn(...line), error: (...line) => log.error(...line) } satisfies Log,
   };
   const deliveries = new DynamoDBDeliveries({ client, tableName });
   const handOffs = new HandOffs({ ...shared, locks, deliveries });

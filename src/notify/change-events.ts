@@ -2,12 +2,19 @@
  * The events, deliveries and ended waits of a change of a lock. They are derived only here, and only from the old and the new image. So if
  * the stream shows a change twice, the result is the same.
  */
-import { eventsBetween, eventsInPage } from '../lock/events.ts';
+import { eventsBetween, eventsInPage, grantOf } from '../lock/events.ts';
 import { movingUp } from '../lock/pages.ts';
-import { type Holder, isAlwaysNotified, type LockState, type Notify, unusedLock, type Waiter } from '../lock/state.ts';
-import { endedHold, grantEventOf, isShown, placeIn, placeOf, shown } from '../store/history-rules.ts';
+import {
+  type Holder,
+  isAlwaysNotified,
+  type LockKey,
+  type LockState,
+  type Notify,
+  unusedLock,
+  type Waiter,
+} from '../lock/state.ts';
+import { endedHold, isShown, placeIn, placeOf } from '../store/history-rules.ts';
 import type { HistoryEntry, HistoryEvent } from '../store/history-store.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import { epochMs, toIso } from '../time/clock.ts';
 import type { LockChange, PageChange } from './lock-change.ts';
 import type { BusEvent } from './ports.ts';
@@ -39,7 +46,7 @@ export function eventsOfChange(change: LockChange): ChangeEvents {
   const { key, before, after } = change;
   const entries = eventsBetween(before, after)
     .filter(isShown)
-    .map((event, index) => ({ key, place: placeIn(before, after, event, index), event: shown(event) }));
+    .map((event, index) => ({ key, place: placeIn(before, after, event, index), event }));
   return {
     change,
     entries,
@@ -54,7 +61,7 @@ function keptOf(entry: HistoryEntry, before: LockState): HistoryEntry[] {
   const { type, fence, heldMs } = entry.event;
   if (type === 'granted') return [];
   const holder = heldMs === undefined ? undefined : before.holders.find((candidate) => candidate.fence === fence);
-  return holder === undefined ? [entry] : endedHold(entry, grantEventOf(holder), before.fence - fence);
+  return holder === undefined ? [entry] : endedHold(entry, grantOf(holder), before.fence - fence);
 }
 
 /** A page shows only waiters that join or leave. Grants are in the lock. */
@@ -66,7 +73,7 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
   const entries = changed.filter(isShown).map((event, index) => {
     const nth = event.type === 'queued' ? takenBefore + index : before.left.length + index;
     const place = placeOf({ fence: event.fence, rev: after.number }, (kinds[event.type as 'queued'] ?? 300) + nth);
-    return { key, place, event: shown(event) };
+    return { key, place, event };
   });
   const staying = new Set(
     (before.closedAt === null && after.closedAt !== null ? movingUp(after) : after.waiters).map(

@@ -2,8 +2,7 @@
  * A hand-off to a waiter on a WebSocket is delivered by the process that wrote it, right after the write. If that fails, the notifier
  * delivers it from the stream.
  */
-import type { Holder, LockState } from '../lock/state.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import type { Holder, LockKey, LockState } from '../lock/state.ts';
 import { errorText } from '../tools/error-text.ts';
 import { withinLimit } from '../tools/time-limit.ts';
 import { namesOf } from './change-events.ts';

@@ -1,6 +1,5 @@
 import type { Facts } from '../lock/commands.ts';
-import { hasPages } from '../lock/pages.ts';
-import type { LockState } from '../lock/state.ts';
+import { hasPages, type LockState } from '../lock/state.ts';
 import { mayBeTaken, nextDueAt } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 

@@ -7,12 +7,10 @@
  *
  * It does only what waiters depend on. The publisher does the rest, and reads the stream separately.
  */
-import { wantsPage } from '../lock/decide.ts';
-import { hasPages, queueSizes, runsLow } from '../lock/pages.ts';
-import type { LockState } from '../lock/state.ts';
+import { queueSizes, runsLow } from '../lock/pages.ts';
+import { hasPages, type LockState, lockIdOf } from '../lock/state.ts';
 import { apply } from '../service/apply.ts';
-import { bareFacts, factsAbout } from '../service/context.ts';
-import { lockIdOf } from '../store/lock-store.ts';
+import { factsAbout } from '../service/context.ts';
 import { epochMs } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import type { ChangeEvents } from './change-events.ts';
@@ -88,7 +86,7 @@ async function refillAll({ locks, log }: NotifierPorts, items: readonly StreamIt
   const sizes = locks.sizes ?? queueSizes;
   const low = items.filter(({ events }) => {
     const state = events?.change.after;
-    return state !== undefined && (runsLow(state, sizes) || wantsPage(state, bareFacts(locks)));
+    return state !== undefined && runsLow(state, sizes);
   });
   const byLock = new Map(low.map((item) => [lockId(item.events as ChangeEvents), item]));
   return eachItem(log, 'refill', [...byLock.values()], async ({ events }) => {

@@ -1,11 +1,10 @@
 /** Deliveries to parked waiters: their grant, or the end of their wait. */
 import type { Facts } from '../lock/commands.ts';
-import type { Holder, Notify } from '../lock/state.ts';
+import type { Holder, LockKey, Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { endsAt, remainingMs } from '../lock/view.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, factsAmong } from '../service/context.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import { requireWithin } from '../tools/time-limit.ts';
 import { type EndedWait, namesOf, type Parked } from './change-events.ts';

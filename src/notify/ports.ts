@@ -1,11 +1,12 @@
 /** How the notifier and the reaper reach the outside. Each port has an adapter for AWS and one for a single machine. */
+import type { LockKey } from '../lock/state.ts';
 import type { LockContext } from '../service/context.ts';
-import type { DeliveryStore } from '../store/delivery-store.ts';
 import type { HistoryStore } from '../store/history-store.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import type { DeliveryStore } from '../store/notifier-store.ts';
 import type { WatcherStore } from '../store/watcher-store.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
+import type { Log } from '../tools/log.ts';
 import type { Measure } from './measures.ts';
 
 /** An event as EventBridge takes it. */
@@ -60,12 +61,6 @@ export interface Meter {
 
 export const noMeter: Meter = { record: () => {}, flush: () => {} };
 
-export interface NotifyLog {
-  info(message: string, fields?: Record<string, unknown>): void;
-  warn(message: string, fields?: Record<string, unknown>): void;
-  error(message: string, fields?: Record<string, unknown>): void;
-}
-
 /** The ports for deliveries to parked waiters, and for timers. */
 export interface NotifierPorts {
   readonly locks: LockContext;
@@ -76,7 +71,7 @@ export interface NotifierPorts {
   readonly timers: LockTimers;
   readonly deliveries: DeliveryStore;
   readonly meter: Meter;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }
 
 /** The ports for events, history and watchers. No lock depends on them. */
@@ -90,5 +85,5 @@ export interface PublisherPorts {
   readonly connections: Connections;
   readonly watchers: WatcherStore;
   readonly meter: Meter;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }

@@ -1,20 +1,20 @@
-import { hasPages } from '../lock/pages.ts';
+import { hasPages, type LockKey } from '../lock/state.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, type LockContext } from '../service/context.ts';
 import { sweepPages } from '../service/pages.ts';
-import type { AwaitedLocks } from '../store/awaited-locks.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import type { AwaitedLocks } from '../store/notifier-store.ts';
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
+import type { Log } from '../tools/log.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { lookAgainAt } from './look-times.ts';
-import type { LockTimers, NotifyLog } from './ports.ts';
+import type { LockTimers } from './ports.ts';
 
 export interface ReaperPorts {
   readonly locks: LockContext;
   readonly timers: LockTimers;
   readonly awaited: AwaitedLocks;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }
 
 export interface Swept {

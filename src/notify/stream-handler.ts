@@ -3,15 +3,17 @@
  * returns the records that it could not do. Only those are reported to Lambda, which delivers the rest of the batch again. The same process
  * then does not repeat the effects that it has done.
  */
+
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { arrivalOf } from '../store/dynamodb/connection-items.ts';
 import type { Watcher } from '../store/watcher-store.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
 import { errorText } from '../tools/error-text.ts';
+import type { Log } from '../tools/log.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type ChangeEvents, eventsOfChange, eventsOfPage } from './change-events.ts';
 import { lockChangeOf, pageChangeOf } from './lock-change.ts';
-import { type Meter, type NotifyLog, noMeter } from './ports.ts';
+import { type Meter, noMeter } from './ports.ts';
 
 /** One record and its content: a change of a lock, or a watcher that connected. */
 export interface StreamItem {
@@ -34,7 +36,7 @@ export const atOnceMax = 20;
 /** Effects that are remembered as done: those of a few batches, because Lambda repeats no more. */
 const doneMax = 10_000;
 
-export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, meter: Meter = noMeter): StreamHandler {
+export function createStreamHandler(effects: readonly Effect[], log: Log, meter: Meter = noMeter): StreamHandler {
   const doneEarlier = new BoundedMap<string, true>(doneMax);
   return async ({ Records }) => {
     const failed = new Set<string>();
@@ -62,7 +64,7 @@ export function createStreamHandler(effects: readonly Effect[], log: NotifyLog, 
   };
 }
 
-async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog): Promise<readonly StreamItem[]> {
+async function run(effect: Effect, todo: readonly StreamItem[], log: Log): Promise<readonly StreamItem[]> {
   if (todo.length === 0) return [];
   try {
     const left = await effect.run(todo);
@@ -75,7 +77,7 @@ async function run(effect: Effect, todo: readonly StreamItem[], log: NotifyLog):
 }
 
 /** A record that can't be read is reported alone. Retries don't help. The dead-letter queue keeps it. */
-function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>): StreamItem[] {
+function readRecord(record: DynamoDBRecord, log: Log, failed: Set<string>): StreamItem[] {
   const sequenceNumber = record.dynamodb?.SequenceNumber ?? '';
   const recordId = record.eventID ?? sequenceNumber;
   try {
@@ -97,7 +99,7 @@ function readRecord(record: DynamoDBRecord, log: NotifyLog, failed: Set<string>)
 
 /** Does the work for each item. If one fails, the others are still done. */
 export async function eachItem(
-  log: NotifyLog,
+  log: Log,
   effect: string,
   items: readonly StreamItem[],
   work: (item: StreamItem) => Promise<void>,

@@ -2,31 +2,11 @@
  * How a history is kept and listed, the same for every store. A hold is one item, written when it ends. The item has the end and the grant.
  * While a hold lasts, its grant comes from the lock itself. `docs/decisions/010-one-history-item-per-hold.md` says why.
  */
-import { grantOf, type LockEvent } from '../lock/events.ts';
-import type { Holder, LockState } from '../lock/state.ts';
-import type { HistoryEntry, HistoryEvent, HistoryPage, HistoryType } from './history-store.ts';
+import type { LockEvent } from '../lock/events.ts';
+import type { LockState } from '../lock/state.ts';
+import type { HistoryEntry, HistoryEvent, HistoryPage } from './history-store.ts';
 
-export type ShownEvent = LockEvent & { readonly type: HistoryType };
-
-export const isShown = (event: LockEvent): event is ShownEvent => event.type !== 'renewed';
-
-/** Two hosts may have written the two ends of a span. Their clocks may differ by more than the span. */
-const span = (ms: number): number => Math.max(0, ms);
-
-export function shown({ at, type, fence, owner, heldMs, waitedMs, reason }: ShownEvent): HistoryEvent {
-  return {
-    at,
-    type,
-    fence,
-    owner,
-    ...(heldMs === undefined ? {} : { heldMs: span(heldMs) }),
-    ...(waitedMs === undefined ? {} : { waitedMs: span(waitedMs) }),
-    ...(reason === undefined ? {} : { reason }),
-  };
-}
-
-/** The grant with which a hold began. It is always the same, because none of its fields changes while the hold lasts. */
-export const grantEventOf = (holder: Holder): HistoryEvent => shown(grantOf(holder) as ShownEvent);
+export const isShown = (event: LockEvent): event is HistoryEvent => event.type !== 'renewed';
 
 /** Fences never fall and each write raises the revision. So places sort in the order of the events, even if clocks differ. */
 export const placeOf = ({ fence, rev }: Pick<LockState, 'fence' | 'rev'>, index: number): string =>
@@ -39,7 +19,7 @@ export const grantPlaceOf = (fence: number): string => placeOf({ fence, rev: 0 }
  * The place of an event of one write. Endings come under the fence before the write, because they made space for the grants. Waiters that
  * joined come after the grants.
  */
-export function placeIn(before: LockState, after: LockState, { type, fence }: ShownEvent, index: number): string {
+export function placeIn(before: LockState, after: LockState, { type, fence }: HistoryEvent, index: number): string {
   if (type === 'granted') return grantPlaceOf(fence);
   return placeOf({ fence: type === 'queued' ? after.fence : before.fence, rev: after.rev }, index);
 }

@@ -1,20 +1,8 @@
-import { type LockEventType, lockEventTypes } from '../lock/events.ts';
-import type { LockKey } from './lock-store.ts';
+import type { EventType, LockEvent } from '../lock/events.ts';
+import type { LockKey } from '../lock/state.ts';
 
-/** A renewal is not an event. Otherwise the history of a held lock would consist of renewals alone. */
-export type HistoryType = Exclude<LockEventType, 'renewed'>;
-export const historyTypes = lockEventTypes.filter((type) => type !== 'renewed');
-
-/** One event of a lock, as it is shown. It never has a leaseId, because many people and programs read it. */
-export interface HistoryEvent {
-  readonly at: number;
-  readonly type: HistoryType;
-  readonly fence: number;
-  readonly owner: string;
-  readonly heldMs?: number;
-  readonly waitedMs?: number;
-  readonly reason?: string;
-}
+/** One event of a lock, as it is shown. Without renewals: the history of a held lock would consist of them alone. */
+export type HistoryEvent = LockEvent & { readonly type: EventType };
 
 export interface HistoryEntry {
   readonly key: LockKey;

@@ -1,15 +1,7 @@
 import type { Facts, LockCommand, Renew } from '../lock/commands.ts';
 import type { Absence, Attendance, LeftHow, Page, QueueSizes } from '../lock/pages.ts';
-import type { LockState, PageSpan, Waiter } from '../lock/state.ts';
+import type { LockKey, LockState, PageSpan, Waiter } from '../lock/state.ts';
 import type { EpochMs } from '../time/clock.ts';
-
-export interface LockKey {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** One text for a lock. A namespace has no slash, so no two locks have the same text. */
-export const lockIdOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
 
 /** The outcome of a write. A refusal has the state that refused it, so that no read is needed. */
 export type Written =

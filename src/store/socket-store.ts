@@ -1,5 +1,5 @@
+import type { LockKey } from '../lock/state.ts';
 import type { EpochMs } from '../time/clock.ts';
-import type { LockKey } from './lock-store.ts';
 
 /** The caller of a WebSocket connection. It never changes while the connection lasts. */
 export interface Connection {

@@ -2,8 +2,9 @@ import { type EventBridgeClient, PutEventsCommand, type PutEventsRequestEntry } 
 import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { errorText } from '../../tools/error-text.ts';
+import type { Log } from '../../tools/log.ts';
 import { forEachAtMost } from '../../tools/pool.ts';
-import type { BusEvent, EventBus, NotifyLog, Untaken } from '../ports.ts';
+import type { BusEvent, EventBus, Untaken } from '../ports.ts';
 import { isFinalRefusal } from './calls.ts';
 
 /** Rules select the events of this service by this source. */
@@ -26,14 +27,14 @@ const finalCodes = new Set([
 export class EventBridgeBus implements EventBus {
   readonly #client: EventBridgeClient;
   readonly #busName: string;
-  readonly #log: NotifyLog;
+  readonly #log: Log;
   readonly #timers: Timers;
   readonly #random: () => number;
 
   constructor(options: {
     client: EventBridgeClient;
     busName: string;
-    log: NotifyLog;
+    log: Log;
     timers?: Timers;
     random?: () => number;
   }) {

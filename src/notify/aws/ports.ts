@@ -6,19 +6,17 @@ import { SFNClient } from '@aws-sdk/client-sfn';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { LockContext } from '../../service/context.ts';
-import { DynamoDBAwaitedLocks } from '../../store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../../store/dynamodb/connection-items.ts';
-import { DynamoDBDeliveries } from '../../store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../../store/dynamodb/history-items.ts';
-import { DynamoDBTimerNotes } from '../../store/dynamodb/timer-items.ts';
+import { DynamoDBAwaitedLocks, DynamoDBDeliveries, DynamoDBTimerNotes } from '../../store/dynamodb/notifier-items.ts';
 import { systemClock } from '../../time/clock.ts';
 import { systemTimers } from '../../time/timers.ts';
+import type { Log } from '../../tools/log.ts';
 import { HandOffs } from '../hand-offs.ts';
-import type { NotifierPorts, NotifyLog, PublisherPorts } from '../ports.ts';
+import type { NotifierPorts, PublisherPorts } from '../ports.ts';
 import type { ReaperPorts } from '../reaper.ts';
 import { boundedRequests } from './calls.ts';
-import { LambdaCallbacks, StepFunctionsTasks } from './completions.ts';
-import { ApiGatewayConnections } from './connections.ts';
+import { ApiGatewayConnections, LambdaCallbacks, StepFunctionsTasks } from './deliveries.ts';
 import { EventBridgeBus } from './event-bus.ts';
 import { EmbeddedMeter } from './meter.ts';
 import { SqsTimers } from './timers.ts';
@@ -26,7 +24,7 @@ import { SqsTimers } from './timers.ts';
 interface Table {
   readonly client: DynamoDBDocumentClient;
   readonly tableName: string;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }
 
 export interface NotifierSetting extends Table {
@@ -57,7 +55,7 @@ const timersOf = ({ client, tableName, timerQueueUrl }: Table & { readonly timer
     notes: new DynamoDBTimerNotes({ client, tableName }),
   });
 
-const busOf = (busName: string, log: NotifyLog) =>
+const busOf = (busName: string, log: Log) =>
   new EventBridgeBus({ client: new EventBridgeClient(boundedRequests), busName, log });
 
 const connectionsAt = (endpoint: string) =>

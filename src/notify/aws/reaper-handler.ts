@@ -1,8 +1,8 @@
 import type { Context, ScheduledEvent, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { after, type Clock } from '../../time/clock.ts';
 import { errorText } from '../../tools/error-text.ts';
+import type { Log } from '../../tools/log.ts';
 import { forEachAtMost } from '../../tools/pool.ts';
-import type { NotifyLog } from '../ports.ts';
 import type { Reaper } from '../reaper.ts';
 import { readTimer } from './timers.ts';
 
@@ -14,7 +14,7 @@ const timersAtOnceMax = 10;
 export type ReaperEvent = SQSEvent | ScheduledEvent;
 
 /** The reaper as a Lambda function: timers come as SQS messages, the minute schedule as an event. */
-export function createReaperHandler(reaper: Reaper, { clock, log }: { clock: Clock; log: NotifyLog }) {
+export function createReaperHandler(reaper: Reaper, { clock, log }: { clock: Clock; log: Log }) {
   return async (event: ReaperEvent, context: Context): Promise<SQSBatchResponse> => {
     if (!('Records' in event)) {
       const until = after(clock.now(), context.getRemainingTimeInMillis() - endMarginMs);

@@ -173,6 +173,14 @@ export function oneOf<Choice extends string>(item: Item, name: string, choices: 
   return choice;
 }
 
+/** The fields that have a value. A loop, because this runs for each claim of each item. */
+export function defined<Fields extends object>(fields: Fields) {
+  const given: { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } = {};
+  for (const name in fields)
+    if (fields[name] !== undefined) given[name] = fields[name] as NonNullable<(typeof given)[typeof name]>;
+  return given;
+}
+
 /** Undefined if the attribute is absent, and otherwise checked. */
 export const optional = <Value>(
   read: (item: Item, name: string) => Value,

@@ -8,6 +8,7 @@ import { after, type EpochMs, epochMs } from '../../time/clock.ts';
 import {
   asMap,
   asText,
+  defined,
   type Item,
   instant,
   integer,
@@ -54,7 +55,7 @@ export function toClaimItem(claim: Claim & { readonly queuedAt?: EpochMs }): Ite
     [claimWords.permits]: claim.permits,
     ...(claim.leaseMs === null ? {} : { [claimWords.leaseMs]: claim.leaseMs }),
     ...extrasOf(claim),
-    ...(claim.queuedAt === undefined ? {} : { [claimWords.queuedAt]: claim.queuedAt }),
+    ...defined({ [claimWords.queuedAt]: claim.queuedAt }),
   };
 }
 
@@ -75,57 +76,61 @@ export function toPartItem(
 }
 
 /** The attributes that few claims have. */
-const extrasOf = (claim: Claim): Item => ({
-  ...(claim.sessionId === undefined ? {} : { [claimWords.sessionId]: claim.sessionId }),
-  ...(claim.lockDelayMs ? { [claimWords.lockDelayMs]: claim.lockDelayMs } : {}),
-  ...(claim.mode === undefined ? {} : { [claimWords.mode]: claim.mode }),
-  ...(claim.metadata === undefined ? {} : { [claimWords.metadata]: claim.metadata }),
-  ...(claim.notify === undefined ? {} : { [claimWords.notify]: claim.notify }),
-});
+const extrasOf = (claim: Claim): Item =>
+  defined({
+    [claimWords.sessionId]: claim.sessionId,
+    [claimWords.lockDelayMs]: claim.lockDelayMs || undefined,
+    [claimWords.mode]: claim.mode,
+    [claimWords.metadata]: claim.metadata,
+    [claimWords.notify]: claim.notify,
+  });
 
 export function fromClaimItem(item: Item): Claim & { readonly queuedAt?: EpochMs } {
-  const queuedAt = optional(instant, item, claimWords.queuedAt);
   return {
     leaseId: text(item, claimWords.leaseId),
     owner: text(item, claimWords.owner),
     permits: integer(item, claimWords.permits),
     leaseMs: optional(integer, item, claimWords.leaseMs) ?? null,
     ...fromExtras(item),
-    ...(queuedAt === undefined ? {} : { queuedAt }),
+    ...defined({ queuedAt: optional(instant, item, claimWords.queuedAt) }),
   };
 }
 
-function fromExtras(item: Item): Partial<Claim> {
-  const sessionId = optional(text, item, claimWords.sessionId);
-  const lockDelayMs = optional(integer, item, claimWords.lockDelayMs);
-  const metadata = optional(texts, item, claimWords.metadata);
-  const notify = optional(notifyIn, item, claimWords.notify);
-  return {
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(lockDelayMs === undefined ? {} : { lockDelayMs }),
-    ...(item[claimWords.mode] === undefined ? {} : { mode: oneOf(item, claimWords.mode, ['exclusive', 'shared']) }),
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(notify === undefined ? {} : { notify }),
-  };
-}
+const fromExtras = (item: Item): Partial<Claim> =>
+  defined({
+    sessionId: optional(text, item, claimWords.sessionId),
+    lockDelayMs: optional(integer, item, claimWords.lockDelayMs),
+    mode: optional(modeIn, item, claimWords.mode),
+    metadata: optional(texts, item, claimWords.metadata),
+    notify: optional(notifyIn, item, claimWords.notify),
+  });
+
+const modeIn = (item: Item, name: string) => oneOf(item, name, ['exclusive', 'shared']);
 
 function texts(item: Item, name: string): Record<string, string> {
-  const values = map(item, name);
-  for (const key of Object.keys(values)) asText(values[key], name);
-  return values as Record<string, string>;
+  return Object.fromEntries(Object.entries(map(item, name)).map(([key, value]) => [key, asText(value, name)]));
 }
 
-/** Only the type is checked. This service alone writes it, and a delivery of an unknown type fails by itself. */
 export function notifyIn(item: Item, name: string): Notify {
   const notify = map(item, name);
-  if (typeof notify.type !== 'string') throw unreadable('a waiter does not say how it wants to be notified');
-  return notify as unknown as Notify;
+  const type = oneOf(notify, 'type', ['event', 'task-token', 'durable-callback', 'websocket']);
+  const always = typeof notify.always === 'boolean' ? { always: notify.always } : {};
+  switch (type) {
+    case 'event':
+      return { type, ref: text(notify, 'ref') };
+    case 'task-token':
+      return { type, token: text(notify, 'token'), ...always };
+    case 'durable-callback':
+      return { type, id: text(notify, 'id'), ...always };
+    case 'websocket':
+      return { type, connectionId: text(notify, 'connectionId') };
+  }
 }
 
 export const toWaiterItem = (waiter: Waiter): Item => ({
   ...toClaimItem(waiter),
   [waiterWords.deadlineAt]: waiter.deadlineAt,
-  [waiterWords.presentUntil]: waiter.aliveUntil,
+  [waiterWords.presentUntil]: waiter.presentUntil,
   [waiterWords.bytes]: weightOf(waiter),
   [waiterWords.fenceStep]: 1,
 });
@@ -134,7 +139,7 @@ export const fromWaiterItem = (item: Item): Waiter => ({
   ...fromClaimItem(item),
   queuedAt: instant(item, claimWords.queuedAt),
   deadlineAt: instant(item, waiterWords.deadlineAt),
-  aliveUntil: instant(item, waiterWords.presentUntil),
+  presentUntil: instant(item, waiterWords.presentUntil),
 });
 
 /**
@@ -157,7 +162,7 @@ export function toText(waiter: Waiter): string {
 }
 
 /** Reads a waiter from its text. Its presence and its way to be notified are separate attributes of the page. */
-export function fromText(written: string): Omit<Waiter, 'aliveUntil'> {
+export function fromText(written: string): Omit<Waiter, 'presentUntil'> {
   return fromParts(partsOf(written));
 }
 

@@ -1,3 +1,5 @@
+import { eventTypes } from '../../lock/events.ts';
+import type { LockKey } from '../../lock/state.ts';
 import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
 import { listed, readPlaces } from '../history-rules.ts';
 import {
@@ -7,11 +9,9 @@ import {
   type HistoryPageAsked,
   type HistoryStore,
   historyKeptMs,
-  historyTypes,
 } from '../history-store.ts';
-import type { LockKey } from '../lock-store.ts';
 import type { Item, ItemKey } from './attributes.ts';
-import { integer, oneOf, optional, text } from './attributes.ts';
+import { defined, integer, oneOf, optional, text } from './attributes.ts';
 import { ItemTable, type TableAccess } from './item-table.ts';
 
 const words = { partition: 'pk', place: 'sk' };
@@ -74,16 +74,16 @@ const toItem = (entry: HistoryEntry): Item => ({
 });
 
 function fromItem(item: Item): Omit<HistoryEntry, 'key'> {
-  const [heldMs, waitedMs] = [optional(integer, item, 'heldMs'), optional(integer, item, 'waitedMs')];
-  const reason = optional(text, item, 'reason');
   const event: HistoryEvent = {
     at: integer(item, 'at'),
-    type: oneOf(item, 'type', historyTypes),
+    type: oneOf(item, 'type', eventTypes),
     fence: integer(item, 'fence'),
     owner: text(item, 'owner'),
-    ...(heldMs === undefined ? {} : { heldMs }),
-    ...(waitedMs === undefined ? {} : { waitedMs }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({
+      heldMs: optional(integer, item, 'heldMs'),
+      waitedMs: optional(integer, item, 'waitedMs'),
+      reason: optional(text, item, 'reason'),
+    }),
   };
   const place = text(item, words.place);
   // An earlier release wrote the end of a hold without its grant.

@@ -8,14 +8,16 @@
  */
 import { brokenInvariant } from '../../lock/invariants.ts';
 import { lockLimits } from '../../lock/limits.ts';
-import { hasPages } from '../../lock/pages.ts';
 import {
   type Ended,
   endedHows,
   type Holder,
+  hasPages,
   holdersWeight,
   isAlwaysNotified,
+  type LockKey,
   type LockState,
+  lockIdOf,
   type PageSpan,
   permitsHeld,
   queueWeight,
@@ -23,10 +25,10 @@ import {
   type Waiter,
 } from '../../lock/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import { type LockKey, lockIdOf } from '../lock-store.ts';
 import {
   asMap,
   asText,
+  defined,
   type Item,
   type ItemKey,
   instant,
@@ -167,8 +169,7 @@ function toEndings(ended: readonly Ended[]): Item {
 
 const toNote = ({ how, fence, reason }: Ended): Item => ({
   [noteWords.how]: how,
-  ...(fence === undefined ? {} : { [noteWords.fence]: fence }),
-  ...(reason === undefined ? {} : { [noteWords.reason]: reason }),
+  ...defined({ [noteWords.fence]: fence, [noteWords.reason]: reason }),
 });
 
 function fromEndings(item: Item): Ended[] {
@@ -183,13 +184,13 @@ function fromNote(leaseId: string, notes: Item): Ended {
   // Without a note it was released.
   if (notes[leaseId] === undefined) return { leaseId, how: 'released' };
   const note = asMap(notes[leaseId], lockWords.endingNotes);
-  const fence = optional(integer, note, noteWords.fence);
-  const reason = optional(text, note, noteWords.reason);
   return {
     leaseId,
     how: oneOf(note, noteWords.how, endedHows),
-    ...(fence === undefined ? {} : { fence }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({
+      fence: optional(integer, note, noteWords.fence),
+      reason: optional(text, note, noteWords.reason),
+    }),
   };
 }
 
@@ -319,7 +320,7 @@ function queueOfLayout1(item: Item): Waiter[] {
       .map((written) => {
         const [leaseId, owner, permits, leaseMs, queuedAt, waitMs, aliveMs, extras] = partsOf(written);
         const waiter = fromParts([leaseId, owner, permits, leaseMs, queuedAt, waitMs, extras]);
-        return { ...waiter, aliveUntil: after(waiter.queuedAt, integer({ aliveMs }, 'aliveMs')) };
+        return { ...waiter, presentUntil: after(waiter.queuedAt, integer({ aliveMs }, 'aliveMs')) };
       }),
   ];
 }

@@ -1,18 +1,8 @@
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
 import type { Absence, Attendance, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
-import type { LockState, PageSpan, Waiter } from '../../lock/state.ts';
+import type { LockKey, LockState, PageSpan, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import type {
-  Arrival,
-  LockKey,
-  LockPage,
-  LockStore,
-  LockSwap,
-  PageKey,
-  PageWritten,
-  Refused,
-  Written,
-} from '../lock-store.ts';
+import type { Arrival, LockPage, LockStore, LockSwap, PageKey, PageWritten, Refused, Written } from '../lock-store.ts';
 import { condition, text, type Update } from './attributes.ts';
 import { type ConditionalPut, ItemTable, type ItemWritten, type KeyedUpdate, type TableAccess } from './item-table.ts';
 import {

@@ -6,9 +6,16 @@
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { lockLimits } from '../../lock/limits.ts';
 import { withOneMore } from '../../lock/pages.ts';
-import { holderWeight, isAlwaysNotified, type PageSpan, type Waiter, weightOf } from '../../lock/state.ts';
+import {
+  holderWeight,
+  isAlwaysNotified,
+  type LockKey,
+  type PageSpan,
+  type Waiter,
+  weightOf,
+} from '../../lock/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
-import type { Arrival, LockKey } from '../lock-store.ts';
+import type { Arrival } from '../lock-store.ts';
 import { type Clauses, type Update, update } from './attributes.ts';
 import { toClaimItem, toPartItem, toWaiterItem } from './claim-item.ts';
 import {
@@ -308,7 +315,7 @@ export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update
       when: `${standsAt(index)} AND ${waitsAsBefore(index, waiter)}`,
     },
     {},
-    { leaseId: waiter.leaseId, until: waiter.aliveUntil, notify: waiter.notify, now },
+    { leaseId: waiter.leaseId, until: waiter.presentUntil, notify: waiter.notify, now },
   );
 
 /**

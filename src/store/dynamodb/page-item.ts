@@ -104,7 +104,7 @@ export const appendTo = (
     {
       empty: [],
       waiter: [toText(waiter)],
-      until: waiter.aliveUntil,
+      until: waiter.presentUntil,
       fence,
       now: waiter.queuedAt,
       layout: layoutKnown,
@@ -117,7 +117,7 @@ export const appendTo = (
   );
 
 /** Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter is in it. */
-export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
+export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update =>
   update(
     {
       set: ['presence = :until', ...parkedBy(notify)],
@@ -125,19 +125,19 @@ export const attendIn = ({ leaseId, aliveUntil, notify }: Attendance): Update =>
       when: `${isOpen} AND ${isWaiting}`,
     },
     wordsFor(leaseId),
-    { until: aliveUntil, zero: 0, notify, parked: 'parked' },
+    { until: presentUntil, zero: 0, notify, parked: 'parked' },
   );
 
 /**
  * Writes that a waiter is absent from this time on. Safe because it never makes a waiter present for longer, and because it
  * applies only if the waiter still polls, or is parked on this connection.
  */
-export const stepAwayIn = ({ leaseId, aliveUntil, connectionId }: Absence): Update => {
+export const stepAwayIn = ({ leaseId, presentUntil, connectionId }: Absence): Update => {
   const asBefore = connectionId === undefined ? 'attribute_not_exists(notify)' : 'notify.connectionId = :connectionId';
   return update(
     { set: ['presence = :until'], when: `${isOpen} AND presence > :until AND ${asBefore}` },
     wordsFor(leaseId),
-    { until: aliveUntil, connectionId },
+    { until: presentUntil, connectionId },
   );
 };
 
@@ -190,11 +190,11 @@ export function fromPageItem({ number }: Pick<PageKey, 'number'>, item: Item | u
   };
 }
 
-function present(item: Item, waiter: Omit<Waiter, 'aliveUntil'>, until: number): Waiter {
+function present(item: Item, waiter: Omit<Waiter, 'presentUntil'>, until: number): Waiter {
   const notify = optional(notifyIn, item, notifyName(waiter.leaseId));
   // The process that wrote this time may not have known the deadline. Nobody is present after it.
-  const aliveUntil = epochMs(Math.min(until, waiter.deadlineAt));
-  return { ...waiter, ...(notify === undefined ? {} : { notify }), aliveUntil };
+  const presentUntil = epochMs(Math.min(until, waiter.deadlineAt));
+  return { ...waiter, ...(notify === undefined ? {} : { notify }), presentUntil };
 }
 
 export const changedAtOf = (item: Item | undefined): number =>

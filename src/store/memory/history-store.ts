@@ -1,3 +1,4 @@
+import { type LockKey, lockIdOf } from '../../lock/state.ts';
 import { type Clock, systemClock } from '../../time/clock.ts';
 import { listed, readPlaces } from '../history-rules.ts';
 import {
@@ -7,7 +8,6 @@ import {
   type HistoryStore,
   historyKeptMs,
 } from '../history-store.ts';
-import { type LockKey, lockIdOf } from '../lock-store.ts';
 
 /** History in memory, for simulation and for users' own tests. */
 export class MemoryHistory implements HistoryStore {

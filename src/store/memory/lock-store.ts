@@ -6,7 +6,6 @@ import {
   attendIn,
   close,
   emptyPage,
-  hasPages,
   type LeftHow,
   leaveIn,
   type Page,
@@ -16,26 +15,19 @@ import {
 } from '../../lock/pages.ts';
 import {
   type Ended,
+  hasPages,
   hasPlace,
   isSameNotify,
+  type LockKey,
   type LockState,
+  lockIdOf,
   type PageSpan,
   permitsHeld,
   unusedLock,
   type Waiter,
 } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
-import {
-  type Arrival,
-  type LockKey,
-  type LockPage,
-  type LockStore,
-  type LockSwap,
-  lockIdOf,
-  type PageKey,
-  type PageWritten,
-  type Written,
-} from '../lock-store.ts';
+import type { Arrival, LockPage, LockStore, LockSwap, PageKey, PageWritten, Written } from '../lock-store.ts';
 
 /** Called in the same step in which something is written, like a table's stream. */
 export interface MemoryWatcher {
@@ -121,7 +113,7 @@ export class MemoryLockStore implements LockStore {
     const place = state.queue[index];
     if (place?.leaseId !== waiter.leaseId || !isSameNotify(place.notify, waiter.notify))
       return Promise.resolve(this.#refuse(key));
-    const queue = state.queue.with(index, { ...place, aliveUntil: waiter.aliveUntil });
+    const queue = state.queue.with(index, { ...place, presentUntil: waiter.presentUntil });
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
   }
 

@@ -1,12 +1,15 @@
-/** The completions that a waiter may wait for on AWS: a task of Step Functions, or a callback of a Lambda durable function. */
+/** Deliveries that AWS makes: to a WebSocket connection, to a task of Step Functions, to a callback of a Lambda durable function. */
+import { type ApiGatewayManagementApiClient, PostToConnectionCommand } from '@aws-sdk/client-apigatewaymanagementapi';
 import {
   type LambdaClient,
   SendDurableExecutionCallbackFailureCommand,
   SendDurableExecutionCallbackSuccessCommand,
 } from '@aws-sdk/client-lambda';
 import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '@aws-sdk/client-sfn';
-import type { Completions, Delivered } from '../ports.ts';
+import type { Completions, Connections, Delivered } from '../ports.ts';
 import { outcomeOf } from './calls.ts';
+
+/** The completions that a waiter may wait for on AWS: a task of Step Functions, or a callback of a Lambda durable function. */
 
 export class StepFunctionsTasks implements Completions {
   readonly #client: SFNClient;
@@ -46,5 +49,18 @@ export class LambdaCallbacks implements Completions {
     return outcomeOf(
       this.#client.send(new SendDurableExecutionCallbackFailureCommand({ CallbackId: id, Error: failure })),
     );
+  }
+}
+
+export class ApiGatewayConnections implements Connections {
+  readonly #client: ApiGatewayManagementApiClient;
+
+  constructor({ client }: { client: ApiGatewayManagementApiClient }) {
+    this.#client = client;
+  }
+
+  post(connectionId: string, text: string): Promise<Delivered> {
+    const Data = new TextEncoder().encode(text);
+    return outcomeOf(this.#client.send(new PostToConnectionCommand({ ConnectionId: connectionId, Data })));
   }
 }
