@@ -39,8 +39,6 @@ export const requestLimits = {
   cursorLengthMax: 1_024,
   /** API Gateway ends a request after 30 s. A cold start, the retries of the store and the answer need some of that time. */
   pollMsMax: 25_000,
-  /** The longest time that one waiting request is open: API Gateway ends it after 30 s. */
-  answerMsMax: 30_000,
 } as const;
 
 export const notifyLimits = {

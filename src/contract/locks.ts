@@ -1,6 +1,6 @@
 /** The lock operations. */
 import * as z from 'zod';
-import type { LockEventType } from '../lock/events.ts';
+import { eventTypes } from '../lock/events.ts';
 import {
   cursorText,
   demandFields,
@@ -21,7 +21,6 @@ import {
 } from './fields.ts';
 import { lockLimits, nameRules, notifyLimits, requestLimits } from './limits.ts';
 import type { OperationContract } from './operation.ts';
-import type { LostReason } from './views.ts';
 
 const metadataGiven = z
   .record(z.string(), z.string({ error: 'must be a string' }), { error: 'must be an object of strings' })
@@ -230,27 +229,6 @@ export const listed = z.object({
   ),
   cursor: z.string().optional(),
 });
-
-/** The events of a lock in the history, for watchers and on the bus. Renewals are left out, because there are too many. */
-export const eventTypes = [
-  'queued',
-  'granted',
-  'released',
-  'expired',
-  'revoked',
-  'wait-cancelled',
-  'wait-timeout',
-  'session-lost',
-] as const satisfies readonly Exclude<LockEventType, 'renewed'>[];
-
-/** Why a lease is not valid. */
-export const lostReasons = [
-  'expired',
-  'released',
-  'revoked',
-  'not_owner',
-  'session_lost',
-] as const satisfies readonly LostReason[];
 
 export const lockEvent = z.object({
   at: instant,

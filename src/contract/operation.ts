@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import type { ProblemCode } from './problems.ts';
 
 /**
- * The right that an operation needs. `public`: none. `inspect`: to read. `use`: to take locks and to write. `admin`: to revoke
+ * The right that an operation needs. `public`: none. `inspect`: to read. `use`: to take locks and to write. `admin`: to end
  * leases of others and to list everything.
  */
 export type Access = 'public' | 'inspect' | 'use' | 'admin';

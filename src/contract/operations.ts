@@ -1,7 +1,8 @@
 /** Every operation once. All other descriptions of an operation are derived from here. */
 import * as z from 'zod';
+import { lostReasons } from '../lock/commands.ts';
 import { fence, ms } from './fields.ts';
-import { holderView, lockOperations, lostReasons } from './locks.ts';
+import { holderView, lockOperations } from './locks.ts';
 import { multiLockOperations } from './multi-locks.ts';
 import type { OperationContract, Route } from './operation.ts';
 import { problemTypes } from './problems.ts';

@@ -3,7 +3,7 @@
  * each of them with the schema of the same answer.
  */
 import type { LostReason } from '../lock/commands.ts';
-import type { LockEventType } from '../lock/events.ts';
+import type { EventType } from '../lock/events.ts';
 import type { HolderDetail, HolderView, WaiterView } from '../lock/view.ts';
 
 export type { HolderDetail, HolderView, LostReason, WaiterView };
@@ -37,7 +37,7 @@ export interface FenceCheck {
 export interface LockEvent {
   readonly at: string;
   /** Renewals are not shown. */
-  readonly type: Exclude<LockEventType, 'renewed'>;
+  readonly type: EventType;
   readonly fence: number;
   readonly owner: string;
   readonly heldMs?: number;

@@ -1,4 +1,5 @@
 import { operations } from '../contract/operations.ts';
+import type { Log } from '../tools/log.ts';
 import { handlers } from './operations.ts';
 import { Problem, toProblem } from './problems.ts';
 import { checkRequest, type Reply, type Request } from './request.ts';
@@ -15,11 +16,6 @@ export interface Answer {
 
 export type Handler = (request: Request) => Promise<Answer>;
 
-export interface RequestLog {
-  info(message: string, fields: Record<string, unknown>): void;
-  error(message: string, fields: Record<string, unknown>): void;
-}
-
 /** Called with each refusal and the request that was refused. */
 export type OnProblem = (problem: Problem, request: Request) => void;
 
@@ -32,7 +28,7 @@ export interface HandlerOptions {
 /** Answers every request of the service. Adapters call it. */
 export function createHandler(
   service: Service,
-  log: RequestLog,
+  log: Pick<Log, 'info' | 'error'>,
   { onProblem = () => {}, settle }: HandlerOptions = {},
 ): Handler {
   return async (request) => {
@@ -101,7 +97,13 @@ function toAnswer(reply: Reply, requestId: string, type = 'application/json'): A
 }
 
 /** One line per request. It names the route, because a path may contain a session id, and never the body. */
-function logRequest(log: RequestLog, request: Request, status: number, startedAt: number, problem?: Problem): void {
+function logRequest(
+  log: Pick<Log, 'info' | 'error'>,
+  request: Request,
+  status: number,
+  startedAt: number,
+  problem?: Problem,
+): void {
   const { operation, method, parameters } = request;
   const { ns, name } = parameters;
   const fields = {

@@ -1,11 +1,12 @@
 /** The lock operations turn requests into calls of use cases, and outcomes into answers. They contain no rules. */
+
 import * as z from 'zod';
 import { resourceName } from '../contract/fields.ts';
 import { lockLimits } from '../contract/limits.ts';
 import type { lockOperations } from '../contract/locks.ts';
 import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, WaitingBody } from '../contract/views.ts';
-import type { Facts, Place } from '../lock/commands.ts';
-import type { Holder, LockState } from '../lock/state.ts';
+import type { Facts, LostReason, Place } from '../lock/commands.ts';
+import type { Holder, LockKey, LockState } from '../lock/state.ts';
 import {
   depthOf,
   detailHolders,
@@ -26,13 +27,11 @@ import { historyView } from '../notify/change-events.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
 import type { Applied } from '../service/apply.ts';
 import type { LockContext } from '../service/context.ts';
-import { historyPage } from '../service/history.ts';
-import { inspect, release, renew, revoke } from '../service/lease.ts';
-import { list } from '../service/list.ts';
+import { release, renew, revoke } from '../service/lease.ts';
+import { historyPage, inspect, list } from '../service/look.ts';
 import { acquireOnSocket } from '../service/sockets.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import { cursorPattern } from '../store/history-rules.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import { toIso } from '../time/clock.ts';
 import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
@@ -242,7 +241,7 @@ export function grantBody(key: LockKey, holder: Holder, state: LockState, facts:
   };
 }
 
-const lostDetails: Record<string, string> = {
+const lostDetails: Record<LostReason, string> = {
   expired: 'The lease expired before this request.',
   released: 'The lease was released before this request.',
   revoked: 'The lease was revoked before this request.',
@@ -252,7 +251,7 @@ const lostDetails: Record<string, string> = {
 
 function leaseLost(answer: Applied['answer'], more: Record<string, unknown> = {}): Problem {
   const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
-  return new Problem('lease-lost', lostDetails[reason] ?? reason, { reason, ...more });
+  return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
 }
 
 interface Asked {

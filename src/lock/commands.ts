@@ -87,7 +87,9 @@ export type WaiterCommand = Acquire | Release | GiveUp | StepAway;
 
 export type LockCommand = WaiterCommand | Renew | Undelivered | Revoke | Sweep | Refill;
 
-export type LostReason = 'expired' | 'released' | 'revoked' | 'not_owner' | 'session_lost';
+/** Why a lease is not valid. */
+export const lostReasons = ['expired', 'released', 'revoked', 'not_owner', 'session_lost'] as const;
+export type LostReason = (typeof lostReasons)[number];
 
 export type Answer =
   | { readonly kind: 'granted'; readonly holder: Holder }

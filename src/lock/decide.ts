@@ -22,12 +22,13 @@ import type {
   Undelivered,
 } from './commands.ts';
 import { lockLimits } from './limits.ts';
-import { hasPages, pageCount, runsLow, sizesOf } from './pages.ts';
+import { pageCount, runsLow, sizesOf } from './pages.ts';
 import {
   type Claim,
   type Ended,
   type EndedHow,
   type Holder,
+  hasPages,
   hasPlace,
   holdersWeight,
   holderWeight,
@@ -39,7 +40,7 @@ import {
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken } from './validity.ts';
-import { positionOf, waitedMs } from './view.ts';
+import { positionOf, waitedMs, wantsPage } from './view.ts';
 
 /** If no change is given and the next state differs, it replaces the one before. */
 type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
@@ -99,16 +100,9 @@ function sweep(before: LockState, facts: Facts): Outcome {
 
 function refill(before: LockState, facts: Facts): Outcome {
   const first = before.pages?.first;
-  const isWanted = runsLow(before, sizesOf(facts)) || wantsPage(before, facts);
-  if (first === undefined || !isWanted) return [before, { kind: 'done' }];
+  if (first === undefined || !runsLow(before, sizesOf(facts))) return [before, { kind: 'done' }];
   return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
 }
-
-/** Permits are free, but all waiters are in pages. This happens on a semaphore or with readers, after many of them were served. */
-export const wantsPage = (state: LockState, facts: Facts): boolean =>
-  hasPages(state) &&
-  state.queue.length === 0 &&
-  permitsHeld({ ...state, holders: state.holders.filter((holder) => !mayBeTaken(holder, facts)) }) < state.limit;
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and its end does not move.
@@ -170,8 +164,8 @@ function acquireNew(before: LockState, settled: LockState, command: Acquire, fac
 
 function enqueue(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   const deadlineAt = after(facts.now, command.waitMs);
-  const aliveUntil = presentUntil(command, deadlineAt, facts);
-  const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, aliveUntil };
+  const presentUntil = presenceEnd(command, deadlineAt, facts);
+  const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, presentUntil };
   const position = settled.queue.length + 1;
   const sizes = sizesOf(facts);
   const waiting: Answer = { kind: 'waiting', waiter, position };
@@ -204,8 +198,8 @@ function attend(before: LockState, settled: LockState, command: Acquire, facts: 
   const place = state.queue[index] as Waiter;
   const { notify: earlier, ...rest } = place;
   const { notify } = command;
-  const aliveUntil = presentUntil(command, place.deadlineAt, facts);
-  const waiter: Waiter = { ...rest, ...(notify === undefined ? {} : { notify }), aliveUntil };
+  const presentUntil = presenceEnd(command, place.deadlineAt, facts);
+  const waiter: Waiter = { ...rest, ...(notify === undefined ? {} : { notify }), presentUntil };
   const position = positionOf(settled, command.leaseId, facts) ?? 1;
   return [
     { ...state, queue: state.queue.with(index, waiter) },
@@ -271,13 +265,13 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
 function stepAway(before: LockState, command: StepAway, facts: Facts): Outcome {
   const index = before.queue.findIndex(isOf(command));
   const place = before.queue[index];
-  const aliveUntil = after(facts.now, lockLimits.waiterAbsenceMs);
+  const presentUntil = after(facts.now, lockLimits.waiterAbsenceMs);
   const { connectionId } = command;
   // If a poll broke, but its waiter is parked by now, the waiter stays present.
   const isMeant = connectionId === undefined ? place?.notify === undefined : isParkedOn(place, connectionId);
   if (!isMeant) return [before, { kind: 'done' }];
-  if (place === undefined || place.aliveUntil <= aliveUntil) return [before, { kind: 'done' }];
-  const waiter = { ...place, aliveUntil };
+  if (place === undefined || place.presentUntil <= presentUntil) return [before, { kind: 'done' }];
+  const waiter = { ...place, presentUntil };
   return [{ ...before, queue: before.queue.with(index, waiter) }, { kind: 'done' }, { kind: 'attend', index, waiter }];
 }
 
@@ -397,7 +391,7 @@ const without = (state: LockState, { leaseId }: { leaseId: string }): LockState 
   queue: state.queue.filter((waiter) => waiter.leaseId !== leaseId),
 });
 
-const presentUntil = (command: Acquire, deadlineAt: EpochMs, facts: Facts): EpochMs =>
+const presenceEnd = (command: Acquire, deadlineAt: EpochMs, facts: Facts): EpochMs =>
   command.attendMs === null ? deadlineAt : (Math.min(deadlineAt, facts.now + command.attendMs) as EpochMs);
 
 const isOf =

@@ -1,24 +1,16 @@
 import { movingUp, type Page } from './pages.ts';
-import type { Holder, LockState, Waiter } from './state.ts';
+import { type Holder, type LockState, leaseEndings, type Waiter } from './state.ts';
 import { waitedMs } from './view.ts';
 
-export const lockEventTypes = [
-  'queued',
-  'granted',
-  'renewed',
-  'released',
-  'expired',
-  'revoked',
-  'session-lost',
-  'wait-cancelled',
-  'wait-timeout',
-] as const;
-export type LockEventType = (typeof lockEventTypes)[number];
+/** The events that others see: in the history, for watchers and on the bus. */
+export const eventTypes = ['queued', 'granted', ...leaseEndings, 'wait-cancelled', 'wait-timeout'] as const;
+export type EventType = (typeof eventTypes)[number];
 
 /** One thing that happened to a lock. It never has a leaseId, because many people and programs read events. */
 export interface LockEvent {
   readonly at: number;
-  readonly type: LockEventType;
+  /** Renewals are not shown to others, because there are too many. */
+  readonly type: EventType | 'renewed';
   readonly owner: string;
   /** The fence of the grant. For a waiter, the lock's fence at that time. */
   readonly fence: number;
@@ -51,8 +43,8 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     events.push({
       at,
       type: how === 'deadlock' ? 'released' : how,
-      owner: holder.owner,
       fence: holder.fence,
+      owner: holder.owner,
       heldMs: Math.max(0, at - holder.acquiredAt),
       ...(ended?.reason === undefined ? {} : { reason: ended.reason }),
     });
@@ -63,8 +55,8 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     events.push({
       at,
       type: how === 'released' || how === 'deadlock' ? 'wait-cancelled' : 'wait-timeout',
-      owner: waiter.owner,
       fence: next.fence,
+      owner: waiter.owner,
       waitedMs: waitedMs(waiter, at),
       ...(how === 'deadlock' ? { reason: 'deadlock' } : {}),
     });
@@ -73,7 +65,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
     const earlier = holdersBefore.get(holder.leaseId);
     if (earlier === undefined) events.push(grantOf(holder));
     else if (earlier.expiresAt !== holder.expiresAt) {
-      events.push({ at, type: 'renewed', owner: holder.owner, fence: holder.fence });
+      events.push({ at, type: 'renewed', fence: holder.fence, owner: holder.owner });
     }
   }
   // A waiter that moved up from a page had its `queued` event when it joined that page. Nobody else joins in the same write.
@@ -97,24 +89,24 @@ export function eventsInPage(before: Page, next: Page, at: number): LockEvent[] 
   return [
     ...[...left, ...dropped].map((waiter): LockEvent => {
       const type = how.get(waiter.leaseId) === 'released' ? 'wait-cancelled' : 'wait-timeout';
-      return { at, type, owner: waiter.owner, fence, waitedMs: waitedMs(waiter, at) };
+      return { at, type, fence, owner: waiter.owner, waitedMs: waitedMs(waiter, at) };
     }),
     ...next.waiters.filter(({ leaseId }) => !known.has(leaseId)).map((waiter) => queued(waiter, fence)),
   ];
 }
 
-/** The event with which a hold begins. */
-export const grantOf = (holder: Holder): LockEvent => ({
+/** The event with which a hold begins. It is always the same, because none of its fields changes while the hold lasts. */
+export const grantOf = (holder: Holder): LockEvent & { readonly type: 'granted' } => ({
   at: holder.acquiredAt,
   type: 'granted',
-  owner: holder.owner,
   fence: holder.fence,
+  owner: holder.owner,
   waitedMs: waitedMs(holder, holder.acquiredAt),
 });
 
 const queued = (waiter: Waiter, fence: number): LockEvent => ({
   at: waiter.queuedAt,
   type: 'queued',
-  owner: waiter.owner,
   fence,
+  owner: waiter.owner,
 });

@@ -14,7 +14,7 @@
 import type { EpochMs } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { lockLimits } from './limits.ts';
-import { isParkedOn, type LockState, type Notify, type PageSpan, type Waiter } from './state.ts';
+import { hasPages, isParkedOn, type LockState, type Notify, type PageSpan, type Waiter } from './state.ts';
 
 /** Why a waiter left its page. A release that finds `released` is a repetition. A late duplicate of an acquire joins again only after `gave-up`. */
 export type LeftHow = 'released' | 'gave-up';
@@ -54,9 +54,6 @@ export interface QueueSizes {
 export const queueSizes: QueueSizes = { front: lockLimits.frontLengthMax, page: lockLimits.pageLengthMax };
 
 export const sizesOf = ({ sizes = queueSizes }: Facts): QueueSizes => sizes;
-
-export const hasPages = ({ pages }: Pick<LockState, 'pages'>): boolean =>
-  pages !== undefined && pages.first <= pages.last;
 
 export const pageCount = ({ pages }: Pick<LockState, 'pages'>): number =>
   pages === undefined ? 0 : Math.max(0, pages.last - pages.first + 1);
@@ -98,33 +95,33 @@ export const close = (page: Page, now: EpochMs): Page => (page.closedAt === null
 /** What a waiter that asks again says: until when it is present, and how it waits from now on. */
 export interface Attendance {
   readonly leaseId: string;
-  readonly aliveUntil: EpochMs;
+  readonly presentUntil: EpochMs;
   readonly notify?: Notify | undefined;
 }
 
-/** A waiter's connection broke. Its place is kept until `aliveUntil`. If `connectionId` is set, the waiter must be parked on it. */
+/** A waiter's connection broke. Its place is kept until `presentUntil`. If `connectionId` is set, the waiter must be parked on it. */
 export interface Absence {
   readonly leaseId: string;
-  readonly aliveUntil: EpochMs;
+  readonly presentUntil: EpochMs;
   readonly connectionId?: string | undefined;
 }
 
 /** The page after a waiter asked again. Undefined if the page is closed or the waiter isn't in it. */
-export function attendIn(page: Page, { leaseId, aliveUntil, notify }: Attendance): Page | undefined {
+export function attendIn(page: Page, { leaseId, presentUntil, notify }: Attendance): Page | undefined {
   return withWaiter(page, leaseId, ({ notify: _, ...waiter }) => ({
     ...waiter,
     ...(notify === undefined ? {} : { notify }),
     // The caller may not know the waiter's deadline. Nobody is present after it.
-    aliveUntil: Math.min(aliveUntil, waiter.deadlineAt) as EpochMs,
+    presentUntil: Math.min(presentUntil, waiter.deadlineAt) as EpochMs,
   }));
 }
 
 /** The page after a waiter's connection broke. Undefined if nothing changes: its place ends earlier, or it waits in another way now. */
-export function stepAwayIn(page: Page, { leaseId, aliveUntil, connectionId }: Absence): Page | undefined {
+export function stepAwayIn(page: Page, { leaseId, presentUntil, connectionId }: Absence): Page | undefined {
   return withWaiter(page, leaseId, (waiter) => {
     // A poll that broke says nothing about a waiter that is parked by now.
     const isMeant = connectionId === undefined ? waiter.notify === undefined : isParkedOn(waiter, connectionId);
-    return !isMeant || waiter.aliveUntil <= aliveUntil ? undefined : { ...waiter, aliveUntil };
+    return !isMeant || waiter.presentUntil <= presentUntil ? undefined : { ...waiter, presentUntil };
   });
 }
 
@@ -152,7 +149,7 @@ export function leaveIn(page: Page, leaseId: string, how: LeftHow): Page | undef
  * the page count, so every process drops the same waiters, and the notifier needs only the page to make their events.
  */
 export const movingUp = ({ waiters, closedAt }: Page): readonly Waiter[] =>
-  closedAt === null ? [] : waiters.filter(({ aliveUntil }) => closedAt < aliveUntil);
+  closedAt === null ? [] : waiters.filter(({ presentUntil }) => closedAt < presentUntil);
 
 /** The lock after its first page, which is closed, moved up. If a lost request left a lease in the queue twice, it moves up once. */
 export function moveUp(state: LockState, page: Page): LockState {

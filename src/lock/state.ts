@@ -8,6 +8,14 @@
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { lockLimits } from './limits.ts';
 
+export interface LockKey {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** One text for a lock. A namespace has no slash, so no two locks have the same text. */
+export const lockIdOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
+
 /** More than the largest semaphore (1,000), so a read-write lock and a semaphore never have the same limit. It is also the most readers at once. */
 export const everyPermit = 1_024;
 
@@ -59,11 +67,14 @@ export interface Waiter extends Claim {
   /** The end of its wait. */
   readonly deadlineAt: EpochMs;
   /** Until when it counts as present if it sends nothing more. Never after its deadline. */
-  readonly aliveUntil: EpochMs;
+  readonly presentUntil: EpochMs;
 }
 
+/** How a lease ends. */
+export const leaseEndings = ['released', 'expired', 'revoked', 'session-lost'] as const;
+
 /** `released`: the owner gave back its lease, or its place in the queue. `deadlock`: the wait was ended to resolve a deadlock. */
-export const endedHows = ['released', 'expired', 'revoked', 'session-lost', 'deadlock'] as const;
+export const endedHows = [...leaseEndings, 'deadlock'] as const;
 export type EndedHow = (typeof endedHows)[number];
 
 export interface Ended {
@@ -99,6 +110,9 @@ export interface LockState {
   readonly changedAt: EpochMs;
 }
 
+export const hasPages = ({ pages }: Pick<LockState, 'pages'>): boolean =>
+  pages !== undefined && pages.first <= pages.last;
+
 export const unusedLock: LockState = {
   rev: 0,
   fence: 0,
@@ -131,8 +145,8 @@ export function demandOf(asked: {
 const utf8 = new TextEncoder();
 
 /** How many bytes a waiter adds to the lock's item, at most. Its JSON is longer than its form in DynamoDB. */
-export function weightOf({ aliveUntil: _, ...lasting }: Waiter): number {
-  // `aliveUntil` changes while it waits, but its weight must not.
+export function weightOf({ presentUntil: _, ...lasting }: Waiter): number {
+  // `presentUntil` changes while it waits, but its weight must not.
   return utf8.encode(JSON.stringify(lasting)).length;
 }
 

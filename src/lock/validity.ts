@@ -1,8 +1,7 @@
 /** What time and the ends of sessions do to a lock: which leases and waits are still valid, and when that changes. */
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
-import { hasPages } from './pages.ts';
-import { type Claim, type Holder, type LockState, permitsHeld, type Waiter } from './state.ts';
+import { type Claim, type Holder, hasPages, type LockState, permitsHeld, type Waiter } from './state.ts';
 
 const sessionEnd = (claim: Claim, facts: Facts) => {
   const session = claim.sessionId === undefined ? undefined : facts.sessions?.get(claim.sessionId);
@@ -37,7 +36,7 @@ export function mayBeTaken(holder: Holder, facts: Facts): boolean {
 
 /** Only a present waiter is granted: it asked recently or is parked, its deadline has not come, and its session lives. */
 export const isPresent = (waiter: Waiter, facts: Facts): boolean =>
-  facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined;
+  facts.now < waiter.presentUntil && sessionEnd(waiter, facts) === undefined;
 
 /**
  * When time alone will next change something for the waiters: a lease may be taken over, or a waiter that blocks others
@@ -51,7 +50,7 @@ export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
   const hasRoom = permitsHeld(state) < state.limit;
   const hasOthersBehind = second !== undefined || hasPages(state);
   if (state.holders.length === 0 || (head === undefined && hasRoom)) instants.push(facts.now);
-  else if (head !== undefined && hasOthersBehind && hasRoom) instants.push(head.aliveUntil);
+  else if (head !== undefined && hasOthersBehind && hasRoom) instants.push(head.presentUntil);
   const known = instants.filter((instant) => instant !== null);
   return known.length === 0 ? null : epochMs(Math.min(...known));
 }

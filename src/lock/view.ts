@@ -1,8 +1,11 @@
-/** What others may see of a lock. It never has a leaseId, a session id or an address for a delivery. */
+/**
+ * What is seen in the state of a lock: who holds, who waits, and where. What others may see never has a leaseId, a
+ * session id or an address for a delivery.
+ */
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { isInPages, pageCount, positionInPage, sizesOf } from './pages.ts';
-import { everyPermit, type Holder, type LockState } from './state.ts';
+import { everyPermit, type Holder, hasPages, type LockState, permitsHeld } from './state.ts';
 import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
 
 /** A holder as others see it. `remainingMs` is null if the lease ends with a session whose end isn't known. */
@@ -55,6 +58,12 @@ export function remainingMs(holder: Holder, facts: Facts): number | null {
 /** The holders that keep others from a grant. An expired holder is one of them until it may be taken over. */
 export const standingHolders = (state: LockState, facts: Facts): readonly Holder[] =>
   state.holders.filter((holder) => !mayBeTaken(holder, facts));
+
+/** Permits are free, but all waiters are in pages. This happens on a semaphore or with readers, after many of them were served. */
+export const wantsPage = (state: LockState, facts: Facts): boolean =>
+  hasPages(state) &&
+  state.queue.length === 0 &&
+  permitsHeld({ ...state, holders: standingHolders(state, facts) }) < state.limit;
 
 export const presentWaiters = (state: LockState, facts: Facts) =>
   state.queue.filter((waiter) => isPresent(waiter, facts));

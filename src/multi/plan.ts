@@ -53,7 +53,6 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
     // A write to only one lease can't check sessions, or a later write by a faster clock.
     const isRenewal =
       command.kind === 'renew' &&
-      next !== state &&
       state.changedAt <= facts.now &&
       state.holders.every(({ leaseMs }) => leaseMs !== null);
     swaps.push({
@@ -66,9 +65,9 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
   return { kind: 'granted', swaps: changes ? swaps : [], holders };
 }
 
-/** All callers take locks in this order, so that waiters for several locks can't wait in a circle. */
+/** All callers take locks in this order, so that waiters for several locks can't wait in a circle. No name occurs twice. */
 export const canonicalOrder = <T extends { readonly name: string }>(entries: readonly T[]): T[] =>
-  [...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
+  [...entries].sort((one, other) => (one.name < other.name ? -1 : 1));
 
 export interface Wait {
   /** When the lease first asked for these locks. `waitedMs` counts from here, over all requests. */

@@ -1,11 +1,10 @@
 import type { Acquire, Place } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import { demandOf, type LockMode, type Notify } from '../lock/state.ts';
+import { demandOf, type LockKey, type LockMode, type Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
 import { positionBehind, positionOf } from '../lock/view.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import { after, epochMs } from '../time/clock.ts';
-import { type Applied, apply } from './apply.ts';
+import { type Applied, apply, sweepForWaiters } from './apply.ts';
 import { factsAbout, factsForLook, type LockContext, readAndLearn } from './context.ts';
 import { applyUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
@@ -162,7 +161,7 @@ async function forgetWait(
 const accessTo = (context: LockContext, key: LockKey): LockAccess => ({
   key,
   look: () => readAndLearn(context, key),
-  sweep: async () => (await apply(context, key, { kind: 'sweep' })).state,
+  sweep: () => sweepForWaiters(context, key),
   facts: (state) => factsForLook(context, key, state),
 });
 

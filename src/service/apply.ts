@@ -1,14 +1,15 @@
-import type { Answer, Decision, Facts, LockCommand, WaiterCommand } from '../lock/commands.ts';
-import { decide, wantsPage } from '../lock/decide.ts';
-import { hasPages, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
-import type { Holder, LockState } from '../lock/state.ts';
-import { positionOf } from '../lock/view.ts';
-import type { LockKey, Refused, Written } from '../store/lock-store.ts';
+import type { Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
+import { decide } from '../lock/decide.ts';
+import { moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
+import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
+import { positionOf, wantsPage } from '../lock/view.ts';
+import type { Refused, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
+import { after } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
-import { bareFacts, factsAbout, type LockContext, readAndLearn } from './context.ts';
-import { applyInPage, findPlace, joinPage, unlessThrottled } from './pages.ts';
+import { bareFacts, factsAbout, factsForLook, type LockContext, readAndLearn, unlessThrottled } from './context.ts';
+import { applyInPage, findPlace, joinPage } from './pages.ts';
 
 /** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
 const roundsMax = 10;
@@ -21,6 +22,11 @@ const writesPerRound = 3;
 const pagesPerWrite = 32;
 /** Writes of one command that only drop dead pages: more than the longest queue needs. */
 const clearingsMax = 100;
+/**
+ * How long a command waits to join a page, if so many join at once that its turn does not come. API Gateway ends a request
+ * after 30 s, and a caller that is told to repeat its request in time loses nothing.
+ */
+const joiningMsMax = 15_000;
 /** Writes after a release that serve readers from pages. The notifier, or the next caller, serves the rest. */
 const followUpsMax = 16;
 
@@ -41,14 +47,33 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
     const inPage = page === undefined ? undefined : await applyInPage(context, key, command, page);
     if (inPage !== undefined) return inPage;
   }
-  const applied = await applyToLock(context, key, command);
-  // There are permits left for waiters in pages. Many readers are served page by page.
-  let { state, facts } = applied;
-  for (let step = 0; command.kind !== 'renew' && wantsPage(state, facts) && step < followUpsMax; step++) {
-    ({ state, facts } = await applyToLock(context, key, { kind: 'sweep' }));
-  }
+  const work = () => applyToLock(context, key, command);
+  const applied = await (isAmongWaiters(context, key, command)
+    ? context.memory.inTurn(key, 'release', context.timers, work)
+    : work());
+  if (command.kind !== 'renew') await serveFromPages(context, key, applied.state);
   return applied;
 }
+
+/** Sweeps a lock for its waiters in this process. */
+export async function sweepForWaiters(context: LockContext, key: LockKey): Promise<LockState> {
+  return serveFromPages(context, key, await sweepOnce(context, key));
+}
+
+/** While permits are left for waiters in pages, the next page is served. Many readers are served page by page. */
+async function serveFromPages(context: LockContext, key: LockKey, state: LockState): Promise<LockState> {
+  let served = state;
+  for (let step = 0; step < followUpsMax; step++) {
+    // Without pages no session is read: an acquire under a session reads its own session once.
+    if (!hasPages(served) || !wantsPage(served, await factsForLook(context, key, served))) break;
+    served = await sweepOnce(context, key);
+  }
+  return served;
+}
+
+/** If many readers release at once, each of them finds that a page should move up. One sweep at a time serves for all of them. */
+const sweepOnce = (context: LockContext, key: LockKey): Promise<LockState> =>
+  context.memory.sweepOnce(key, async () => (await applyToLock(context, key, { kind: 'sweep' })).state);
 
 const isAboutWaiter = (command: LockCommand): command is WaiterCommand =>
   'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
@@ -66,11 +91,12 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
   let perhapsMine = false;
   let meant: Answer | undefined;
   let clearings = 0;
+  const joinsUntil = after(context.clock.now(), joiningMsMax);
   for (let round = 0; round < roundsMax; round++) {
     const facts = bareFacts(context);
     const known = context.memory.seen(key)?.state;
     const first =
-      (round === 0 ? await predictRefusal(context, key, command) : undefined) ??
+      (round === 0 ? await tryByMemory(context, key, command) : undefined) ??
       (await tryDirectly(context, key, command, facts, known));
     if (first.applied) return { answer: directAnswer(command, first.state, facts), state: first.state, facts };
     let written: Refused = first;
@@ -80,7 +106,10 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
       if ('answer' in step) return step;
       // A write that dropped dead pages does not count as a failed try.
       if (step.isCleared === true && clearings < clearingsMax) clearings += 1;
-      else tries += 1;
+      // Nobody refused the command, so a write to the lock would not help it. It only waits for its turn again.
+      else if (step.isLate !== true) tries += 1;
+      else if (context.clock.now() >= joinsUntil)
+        throw new StoreError('throttled', 'Too many callers join the queue of this lock at once.');
       written = step.written;
       meant = step.meant ?? meant;
       context.memory.learn(key, written.state);
@@ -106,6 +135,8 @@ interface Again {
   readonly meant?: Answer | undefined;
   /** Pages were dropped from the queue, and there are more to drop. */
   readonly isCleared?: boolean;
+  /** The decision is seconds old, because others join the same queue. */
+  readonly isLate?: boolean;
 }
 
 /** Decides on a state and writes the result. Returns the answer, or the state to decide on next. */
@@ -189,7 +220,7 @@ async function absentPages(context: LockContext, lock: LockKey, state: LockState
   const numbers = pageNumbers(state).slice(0, max);
   const pages = await context.store.readPages(numbers.map((number) => ({ lock, number })));
   const now = context.clock.now();
-  const present = pages.findIndex(({ waiters }) => waiters.some(({ aliveUntil }) => now < aliveUntil));
+  const present = pages.findIndex(({ waiters }) => waiters.some(({ presentUntil }) => now < presentUntil));
   return present < 0 ? numbers : numbers.slice(0, present + 1);
 }
 
@@ -211,34 +242,53 @@ async function tryDirectly(
 }
 
 /**
- * Predicts that the first write would be refused, so that it need not be sent: a refused write is billed like any other.
- * Either others are known to wait, so a waiter joins them or keeps its place, or the front is known to be empty, so a
- * release must move a page up. If this knowledge is out of date, the next writes are refused, and `decide` is asked.
+ * Whether a command releases a part of a lock that others wait for. Then `decide` must say who is served, so releases at
+ * the same time would refuse each other.
  */
-async function predictRefusal(context: LockContext, key: LockKey, command: LockCommand): Promise<Refused | undefined> {
+function isAmongWaiters({ memory }: LockContext, key: LockKey, command: LockCommand): command is Release {
+  const known = command.kind === 'release' ? memory.seen(key)?.state : undefined;
+  if (known === undefined || command.kind !== 'release' || !(known.queue.length > 0 || hasPages(known))) return false;
+  return known.holders.some(({ leaseId, permits }) => leaseId === command.leaseId && permits < known.limit);
+}
+
+/**
+ * Predicts that the first write would be refused, so that it need not be sent: a refused write is billed like any other.
+ * Either others are known to hold the lock or to wait for it, so a waiter joins the queue or keeps its place, or the front
+ * is known to be empty, so a release must move a page up, or a part of an awaited lock is released. If this knowledge is
+ * out of date, the next writes are refused, and `decide` is asked. Undefined if nothing can be predicted.
+ */
+async function tryByMemory(context: LockContext, key: LockKey, command: LockCommand): Promise<Written | undefined> {
   const seen = context.memory.seen(key);
   if (seen === undefined) return undefined;
   const { state: known } = seen;
   const isRecent = context.clock.now() - seen.at <= context.rememberedMs;
   const refusal: Refused = { applied: false, state: known, perhapsMine: false };
   if (command.kind === 'release') {
-    const isHolder = known.holders.some(({ leaseId, leaseMs }) => leaseId === command.leaseId && leaseMs !== null);
-    return isRecent && isHolder && hasPages(known) && known.queue.length === 0 ? refusal : undefined;
+    const holder = known.holders.find(({ leaseId }) => leaseId === command.leaseId);
+    const movesPageUp = hasPages(known) && known.queue.length === 0;
+    const isRefused = movesPageUp || isAmongWaiters(context, key, command);
+    return isRecent && isRefused && holder !== undefined && holder.leaseMs !== null ? refusal : undefined;
   }
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
-  if (known.queue.length === 0 && !hasPages(known)) return undefined;
   // To find out whether a session is alive costs a read, as much as a refusal.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
   const { change } = decide(known, command, bareFacts(context));
   // The conditions of these two writes check all that they assume.
-  if (change.kind === 'arrive' || change.kind === 'attend') return refusal;
-  if (change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
+  if (change.kind === 'attend') return refusal;
+  if (change.kind === 'arrive' && (isRecent || known.queue.length > 0)) return refusal;
+  if (change.kind !== 'arrive' && change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
+  if (change.kind === 'open-page' && !hasPages(known)) {
+    // The front was full, and nobody had opened a page. Somebody may have been served since, so a place in the front is tried
+    // first. If many arrive, that costs one refused write, and then there are pages.
+    const arrival = { waiter: change.waiter, limit: command.limit, sizes: sizesOf(bareFacts(context)) };
+    const written = await context.store.enqueue(key, arrival);
+    context.memory.learn(key, written.state);
+    return written;
+  }
   // A page does not know whether the lease holds the lock or has ended. So only a new lease joins by a remembered state.
   if (isRecent && command.place === 'new') return refusal;
-  // A long queue was seen a while ago. A read of the lock costs a fraction of a refused write.
-  const state = await context.store.read(key);
-  context.memory.learn(key, state);
-  return { applied: false, state, perhapsMine: false };
+  // A long queue was seen a while ago, or a holder without a queue. A read of the lock costs a fraction of a refused write.
+  return { applied: false, state: await readAndLearn(context, key), perhapsMine: false };
 }
 
 /** Writes the change of a decision. If the change commutes with those of others, it does not depend on the revision. */

@@ -3,14 +3,15 @@ import { randomBytes } from 'node:crypto';
 import type { Facts, SessionFact } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import type { QueueSizes } from '../lock/pages.ts';
-import type { LockState } from '../lock/state.ts';
-import type { LockKey, LockStore } from '../store/lock-store.ts';
+import type { LockKey, LockState } from '../lock/state.ts';
+import type { LockStore } from '../store/lock-store.ts';
 import type { SessionStore } from '../store/session-store.ts';
+import { StoreError } from '../store/store-error.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 import { LockMemory } from './lock-memory.ts';
 import { NotifiedWaits } from './notified-waits.ts';
-import { PolledWaits } from './polled-waits.ts';
+import { polledWaits } from './polled-waits.ts';
 import { Refusals } from './refusals.ts';
 import { SessionLives } from './session-lives.ts';
 import type { Waits } from './waits.ts';
@@ -83,7 +84,9 @@ export function systemLockContext(options: {
     ...(options.sizes === undefined ? {} : { sizes: options.sizes }),
     memory,
     rememberedMs: options.alone ? Number.POSITIVE_INFINITY : rememberedMs,
-    waits: options.alone ? new NotifiedWaits({ clock, timers, memory }) : new PolledWaits({ timers, random }),
+    waits: options.alone
+      ? new NotifiedWaits({ clock, timers, memory })
+      : polledWaits({ clock, timers, memory, random }),
     refusals: new Refusals({ memory, clock, graceMs }),
     sessionStore: options.sessionStore,
     sessions: new SessionLives({ store: options.sessionStore, graceMs }),
@@ -139,3 +142,10 @@ export async function readAndLearn(context: LockContext, key: LockKey): Promise<
   context.memory.learn(key, state);
   return state;
 }
+
+/** Undefined if the store throttled the request. Then nothing was written. */
+export const unlessThrottled = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (error instanceof StoreError && error.code === 'throttled') return undefined;
+    throw error;
+  });

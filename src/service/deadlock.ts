@@ -68,5 +68,5 @@ function spell(cycle: readonly StuckWait[], victim: StuckWait): string {
     waitsFor,
   }));
   const whole = JSON.stringify(steps);
-  return whole.length <= cycleBytesMax ? whole : JSON.stringify([steps[0], steps.at(-1)]);
+  return Buffer.byteLength(whole) <= cycleBytesMax ? whole : JSON.stringify([steps[0], steps.at(-1)]);
 }

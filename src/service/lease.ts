@@ -1,7 +1,6 @@
-import type { LockKey } from '../store/lock-store.ts';
+import type { LockKey } from '../lock/state.ts';
 import { type Applied, apply } from './apply.ts';
-import { factsAbout, type LockContext } from './context.ts';
-import { withPages } from './pages.ts';
+import type { LockContext } from './context.ts';
 
 /** Extends a live lease. Its fence stays the same. */
 export const renew = (
@@ -20,12 +19,3 @@ export const revoke = (
   key: LockKey,
   { fence, reason }: { fence: number; reason: string },
 ): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason });
-
-/**
- * The lock as it is stored now, with its whole queue, and the facts to view it. One consistent read, and the pages if
- * there are any.
- */
-export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Applied, 'answer'>> {
-  const state = await withPages(context, key, await context.store.read(key));
-  return { state, facts: await factsAbout(context, key, state) };
-}

@@ -1,9 +1,9 @@
 import { isInPages } from '../lock/pages.ts';
-import type { LockState } from '../lock/state.ts';
-import { type LockKey, lockIdOf } from '../store/lock-store.ts';
+import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { BoundedMap } from '../tools/bounded-map.ts';
+import { withinLimit } from '../tools/time-limit.ts';
 
 /** Enough for every busy lock of a process, in a few megabytes. A forgotten lock costs one refused write. */
 const locksMax = 1_000;
@@ -41,7 +41,8 @@ export class LockMemory {
   /** How often in a row joiners of this process lost to other processes. */
   readonly #losses = new BoundedMap<string, number>(locksMax);
   readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #listeners: Listener[] = [];
+  readonly #sweeps = new Map<string, Promise<LockState>>();
+  readonly #listeners = new Set<Listener>();
   readonly #handOffListeners: Listener[] = [];
 
   constructor(clock: Clock) {
@@ -125,13 +126,19 @@ export class LockMemory {
 
   /**
    * Does work on one lock after the earlier work of this process on it. If many join at once, each learns from the one
-   * before which page is the last, and is not refused by a page that is full now. `isInTurn` is false if the work waited
-   * too long for its turn.
+   * before which page is the last, and is not refused by a page that is full now. If many release their permits at once,
+   * each decides on the state that the one before wrote. `isInTurn` is false if the work waited too long for its turn.
    */
-  async inTurn<T>(key: LockKey, timers: Timers, work: (isInTurn: boolean) => Promise<T>): Promise<T> {
-    const id = lockIdOf(key);
+  async inTurn<T>(
+    key: LockKey,
+    what: 'join' | 'release',
+    timers: Timers,
+    work: (isInTurn: boolean) => Promise<T>,
+  ): Promise<T> {
+    // A release never waits for waiters that join: the lock would be held for longer.
+    const id = `${what} ${lockIdOf(key)}`;
     const before = this.#turns.get(id);
-    const own = (before === undefined ? Promise.resolve(true) : orAfter(timers, turnMsMax, before)).then(work);
+    const own = (before === undefined ? Promise.resolve(true) : inTime(before, timers)).then(work);
     // The next turn also waits for earlier work for which this one has stopped waiting.
     const ended = Promise.allSettled([before, own]);
     this.#turns.set(id, ended);
@@ -142,9 +149,28 @@ export class LockMemory {
     }
   }
 
-  /** Calls the listener with each state that is newer than the known one. */
-  onNews(listener: Listener): void {
-    this.#listeners.push(listener);
+  /** Sweeps a lock, unless a sweep of this process is under way. Then that one is waited for. Returns the latest known state. */
+  async sweepOnce(key: LockKey, sweep: () => Promise<LockState>): Promise<LockState> {
+    const id = lockIdOf(key);
+    const underWay = this.#sweeps.get(id);
+    if (underWay !== undefined) {
+      const swept = await underWay;
+      // The caller may have written after that sweep had read the lock. Then it decides on its own state again.
+      return this.seen(key)?.state ?? swept;
+    }
+    const own = sweep();
+    this.#sweeps.set(id, own);
+    try {
+      return await own;
+    } finally {
+      this.#sweeps.delete(id);
+    }
+  }
+
+  /** Calls the listener with each state that is newer than the known one, until the returned function is called. */
+  onNewerState(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Calls the listener with each state with which this process may have granted to others. */
@@ -153,19 +179,12 @@ export class LockMemory {
   }
 }
 
-/** True when the work is done. False after the given time. */
-function orAfter(timers: Timers, ms: number, work: Promise<unknown>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = timers.after(ms, () => resolve(false));
-    void work.then(() => {
-      cancel();
-      resolve(true);
-    });
-  });
-}
+/** True when the earlier work is done. False if it takes too long. */
+const inTime = async (before: Promise<unknown>, timers: Timers): Promise<boolean> =>
+  (await withinLimit(before, turnMsMax, timers)).kind === 'done';
 
 const placeId = (key: LockKey, leaseId: string): string => `${lockIdOf(key)} ${leaseId}`;
 
 /** Fences are compared first, because revisions start again after an item was collected, and fences never do. */
-const isBefore = (one: LockState, other: LockState): boolean =>
+export const isBefore = (one: LockState, other: LockState): boolean =>
   one.fence < other.fence || (one.fence === other.fence && one.rev < other.rev);

@@ -1,10 +1,9 @@
 import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import type { Holder, LockState } from '../lock/state.ts';
+import type { Holder, LockKey, LockState } from '../lock/state.ts';
 import { demandOf, type LockMode } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';

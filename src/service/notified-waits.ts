@@ -1,18 +1,46 @@
+import type { Facts } from '../lock/commands.ts';
 import { isInPages } from '../lock/pages.ts';
-import type { LockState } from '../lock/state.ts';
+import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import { nextDueAt } from '../lock/validity.ts';
-import { lockIdOf } from '../store/lock-store.ts';
-import type { Clock } from '../time/clock.ts';
+import { after, type Clock, type EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import type { LockMemory } from './lock-memory.ts';
+import { isBefore, type LockMemory } from './lock-memory.ts';
 import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 
-/** If a sweep failed or changed nothing, the next one comes after this time, so there is no busy loop. */
-const sweepPauseMs = 100;
+/** A step that is due at once, but changed nothing before, is taken again after this time. So there is no busy loop. */
+const pauseMs = 100;
+
+/** The waiter of this process that is served before its others. */
+export interface FirstWaiter {
+  readonly leaseId: string;
+  /** Undefined if it waits in the front. */
+  readonly page: number | undefined;
+}
+
+/** What the process does for its waiters if it hears nothing of the lock until then. If it fails, the first waiter fails. */
+export interface Step {
+  readonly afterMs: number;
+  readonly take: (access: LockAccess) => Promise<LockState>;
+}
+
+/** The next step. Undefined if only another write can help. The facts are missing if the sessions could not be read. */
+export type NextStep = (state: LockState, first: FirstWaiter, facts: Facts | undefined) => Step | undefined;
+
+/** If one process serves alone, it learns of all writes. So only the instant matters at which time alone changes something. */
+const sweepWhenDue: NextStep = (state, _first, facts) => {
+  const dueAt = facts === undefined ? undefined : nextDueAt(state, facts);
+  if (dueAt === null) return undefined;
+  return {
+    afterMs: facts === undefined || dueAt === undefined ? pauseMs : dueAt - facts.now,
+    // If the store can't be reached, the waiters' own requests report it. Here it is only tried again.
+    take: (access) => access.sweep().catch(() => state),
+  };
+};
 
 interface Waking {
   readonly page: number | undefined;
   readonly wake: (state: LockState) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 /** The waiters of one lock in this process. */
@@ -22,25 +50,29 @@ interface LockWaits {
   known: LockState | undefined;
   /** The functions that wake each waiter, by lease. If a request is repeated while its first copy still waits, each copy has its own. */
   readonly wakes: Map<string, Set<Waking>>;
-  cancelSweep: () => void;
+  planned: { readonly state: LockState; readonly at: EpochMs; readonly cancel: () => void } | undefined;
+  /** The state for which a step is under way. */
+  taking: LockState | undefined;
 }
 
 /**
- * Waiting if one process serves alone. Nothing is polled. A write of this process, or a write of another one in the stream, wakes the
- * waiters that it is about. One timer per lock fires at the instant when time alone changes something.
+ * Waiting in one process. Whatever the process learns of a lock, by its own writes and looks or by the stream, wakes the waiters that it
+ * is about. One timer per lock does the next step for all of them together.
  */
 export class NotifiedWaits implements Waits {
   readonly #clock: Clock;
   readonly #timers: Timers;
+  readonly #nextStep: NextStep;
+  readonly #memory: LockMemory;
   readonly #locks = new Map<string, LockWaits>();
+  #stopListening: (() => void) | undefined;
 
-  constructor({ clock, timers, memory }: { clock: Clock; timers: Timers; memory: LockMemory }) {
+  constructor(options: { clock: Clock; timers: Timers; memory: LockMemory; nextStep?: NextStep }) {
+    const { clock, timers, memory, nextStep = sweepWhenDue } = options;
     this.#clock = clock;
     this.#timers = timers;
-    memory.onNews((key, state) => {
-      const waits = this.#locks.get(lockIdOf(key));
-      if (waits !== undefined) this.#learn(waits, state);
-    });
+    this.#nextStep = nextStep;
+    this.#memory = memory;
   }
 
   get openCount(): number {
@@ -56,28 +88,38 @@ export class NotifiedWaits implements Waits {
       open: 0,
       known: undefined,
       wakes: new Map(),
-      cancelSweep: () => {},
+      planned: undefined,
+      taking: undefined,
     };
     this.#locks.set(id, waits);
     waits.open += 1;
+    this.#stopListening ??= this.#memory.onNewerState((key, state) => this.#hear(key, state));
     return {
       wait: (wait) => this.#wait(waits, wait),
       end: () => {
         waits.open -= 1;
         if (waits.open > 0) return;
-        waits.cancelSweep();
+        cancelPlan(waits);
         this.#locks.delete(id);
+        if (this.#locks.size > 0) return;
+        this.#stopListening?.();
+        this.#stopListening = undefined;
       },
     };
   }
 
+  #hear(key: LockKey, state: LockState): void {
+    const waits = this.#locks.get(lockIdOf(key));
+    if (waits !== undefined) this.#learn(waits, state);
+  }
+
   #learn(waits: LockWaits, state: LockState): void {
-    // The same state may come by the response and by the stream. Only a newer one counts.
-    if (waits.known !== undefined && state.rev <= waits.known.rev) return;
+    // The same state may come by the response and by the stream. Only a newer one counts, or that the item was deleted.
+    if (waits.known !== undefined && state.rev !== 0 && !isBefore(waits.known, state)) return;
     waits.known = state;
     if (waits.wakes.size === 0) return;
     this.#wakeConcerned(waits, state);
-    void this.#planSweep(waits, state);
+    void this.#plan(waits, state);
   }
 
   /** Wakes the waiters that are no longer in the front or in a page, because they were granted or dropped. */
@@ -90,47 +132,85 @@ export class NotifiedWaits implements Waits {
   }
 
   #wait(waits: LockWaits, wait: Wait): Promise<LockState> {
-    return new Promise((resolve) => {
-      const finish = (state: LockState) => {
+    return new Promise((resolve, reject) => {
+      const finish = (end: () => void) => {
         cancelEnd();
-        wait.gone?.removeEventListener('abort', onGone);
+        wait.gone?.removeEventListener('abort', onEnd);
         copies.delete(waking);
         if (copies.size === 0 && waits.wakes.get(wait.leaseId) === copies) waits.wakes.delete(wait.leaseId);
-        resolve(state);
+        end();
       };
-      const onGone = () => finish(waits.known ?? wait.known);
-      const cancelEnd = this.#timers.after(wait.until - this.#clock.now(), () => finish(waits.known ?? wait.known));
+      const wake = (state: LockState) => finish(() => resolve(state));
+      const onEnd = () => wake(waits.known ?? wait.known);
+      const cancelEnd = this.#timers.after(wait.until - this.#clock.now(), onEnd);
       // If the same request comes again, both copies wait. If the second ended the first, the first would get a 202 and ask again, and
       // so on without end.
-      const waking: Waking = { page: wait.page, wake: finish };
+      const waking: Waking = { page: wait.page, wake, fail: (error) => finish(() => reject(error)) };
       const copies = waits.wakes.get(wait.leaseId) ?? new Set();
       waits.wakes.set(wait.leaseId, copies.add(waking));
-      wait.gone?.addEventListener('abort', onGone, { once: true });
-      if (wait.gone?.aborted) onGone();
+      wait.gone?.addEventListener('abort', onEnd, { once: true });
+      if (wait.gone?.aborted) onEnd();
 
-      if (waits.known === undefined || waits.known.rev < wait.known.rev) this.#learn(waits, wait.known);
+      if (waits.known === undefined || isBefore(waits.known, wait.known)) this.#learn(waits, wait.known);
       else {
         this.#wakeConcerned(waits, waits.known);
-        if (waits.wakes.size === 1) void this.#planSweep(waits, waits.known);
+        void this.#plan(waits, waits.known);
       }
     });
   }
 
-  /** One timer per lock. Each change moves it. */
-  async #planSweep(waits: LockWaits, state: LockState, notBeforeMs = 0): Promise<void> {
+  /**
+   * One timer per lock. A new state moves it. A new waiter can only make it earlier: if many join, the waiters before them must not wait
+   * until the last one has joined.
+   */
+  async #plan(waits: LockWaits, state: LockState, isRepeated = false): Promise<void> {
     const facts = await waits.access.facts(state).catch(() => undefined);
-    if (waits.known !== state || waits.wakes.size === 0) return;
-    const dueAt = facts === undefined ? this.#clock.now() + sweepPauseMs : nextDueAt(state, facts);
-    waits.cancelSweep();
-    if (dueAt === null) return;
-    const delayMs = Math.max(notBeforeMs, dueAt - this.#clock.now());
-    waits.cancelSweep = this.#timers.after(delayMs, () => void this.#sweep(waits, state));
+    // A step that is under way plans the next one when it ends.
+    if (waits.known !== state || waits.taking === state) return;
+    if (waits.planned?.state !== state) cancelPlan(waits);
+    const first = firstOf(waits, state);
+    const step = first === undefined ? undefined : this.#nextStep(state, first, facts);
+    if (first === undefined || step === undefined) return;
+    const delayMs = step.afterMs > 0 ? step.afterMs : isRepeated ? pauseMs : 0;
+    const at = after(this.#clock.now(), delayMs);
+    if (waits.planned !== undefined && waits.planned.at <= at) return;
+    cancelPlan(waits);
+    const cancel = this.#timers.after(delayMs, () => {
+      waits.planned = undefined;
+      void this.#take(waits, state, step, first);
+    });
+    waits.planned = { state, at, cancel };
   }
 
-  async #sweep(waits: LockWaits, state: LockState): Promise<void> {
-    // If the store can't be reached, the waiters' own requests report it. Here it is only tried again.
-    const swept = await waits.access.sweep().catch(() => state);
-    this.#learn(waits, swept);
-    if (waits.known === state) await this.#planSweep(waits, state, sweepPauseMs);
+  async #take(waits: LockWaits, state: LockState, { take }: Step, { leaseId }: FirstWaiter): Promise<void> {
+    waits.taking = state;
+    try {
+      this.#learn(waits, await take(waits.access));
+    } catch (error) {
+      // The others go on. If all failed together, all would ask again together.
+      for (const { fail } of waits.wakes.get(leaseId) ?? []) fail(error);
+    } finally {
+      if (waits.taking === state) waits.taking = undefined;
+    }
+    if (waits.known === state) await this.#plan(waits, state, true);
   }
+}
+
+function cancelPlan(waits: LockWaits): void {
+  waits.planned?.cancel();
+  waits.planned = undefined;
+}
+
+/** Undefined if this process has no waiter in the front or in a page. */
+function firstOf({ wakes }: LockWaits, state: LockState): FirstWaiter | undefined {
+  const inFront = state.queue.find(({ leaseId }) => wakes.has(leaseId));
+  if (inFront !== undefined) return { leaseId: inFront.leaseId, page: undefined };
+  let first: FirstWaiter | undefined;
+  for (const [leaseId, copies] of wakes) {
+    for (const { page } of copies) {
+      const isBehind = first?.page !== undefined && page !== undefined && first.page <= page;
+      if (isInPages(state, page) && !isBehind) first = { leaseId, page };
+    }
+  }
+  return first;
 }

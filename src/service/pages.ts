@@ -2,7 +2,6 @@
 import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import {
-  hasPages,
   isInPages,
   moveUp,
   type Page,
@@ -12,15 +11,15 @@ import {
   type QueueSizes,
   sizesOf,
 } from '../lock/pages.ts';
-import type { LockState, Waiter } from '../lock/state.ts';
+import { hasPages, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
-import type { Arrival, LockKey, PageWritten, Refused } from '../store/lock-store.ts';
+import type { Arrival, PageWritten, Refused } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import type { Applied } from './apply.ts';
-import { factsAbout, type LockContext, readAndLearn } from './context.ts';
+import { factsAbout, type LockContext, readAndLearn, unlessThrottled } from './context.ts';
 
 /** A state of the lock that is this old is good enough to show the holders to a waiter in a page. */
 const seenMsMax = 1_000;
@@ -82,12 +81,12 @@ function writeInPage(
   switch (command.kind) {
     case 'acquire': {
       // A parked waiter is present until its deadline. The page limits this time to the deadline.
-      const aliveUntil = after(now, command.attendMs ?? lockLimits.parkedWaitMsMax);
-      return store.attendInPage(page, { leaseId, aliveUntil, notify: command.notify });
+      const presentUntil = after(now, command.attendMs ?? lockLimits.parkedWaitMsMax);
+      return store.attendInPage(page, { leaseId, presentUntil, notify: command.notify });
     }
     case 'step-away': {
-      const aliveUntil = after(now, lockLimits.waiterAbsenceMs);
-      return store.stepAwayInPage(page, { leaseId, aliveUntil, connectionId: command.connectionId });
+      const presentUntil = after(now, lockLimits.waiterAbsenceMs);
+      return store.stepAwayInPage(page, { leaseId, presentUntil, connectionId: command.connectionId });
     }
     case 'give-up':
       return store.leavePage(page, leaseId, 'gave-up', now);
@@ -181,11 +180,7 @@ export interface Joining {
  * Joins the last page. If there is none, it is opened first. If an answer was lost, the lease may already be in a page, so
  * the pages are searched first.
  */
-export async function joinPage(
-  context: LockContext,
-  key: LockKey,
-  joining: Joining,
-): Promise<Applied | { readonly written: Refused }> {
+export async function joinPage(context: LockContext, key: LockKey, joining: Joining): Promise<Applied | Undecided> {
   const { command, before } = joining;
   if (command.place === undefined) {
     const place = await findPlace(context, key, command.leaseId, before);
@@ -194,21 +189,29 @@ export async function joinPage(
       return applied ?? decideAgain(await context.store.read(key));
     }
   }
-  return context.memory.inTurn(key, context.timers, async (isInTurn) =>
+  return context.memory.inTurn(key, 'join', context.timers, async (isInTurn) =>
     // A decision that is seconds old is made again, and then waits for its turn again. If many joined without a turn, most would be refused.
-    isInTurn ? joinInTurn(context, key, joining) : decideAgain(newer(before, context.memory.seen(key)?.state)),
+    isInTurn ? joinInTurn(context, key, joining) : decideLate(newer(before, context.memory.seen(key)?.state)),
   );
 }
 
-const decideAgain = (state: LockState, perhapsMine = false): { readonly written: Refused } => ({
+/** The state to decide on next. `isLate`: the time for this decision is over, and nothing else is wrong with it. */
+interface Undecided {
+  readonly written: Refused;
+  readonly isLate?: boolean;
+}
+
+const decideAgain = (state: LockState, perhapsMine = false): Undecided => ({
   written: { applied: false, state, perhapsMine },
 });
+
+const decideLate = (state: LockState): Undecided => ({ ...decideAgain(state), isLate: true });
 
 async function joinInTurn(
   context: LockContext,
   key: LockKey,
   { command, waiter, before, facts }: Joining,
-): Promise<Applied | { readonly written: Refused }> {
+): Promise<Applied | Undecided> {
   const { memory, store } = context;
   const sizes = sizesOf(facts);
   const arrival = { waiter, limit: command.limit, sizes };
@@ -262,7 +265,8 @@ async function joinInTurn(
     if (!opened.applied && !hasPages(opened.state)) return decideAgain(opened.state, opened.perhapsMine);
     state = opened.applied ? opened.state : await stepBack(context, key, opened.state);
   }
-  return decideAgain(state);
+  // If no time has passed, as in a test, the tries must still have a limit.
+  return context.clock.now() < until ? decideAgain(state) : decideLate(state);
 }
 
 /**
@@ -293,13 +297,6 @@ async function stepBack(context: LockContext, key: LockKey, seen: LockState): Pr
   await pauseFor(context.timers, backoffMs(losses - 1, stepMsMin, stepMsMax, context.random));
   return readAndLearn(context, key);
 }
-
-/** Undefined if the store throttled the request. Then nothing was written. */
-export const unlessThrottled = <T>(work: Promise<T>): Promise<T | undefined> =>
-  work.catch((error: unknown) => {
-    if (error instanceof StoreError && error.code === 'throttled') return undefined;
-    throw error;
-  });
 
 /** True if the queue has its greatest length when the last page is full. */
 const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>

@@ -1,6 +1,6 @@
 import type { Acquire } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { type LockKey, lockIdOf } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../lock/state.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Applied } from './apply.ts';
 import type { LockMemory } from './lock-memory.ts';

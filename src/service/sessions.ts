@@ -1,6 +1,6 @@
+import type { LockKey } from '../lock/state.ts';
 import { isOpen } from '../session/decide.ts';
 import type { SessionState } from '../session/state.ts';
-import type { LockKey } from '../store/lock-store.ts';
 import type { SessionKey } from '../store/session-store.ts';
 import { after, type EpochMs } from '../time/clock.ts';
 import { apply } from './apply.ts';

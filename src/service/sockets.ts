@@ -1,6 +1,7 @@
 /** Waiting by push: tickets open connections, waits park on them, and a connection that ends makes its waits absent. */
+
 import { randomBytes } from 'node:crypto';
-import { type LockKey, lockIdOf } from '../store/lock-store.ts';
+import { type LockKey, lockIdOf } from '../lock/state.ts';
 import type { Connection, SocketStore } from '../store/socket-store.ts';
 import { after, type Clock } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';

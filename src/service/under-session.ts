@@ -1,5 +1,5 @@
 import type { Acquire } from '../lock/commands.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import type { LockKey } from '../lock/state.ts';
 import { type Applied, apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { breakDeadlock } from './deadlock.ts';

@@ -1,6 +1,5 @@
 import type { Facts } from '../lock/commands.ts';
-import type { LockState } from '../lock/state.ts';
-import type { LockKey } from '../store/lock-store.ts';
+import type { LockKey, LockState } from '../lock/state.ts';
 import type { EpochMs } from '../time/clock.ts';
 
 export interface Wait {

@@ -65,18 +65,13 @@ export function stuckSessions(locks: ReadonlyMap<string, LockState>, facts: Fact
  * The waiters that are granted after all sessions that are not stuck have released: in order, up to the first that does
  * not fit.
  */
-function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<string>): Waiter[] {
-  const served: Waiter[] = [];
-  const standing: { readonly sessionId: string; readonly permits: number }[] = holders.filter(({ sessionId }) =>
-    stuck.has(sessionId),
-  );
-  for (const waiter of queue) {
-    const inTheWay = standing.reduce((sum, { permits }) => sum + permits, 0);
-    if (inTheWay + waiter.permits > limit) break;
-    served.push(waiter);
-    if (isBound(waiter) && stuck.has(waiter.sessionId)) standing.push(waiter);
-  }
-  return served;
+function servable({ limit, holders, queue }: Contended, stuck: ReadonlySet<string>): readonly Waiter[] {
+  const inTheWay = holders
+    .filter(({ sessionId }) => stuck.has(sessionId))
+    .reduce((sum, { permits }) => sum + permits, 0);
+  // A waiter that is granted is no longer stuck, so its permits are not in the way of the next one.
+  const firstRefused = queue.findIndex(({ permits }) => inTheWay + permits > limit);
+  return firstRefused < 0 ? queue : queue.slice(0, firstRefused);
 }
 
 /** A cycle of stuck sessions that starts with the given one. Undefined if there is none. */

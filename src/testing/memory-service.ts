@@ -1,9 +1,8 @@
 import type { Service } from '../http/service.ts';
-import type { LockState } from '../lock/state.ts';
+import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import { type ChangeEvents, eventsOfChange, eventsOfPage } from '../notify/change-events.ts';
 import { systemLockContext } from '../service/context.ts';
 import type { HistoryEntry } from '../store/history-store.ts';
-import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import { MemoryHistory } from '../store/memory/history-store.ts';
 import { MemoryLockStore } from '../store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../store/memory/record-store.ts';
@@ -21,13 +20,13 @@ export interface MemoryService {
 export function memoryService(
   time: VirtualTime,
   random: () => number,
-  onNews: (entry: HistoryEntry) => void,
+  onEntry: (entry: HistoryEntry) => void,
 ): MemoryService {
   const history = new MemoryHistory({ clock: time });
   const latest = new Map<string, { readonly key: LockKey; readonly state: LockState }>();
   const tell = ({ entries, kept }: ChangeEvents) => {
     void history.append(kept);
-    for (const entry of entries) onNews(entry);
+    for (const entry of entries) onEntry(entry);
   };
   // It reports each change, as the stream does for a table.
   const store = new MemoryLockStore({

@@ -1,6 +1,10 @@
+/** What callers see without changing anything: one lock, the locks of a namespace, and the history of a lock. */
 import type { Facts } from '../lock/commands.ts';
-import type { LockState } from '../lock/state.ts';
+import { grantOf } from '../lock/events.ts';
+import type { LockKey, LockState } from '../lock/state.ts';
 import { standingHolders } from '../lock/view.ts';
+import type { HistoryPage, HistoryPageAsked, HistoryStore } from '../store/history-store.ts';
+import type { Applied } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
 import { withPages } from './pages.ts';
 
@@ -37,4 +41,28 @@ export async function list(
     if (after === undefined || locks.length >= page.limit) break;
   }
   return { locks, ...(after === undefined ? {} : { after }) };
+}
+
+/**
+ * The lock as it is stored now, with its whole queue, and the facts to view it. One consistent read, and the pages if
+ * there are any.
+ */
+export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Applied, 'answer'>> {
+  const state = await withPages(context, key, await context.store.read(key));
+  return { state, facts: await factsAbout(context, key, state) };
+}
+
+interface Sources {
+  readonly locks: Pick<LockContext, 'store'>;
+  readonly history: HistoryStore;
+}
+
+/** The events of a lock, newest first. The lock is read first, so a hold that ends in between is still listed. */
+export async function historyPage(
+  { locks, history }: Sources,
+  key: LockKey,
+  page: Omit<HistoryPageAsked, 'standing'>,
+): Promise<HistoryPage> {
+  const { holders } = await locks.store.read(key);
+  return history.page(key, { ...page, standing: holders.map(grantOf) });
 }
