@@ -5,7 +5,7 @@ import { isWorthRepeating, type Success } from './caller.ts';
 import { type Core, inBackground, releasePolicyOf } from './core.ts';
 import { HoldfastError, LeaseLostError, UnavailableError, WaitTimeoutError } from './errors.ts';
 import { elapsedMs, type Mark, markNow, pause, type Runtime } from './runtime.ts';
-import type { WaitMessage } from './sockets.ts';
+import type { ParkingSocket } from './sockets.ts';
 import type { Call } from './transport.ts';
 
 /** The requests of one lease. One lock and several locks have the same ones. */
@@ -88,6 +88,13 @@ const leasesMax = 3;
 const pollMsMin = 100;
 /** From about this time on, a parked wait costs less than an open request. docs/cost.md has the numbers. */
 const parkAfterMs = 2_000;
+/**
+ * A wait that could not be parked polls for this long, and then tries again. If it were as short as the first poll, a
+ * thousand waits would keep a slow service so busy with polls that it could park none of them.
+ */
+const unparkedPollMs = 10_000;
+/** How long a wait neither polls nor is parked, until there is a socket and its turn has come. It may be absent for 5 s, and its next request takes time too. */
+const silentMsMax = 2_000;
 /** A parked wait also asks this often, because a message may be lost. It is less than the usual lease of 30 s, so a lost grant is found in time. */
 const lookEveryMs = 25_000;
 
@@ -95,7 +102,13 @@ const lookEveryMs = 25_000;
  * Takes a lock, and waits as long as asked. All repeats of a request have the same leaseId, so a grant whose answer was
  * lost is found again. A new leaseId is made only if the service says that the old lease is over.
  */
-export async function take<Body extends Leased>(
+export const take = <Body extends Leased>(
+  core: Core,
+  newClaim: (leaseId: string) => Claim,
+  options: TakeOptions,
+): Promise<Taken<Body>> => endedByClose(core, takeUnder<Body>(core, newClaim, options));
+
+async function takeUnder<Body extends Leased>(
   core: Core,
   newClaim: (leaseId: string) => Claim,
   options: TakeOptions,
@@ -120,11 +133,14 @@ export async function take<Body extends Leased>(
  * Waits until a claim is granted, and releases it at once. It does not matter if the lease has already ended: the grant
  * shows that all earlier holders are done.
  */
-export async function awaitTurn(
-  core: Core,
-  claim: Claim,
-  options: TakeOptions,
-): Promise<{ readonly givenBack: Promise<unknown> }> {
+export const awaitTurn = (core: Core, claim: Claim, options: TakeOptions): Promise<Turned> =>
+  endedByClose(core, turnOf(core, claim, options));
+
+interface Turned {
+  readonly givenBack: Promise<unknown>;
+}
+
+async function turnOf(core: Core, claim: Claim, options: TakeOptions): Promise<Turned> {
   try {
     await wait(core, claim, markNow(core.runtime), boundsOf(core, options), options);
   } catch (error) {
@@ -153,19 +169,23 @@ async function wait(
     return { leftMs, askedMs: claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
   };
   let place: number | 'new' | undefined = 'new';
+  let leaveSocket: (() => void) | undefined;
   let isQueued = false;
   try {
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
       const { leftMs, askedMs } = remaining();
       const mayPark = claim.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
-      const pollMs = mayPark ? parkAfterMs : undefined;
+      // Only the first poll is short. Without it, a lock that is soon free would cost a socket.
+      const shortMs = isQueued ? unparkedPollMs : parkAfterMs;
+      const pollMs = mayPark ? shortMs : undefined;
       const answer = await caller.call(claim.acquire(askedMs, { pollMs, place }), {
         // After the first request the service may know the lease, even if no answer came.
         again: claim.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
-        attemptMs: patience.requestMs + Math.min(askedMs, requestLimits.answerMsMax),
+        // A lost request must not cost more time than a poll takes. In that time, the lease of a grant may end unseen.
+        attemptMs: patience.requestMs + Math.min(askedMs, pollMs ?? requestLimits.pollMsMax),
         signal: joined.signal,
         // If the wait ended here, its place would stay in the queue, and a grant could go to a waiter that is gone.
         goesOn: isQueued,
@@ -182,6 +202,7 @@ async function wait(
           waitedMs: waitMs,
         });
       }
+      if (mayPark) leaveSocket ??= sockets.join();
       const granted = mayPark
         ? await waitParked(core, claim, remaining, { place, onWaiting, signal: joined.signal })
         : undefined;
@@ -190,6 +211,7 @@ async function wait(
       if (tookMs < pollMsMin) await pause(runtime, pollMsMin - tookMs, joined.signal);
     }
   } finally {
+    leaveSocket?.();
     joined.letGo();
   }
 }
@@ -214,28 +236,34 @@ async function waitParked(
   remaining: Remaining,
   { place: placeBefore, onWaiting, signal }: Listening,
 ): Promise<Success | undefined> {
-  const { caller, patience, runtime, sockets } = core;
+  const { caller, patience, parkTurns, runtime, sockets } = core;
   let place = placeBefore;
+  let parkedOn: ParkingSocket | undefined;
   while (remaining().leftMs > 0) {
-    const socket = await unlessAborted(sockets.open(), signal);
+    const silentSince = markNow(runtime);
+    const socket = await unlessAborted(sockets.open(silentMsMax), signal);
     if (socket === undefined || claim.park === undefined) return undefined;
     // It listens before it sends the request, because the grant may arrive before the answer.
     const { message, forget } = socket.expect(claim.leaseId);
+    const turn = parkTurns.take();
     try {
-      const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
-      const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
-      sockets.served();
-      if (answer.status !== 202) return answer;
-      const waiting = answer.body as Waiting;
-      place = waiting.place;
-      onWaiting?.(waiting);
-      // Any message may be lost, so it does not wait for ever.
-      const heard = await messageWithin(
-        runtime,
-        message,
-        Math.min(lookEveryMs, Math.max(0, remaining().leftMs)),
-        signal,
-      );
+      // A wait that is parked here already only asks whether a message was lost. That can wait.
+      const turnMs = parkedOn === socket ? lookEveryMs : silentMsMax - elapsedMs(runtime, silentSince);
+      let heard = await firstWithin(runtime, [message, turn.ready.then(() => 'turn' as const)], turnMs, signal);
+      if (heard === 'silence') return undefined;
+      if (heard === 'turn') {
+        const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
+        const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
+        turn.end();
+        sockets.served();
+        if (answer.status !== 202) return answer;
+        const waiting = answer.body as Waiting;
+        place = waiting.place;
+        parkedOn = socket;
+        onWaiting?.(waiting);
+        // Any message may be lost, so it does not wait for ever.
+        heard = await firstWithin(runtime, [message], Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
+      }
       if (heard === 'granted') {
         // Nobody knows how long the message took. A renewal gives a whole lease from a known time.
         return await caller.call(claim.renew(), {
@@ -254,25 +282,26 @@ async function waitParked(
       sockets.discard(socket);
       if (wasOpen) return undefined;
     } finally {
+      turn.end();
       forget();
     }
   }
   return undefined;
 }
 
-/** The message that comes within the time, or `silence`. */
-async function messageWithin(
+/** What happens first, or `silence` if nothing does within the time. */
+async function firstWithin<T>(
   runtime: Runtime,
-  message: Promise<WaitMessage>,
+  events: readonly Promise<T>[],
   ms: number,
   signal: AbortSignal,
-): Promise<WaitMessage | 'silence'> {
+): Promise<T | 'silence'> {
   let cancel = () => {};
   const silence = new Promise<'silence'>((resolve) => {
     cancel = runtime.after(ms, () => resolve('silence'));
   });
   try {
-    return await unlessAborted(Promise.race([message, silence]), signal);
+    return await unlessAborted(Promise.race([...events, silence]), signal);
   } finally {
     cancel();
   }
@@ -303,6 +332,12 @@ async function confirm<Body extends Leased>(
     if (error instanceof LeaseLostError || elapsedMs(runtime, answer.sentAt) >= remainingMs / 2) throw error;
     return { claim, body, from: answer.sentAt, remainingMs };
   }
+}
+
+/** If the client is closed, the wait ends and gives its place back. `close` waits for that. */
+function endedByClose<T>(core: Core, waiting: Promise<T>): Promise<T> {
+  void inBackground(core, waiting);
+  return waiting;
 }
 
 /** True if the service itself refused. Then nothing can be held. */

@@ -1,4 +1,5 @@
 import { nameRules } from '../contract/limits.ts';
+import type { Turns } from '../tools/turns.ts';
 import type { Caller, CallPolicy } from './caller.ts';
 import { InvalidRequestError } from './errors.ts';
 import type { Observe } from './observer.ts';
@@ -68,6 +69,8 @@ export interface Core {
   readonly transport: Transport;
   readonly caller: Caller;
   readonly sockets: Sockets;
+  /** A thousand waits that park in the same moment would wait longer for their answers than a place in a queue lasts. */
+  readonly parkTurns: Turns;
   readonly runtime: Runtime;
   readonly observe: Observe;
   readonly tracing: Tracing;
@@ -75,13 +78,13 @@ export interface Core {
   readonly defaults: Defaults;
   /** Everything that is held or open now. */
   readonly open: Set<Closable>;
-  /** Requests that no caller waits for. Only `close` waits for them. */
+  /** What `close` waits for: waits, which then end, and requests that no caller waits for. */
   readonly background: Set<Promise<unknown>>;
   /** Fires when the client begins to close. Then waits end. */
   readonly closing: AbortSignal;
 }
 
-/** Nobody has to wait for this work. It ends by its own policy, and its failure is ignored. */
+/** Only `close` waits for this work. It ends by its own policy, and its failure is ignored here. */
 export function inBackground({ background }: Core, work: Promise<unknown>): Promise<unknown> {
   const done: Promise<unknown> = work
     .catch(() => undefined)

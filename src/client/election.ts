@@ -144,7 +144,7 @@ export class Election implements Closable {
       signal: joined.signal,
       isLeader: () => !joined.signal.aborted && lock.isHeld(),
     };
-    const stopTelling = lock.onLost((error) => this.#tell(() => this.#options.onLost?.(error, term)));
+    const stopListening = lock.onLost((error) => this.#tell(() => this.#options.onLost?.(error, term)));
     let failure: { readonly error: unknown } | undefined;
     const work = Promise.resolve()
       .then(() => this.#options.onElected(term))
@@ -158,7 +158,7 @@ export class Election implements Closable {
     else await Promise.race([work, fired(closing)]);
     joined.letGo();
     this.#lock = undefined;
-    stopTelling();
+    stopListening();
     await lock.release().catch(() => undefined);
     if (failure !== undefined) throw failure.error;
   }

@@ -1,8 +1,9 @@
 /** Every error of the SDK: one class with a typed code, and subclasses for the codes that have fields of their own. */
+import type { ProblemCode } from '../contract/problems.ts';
 import type { LostReason as ContractLostReason, DeadlockStep, FieldError, HolderView } from '../contract/views.ts';
 
 /**
- * What went wrong, for code to switch on. The first part are codes of the service, the second part are codes of the SDK.
+ * What went wrong, for code to switch on: a code of the service, or one of the SDK.
  *
  * @example
  * ```ts
@@ -10,26 +11,7 @@ import type { LostReason as ContractLostReason, DeadlockStep, FieldError, Holder
  * ```
  */
 export type ErrorCode =
-  | 'invalid-request'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not-found'
-  | 'method-not-allowed'
-  | 'lock-held'
-  | 'wait-timeout'
-  | 'lease-lost'
-  | 'limit-mismatch'
-  | 'deadlock'
-  | 'stale-fence'
-  | 'session-lost'
-  | 'version-mismatch'
-  | 'too-large'
-  | 'unsupported-media-type'
-  | 'precondition-required'
-  | 'queue-full'
-  | 'throttled'
-  | 'internal'
-  | 'unavailable'
+  | ProblemCode
   | 'too-many-retries'
   | 'once-failed'
   | 'closed'

@@ -169,9 +169,10 @@ function readRelease(body: unknown, tries: number): Release {
     reason?: Release['reason'];
     failed?: readonly { reason: Release['reason'] }[];
   };
-  const [first] = failed ?? [];
-  if (first !== undefined && !(tries > 1 && first.reason === 'already_released')) {
-    return { released: false, reason: first.reason };
+  // A lost lease says more than a lock that was released before: another holder may have worked at the same time.
+  const worst = failed?.find((one) => one.reason !== 'already_released') ?? failed?.[0];
+  if (worst !== undefined && !(tries > 1 && worst.reason === 'already_released')) {
+    return { released: false, reason: worst.reason };
   }
   // If the release was sent more than once, an earlier try released the lease and its answer was lost.
   if (reason === 'already_released' && tries > 1) return { released: true, reason: 'ok' };
@@ -191,12 +192,11 @@ export async function runUnder<H extends Held, T>(
     await held.release(releaseOptions()).catch(() => undefined);
     throw error;
   }
-  const { signal, failedOpen } = held;
+  const { signal } = held;
   // If the release can't be sent, the work has still succeeded. The lease expires by itself.
   const { released, reason } = await held
     .release(releaseOptions())
     .catch(() => ({ released: true, reason: 'ok' }) as Release);
-  if (failedOpen) return result;
   // If the lease ended before the work did, another holder may have worked at the same time. The caller must know, even if the work succeeded.
   signal.throwIfAborted();
   if (released || reason === 'already_released') return result;

@@ -9,6 +9,7 @@ import type {
   Release,
   Waiting,
 } from '../contract/views.ts';
+import { Turns } from '../tools/turns.ts';
 import type { Claim } from './acquire.ts';
 import type { Auth } from './auth/auth.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
@@ -17,6 +18,7 @@ import { callOf } from './calls.ts';
 import { leaseCalls } from './claims.ts';
 import {
   type CallOptions,
+  type Closable,
   type Core,
   checkName,
   checkNamespace,
@@ -87,6 +89,9 @@ export interface ParkOptions extends Omit<TryOptions, 'signal' | 'autoRenew' | '
   readonly leaseId?: string | undefined;
 }
 
+/** How many waits are parked at the same time. A service answers so many well within the time that a waiter may be absent, also on one small machine. */
+const parksAtOnceMax = 32;
+
 /** The result of `park`: granted at once, or waiting in the queue. The leaseId gives the right to the lock: treat it like a password. */
 export type Parked =
   | { readonly status: 'granted'; readonly lock: string; readonly leaseId: string; readonly fence: number }
@@ -127,6 +132,7 @@ export class Holdfast extends LockScope {
       tracing: safeTracing(options.tracing),
       caller,
       sockets: new Sockets({ namespace, transport, caller, runtime }),
+      parkTurns: new Turns(parksAtOnceMax),
       patience: patienceOf(options),
       defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
       open: new Set(),
@@ -417,18 +423,27 @@ export class Holdfast extends LockScope {
   }
 
   async #shut(): Promise<void> {
-    const { open, background, runtime, patience, transport } = this.core;
+    const { runtime, patience, transport } = this.core;
     this.#closing.abort(new ClosedError('The client was closed.'));
     const bound = new AbortController();
     const late = pause(runtime, patience.releaseMs, bound.signal).catch(() => undefined);
-    const done = Promise.allSettled([...open].map((held) => held.giveBack())).then(() =>
-      Promise.allSettled([...background]),
-    );
-    await Promise.race([done, late]);
+    await Promise.race([this.#giveAllBack(), late]);
     bound.abort();
     this.core.sockets.close();
     this.#closed.abort(new ClosedError('The client is closed.'));
     await transport.close?.();
+  }
+
+  /** A wait gives its place back only after it has ended, and may have been granted just before. So it looks until nothing new is there. */
+  async #giveAllBack(): Promise<void> {
+    const { open, background } = this.core;
+    const given = new Set<Closable>();
+    for (;;) {
+      const held = [...open].filter((one) => !given.has(one));
+      if (held.length + background.size === 0) return;
+      for (const one of held) given.add(one);
+      await Promise.allSettled([...held.map((one) => one.giveBack()), ...background]);
+    }
   }
 
   #at(name: string) {

@@ -55,11 +55,7 @@ export type LockEntry =
     };
 
 /** How to wait for several locks at once. */
-export interface AcquireAllOptions extends LeaseOptions {
-  /** As for one lock. */
-  readonly waitMs?: number | undefined;
-  readonly onWaiting?: ((place: Waiting) => void) | undefined;
-}
+export type AcquireAllOptions = LeaseOptions & Pick<AcquireOptions, 'waitMs' | 'onWaiting'>;
 
 /** One default lease of 30 s, its grace, and time for the next grant. */
 export const waitMsDefault = 35_000;

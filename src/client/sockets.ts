@@ -2,12 +2,12 @@
 import type { TicketBody } from '../contract/views.ts';
 import type { Caller } from './caller.ts';
 import { callOf } from './calls.ts';
-import { HoldfastError } from './errors.ts';
+import { ClosedError, HoldfastError } from './errors.ts';
 import type { Runtime } from './runtime.ts';
 import type { OpenSocket, Transport } from './transport.ts';
 
-/** The time for a ticket, and then for the connection. A waiter may be absent for five seconds, so it polls again well before that. */
-const openMsMax = 2_000;
+/** The time for a ticket, and then for the connection. A busy service needs it. Meanwhile the waits poll, so none loses its place. */
+const openMsMax = 10_000;
 /** API Gateway closes a connection after ten minutes without a message. Two pings fit into that time, so one may be lost. */
 const pingEveryMs = 240_000;
 /** How long an idle socket stays open, because a client that waited often waits again. Only if the socket does not keep the process alive. */
@@ -33,21 +33,15 @@ interface Expectation {
 /** An open connection that waits are parked on. */
 export class ParkingSocket {
   readonly connectionId: string;
-  readonly #onIdle: () => void;
   readonly #expected = new Map<string, Expectation>();
   #isOpen = true;
 
-  constructor(connectionId: string, onIdle: () => void) {
+  constructor(connectionId: string) {
     this.connectionId = connectionId;
-    this.#onIdle = onIdle;
   }
 
   get isOpen(): boolean {
     return this.#isOpen;
-  }
-
-  get isIdle(): boolean {
-    return this.#expected.size === 0;
   }
 
   /** Listens for messages about a lease. The promise resolves once. `forget` must be called in any case. */
@@ -57,9 +51,7 @@ export class ParkingSocket {
     if (this.#isOpen) this.#expected.set(leaseId, expectation);
     else resolve('closed');
     const forget = () => {
-      if (this.#expected.get(leaseId) !== expectation) return;
-      this.#expected.delete(leaseId);
-      if (this.isIdle) this.#onIdle();
+      if (this.#expected.get(leaseId) === expectation) this.#expected.delete(leaseId);
     };
     return { message: promise, forget };
   }
@@ -79,15 +71,24 @@ export class ParkingSocket {
   }
 }
 
+/** A connection that is not open yet. `socket` is undefined if it can't be opened. */
+interface Opening {
+  readonly socket: Promise<ParkingSocket | undefined>;
+  readonly stop: AbortController;
+}
+
 /** The socket of a client, if WebSockets work here. */
 export class Sockets {
   readonly #parts: SocketParts;
   #isPossible: boolean;
   #failures = 0;
   #hasServed = false;
-  #opening: Promise<ParkingSocket> | undefined;
+  /** How many wait, parked or polling. */
+  #waits = 0;
+  #opening: Opening | undefined;
   #live: { readonly parking: ParkingSocket; readonly socket: OpenSocket } | undefined;
-  #stopTimers: () => void = () => {};
+  #stopPings: () => void = () => {};
+  #stopIdling: () => void = () => {};
 
   constructor(parts: SocketParts) {
     this.#parts = parts;
@@ -99,17 +100,30 @@ export class Sockets {
     return this.#isPossible;
   }
 
-  /** The open socket. It is opened if necessary. Undefined if that takes too long: then the caller polls and asks again later. */
-  async open(): Promise<ParkingSocket | undefined> {
-    if (this.#live?.parking.isOpen) {
-      this.#live.socket.keepsAlive(true);
-      return this.#live.parking;
-    }
+  /** A wait has begun, parked or polling. The socket stays open while there is one. Call the function once, when the wait has ended. */
+  join(): () => void {
+    this.#waits += 1;
+    this.#stopIdling();
+    this.#live?.socket.keepsAlive(true);
+    return () => {
+      this.#waits -= 1;
+      if (this.#waits === 0) this.#rest();
+    };
+  }
+
+  /**
+   * The open socket. It is opened if necessary. Undefined if that takes longer than the given time: then the caller polls
+   * and asks again later. The opening goes on meanwhile.
+   */
+  async open(withinMs: number): Promise<ParkingSocket | undefined> {
+    if (this.#live !== undefined) return this.#live.parking;
     if (!this.#isPossible) return undefined;
-    this.#opening ??= this.#connect().finally(() => {
-      this.#opening = undefined;
+    this.#opening ??= this.#begin();
+    let cancel = () => {};
+    const late = new Promise<undefined>((resolve) => {
+      cancel = this.#parts.runtime.after(withinMs, () => resolve(undefined));
     });
-    return this.#opening.catch(() => undefined);
+    return Promise.race([this.#opening.socket, late]).finally(() => cancel());
   }
 
   /** A wait was parked, so sockets work here. */
@@ -128,12 +142,23 @@ export class Sockets {
     this.#end();
   }
 
+  #begin(): Opening {
+    const stop = new AbortController();
+    const socket = this.#connect(stop.signal)
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#opening === opening) this.#opening = undefined;
+      });
+    const opening: Opening = { socket, stop };
+    return opening;
+  }
+
   /** A ticket that is late says only that the service is busy. It does not count as a failure of WebSockets. */
-  async #connect(): Promise<ParkingSocket> {
+  async #connect(stop: AbortSignal): Promise<ParkingSocket> {
     try {
-      const ticket = await requestTicket(this.#parts);
-      return await this.#connectWith(ticket).catch((error) => {
-        this.#fail();
+      const ticket = await requestTicket(this.#parts, stop);
+      return await this.#connectWith(ticket, stop).catch((error) => {
+        if (!stop.aborted) this.#fail();
         throw error;
       });
     } catch (error) {
@@ -147,9 +172,11 @@ export class Sockets {
     if (!this.#hasServed && this.#failures >= failuresMax) this.#isPossible = false;
   }
 
-  async #connectWith({ ticket, url }: TicketBody): Promise<ParkingSocket> {
+  async #connectWith({ ticket, url }: TicketBody, stop: AbortSignal): Promise<ParkingSocket> {
     const { transport, runtime } = this.#parts;
+    stop.throwIfAborted();
     const opened = withResolver<ParkingSocket>();
+    let isGivenUp = false;
     let parking: ParkingSocket | undefined;
     const socket = (transport.socket as NonNullable<Transport['socket']>).call(
       transport,
@@ -161,8 +188,8 @@ export class Sockets {
         message: (message) => {
           const { type, connectionId } = (message ?? {}) as { type?: unknown; connectionId?: unknown };
           if (parking !== undefined) parking.receive(message);
-          else if (type === 'connected' && typeof connectionId === 'string') {
-            parking = new ParkingSocket(connectionId, () => this.#rest());
+          else if (type === 'connected' && typeof connectionId === 'string' && !isGivenUp) {
+            parking = new ParkingSocket(connectionId);
             this.#live = { parking, socket };
             this.#keepAwake();
             opened.resolve(parking);
@@ -175,34 +202,31 @@ export class Sockets {
         },
       },
     );
-    const cancel = runtime.after(openMsMax, () => {
-      opened.reject(new Error('The WebSocket did not open in time.'));
-      if (parking === undefined) socket.close();
+    const giveUp = (why: unknown) => {
+      isGivenUp = true;
+      opened.reject(why);
+      socket.close();
+    };
+    const onStop = () => giveUp(stop.reason);
+    stop.addEventListener('abort', onStop, { once: true });
+    const cancel = runtime.after(openMsMax, () => giveUp(new Error('The WebSocket did not open in time.')));
+    return opened.promise.finally(() => {
+      cancel();
+      stop.removeEventListener('abort', onStop);
     });
-    return opened.promise.finally(cancel);
   }
 
   /** Nobody waits. If the socket keeps the process alive, it is closed at once, else after a while. */
   #rest(): void {
     const live = this.#live;
-    if (live === undefined) return;
-    if (!live.socket.keepsAlive(false)) {
-      this.#end();
-      return;
-    }
-    this.#parts.runtime.after(
-      idleMsMax,
-      () => {
-        if (this.#live === live && live.parking.isIdle) this.#end();
-      },
-      true,
-    );
+    if (live === undefined || !live.socket.keepsAlive(false)) this.#end();
+    else this.#stopIdling = this.#parts.runtime.after(idleMsMax, () => this.#end(), true);
   }
 
   #keepAwake(): void {
     const live = this.#live;
-    this.#stopTimers();
-    this.#stopTimers = this.#parts.runtime.after(
+    this.#stopPings();
+    this.#stopPings = this.#parts.runtime.after(
       pingEveryMs,
       () => {
         if (this.#live !== live) return;
@@ -213,22 +237,26 @@ export class Sockets {
     );
   }
 
+  /** Ends the socket, open or not. */
   #end(): void {
-    const live = this.#live;
+    const [live, opening] = [this.#live, this.#opening];
     this.#live = undefined;
-    this.#stopTimers();
+    this.#opening = undefined;
+    this.#stopPings();
+    this.#stopIdling();
+    opening?.stop.abort(new ClosedError('Nobody waits for the WebSocket.'));
     live?.parking.closed();
     live?.socket.close();
   }
 }
 
 /** Asks once. A caller that gets no ticket tries again later, or goes on without a connection. */
-export async function requestTicket({
-  namespace,
-  caller,
-}: Pick<SocketParts, 'namespace' | 'caller'>): Promise<TicketBody> {
+export async function requestTicket(
+  { namespace, caller }: Pick<SocketParts, 'namespace' | 'caller'>,
+  signal?: AbortSignal,
+): Promise<TicketBody> {
   const call = callOf('createTicket', 'POST /v1/{ns}/tickets', { ns: namespace }, { body: {} });
-  const { body } = await caller.call(call, { deadlineMs: openMsMax, retryMs: 0, attemptMs: openMsMax });
+  const { body } = await caller.call(call, { deadlineMs: openMsMax, retryMs: 0, attemptMs: openMsMax, signal });
   return body as TicketBody;
 }
 

@@ -39,40 +39,42 @@ const backlogMax = 10_000;
 /** The events of a watch, over as many connections as needed. Ends if the signal fires, the caller leaves the loop, or the client is closed. */
 export async function* watchEvents(core: Core, target: WatchTarget): AsyncGenerator<WatchEvent, void, undefined> {
   const { runtime, closing } = core;
-  const { signal, ...what } = target;
+  const { signal: wanted, ...what } = target;
+  const { signal, letGo } = joinSignals(wanted, closing);
   let failures = 0;
-  while (!signal?.aborted && !closing.aborted) {
-    const connection = new Connection(await opener(core, what), [signal, closing]);
-    try {
-      for await (const event of connection.events()) {
-        failures = 0;
-        yield event;
+  try {
+    while (!signal.aborted) {
+      const connection = new Connection(await opener(core, what, signal), signal);
+      try {
+        for await (const event of connection.events()) {
+          failures = 0;
+          yield event;
+        }
+      } finally {
+        connection.close();
       }
-    } finally {
-      connection.close();
+      const delayMs = backoffMs(failures++, reconnectBaseMs, reconnectMsMax, runtime.random);
+      await pause(runtime, delayMs, signal).catch(() => undefined);
     }
-    if (signal?.aborted || closing.aborted) return;
-    const delayMs = backoffMs(failures++, reconnectBaseMs, reconnectMsMax, runtime.random);
-    const joined = joinSignals(signal, closing);
-    await pause(runtime, delayMs, joined.signal).catch(() => undefined);
-    joined.letGo();
+  } finally {
+    letGo();
   }
 }
 
 type Open = (handlers: { message: (body: unknown) => void; closed: () => void }) => () => void;
 
 /** Watches need a ticket, which says who may watch which namespace. A transport with its own way, like the twin, needs none. */
-async function opener(core: Core, what: Readonly<Record<string, string>>): Promise<Open> {
+async function opener(core: Core, what: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Open> {
   const { transport, namespace } = core;
   if (transport.socket !== undefined) {
     try {
-      const { ticket, url } = await requestTicket(core);
+      const { ticket, url } = await requestTicket(core, signal);
       return (handlers) => {
         const socket = transport.socket?.(url, { ticket, ...what }, { open: () => {}, ...handlers });
         return () => socket?.close();
       };
     } catch (error) {
-      if (isWorthRepeating(error)) return endedAtOnce;
+      if (signal.aborted || isWorthRepeating(error)) return endedAtOnce;
       if (!(error instanceof HoldfastError) || error.code !== 'not-found' || transport.watch === undefined) throw error;
     }
   }
@@ -82,7 +84,7 @@ async function opener(core: Core, what: Readonly<Record<string, string>>): Promi
   return (handlers) => transport.watch?.({ namespace, ...what }, handlers) ?? (() => {});
 }
 
-/** If the service is unavailable, this acts like a connection that broke at once. The caller then tries again after a while. */
+/** If the service is unavailable, or the reader has left, this acts like a connection that broke at once. A reader that is still there tries again after a while. */
 const endedAtOnce: Open = ({ closed }) => {
   closed();
   return () => {};
@@ -91,16 +93,18 @@ const endedAtOnce: Open = ({ closed }) => {
 /** The messages of one connection, for one reader. */
 class Connection {
   readonly #queue: WatchEvent[] = [];
-  readonly #signals: readonly (AbortSignal | undefined)[];
+  readonly #signal: AbortSignal;
   readonly #shut: () => void;
   readonly #onAbort = () => this.close();
   #ended = false;
   #wake: () => void = () => {};
 
-  constructor(open: Open, signals: readonly (AbortSignal | undefined)[]) {
-    this.#signals = signals;
+  constructor(open: Open, signal: AbortSignal) {
+    this.#signal = signal;
     this.#shut = open({ message: (body) => this.#push(body as WatchEvent), closed: () => this.#end() });
-    for (const signal of signals) signal?.addEventListener('abort', this.#onAbort, { once: true });
+    // The reader may have left while the ticket was on its way. Then the signal does not fire again.
+    if (signal.aborted) this.close();
+    else signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
   async *events(): AsyncGenerator<WatchEvent, void, undefined> {
@@ -116,7 +120,7 @@ class Connection {
   }
 
   close(): void {
-    for (const signal of this.#signals) signal?.removeEventListener('abort', this.#onAbort);
+    this.#signal.removeEventListener('abort', this.#onAbort);
     if (!this.#ended) this.#shut();
     this.#end();
   }
