@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { type Command, type Flag, flagsOf } from './command.ts';
 import { readDurationMs } from './duration.ts';
+import { UsageError } from './failure.ts';
 import { didYouMean } from './suggestion.ts';
-import { UsageError } from './usage-error.ts';
 
 /** A value, and the name of the flag or variable that gave it. Error messages quote that name. */
 export interface Setting {

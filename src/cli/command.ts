@@ -58,6 +58,15 @@ export const commonFlags: readonly Flag[] = [
   { name: 'help', short: 'h', meaning: 'Show the help of this command.' },
 ];
 
+/** A person waits for an answer. Five seconds are enough for a service that restarts, and do not look like a hang. */
+export const timeoutFlag: Flag = {
+  name: 'timeout',
+  value: 'duration',
+  variable: 'HOLDFAST_TIMEOUT',
+  fallback: '5s',
+  meaning: 'How long to try to get an answer, besides waiting in a queue.',
+};
+
 /** Every command that calls a service takes these. */
 export const connectionFlags: readonly Flag[] = [
   { name: 'url', value: 'url', meaning: 'URL of the service; HOLDFAST_URL, else http://127.0.0.1:4100.' },
@@ -66,6 +75,7 @@ export const connectionFlags: readonly Flag[] = [
   { name: 'token-file', value: 'path', meaning: 'File with the bearer token; HOLDFAST_TOKEN if not given.' },
   { name: 'sigv4', meaning: 'Sign requests for IAM with the AWS keys of the environment.' },
   { name: 'region', value: 'region', meaning: 'AWS Region to sign for, if the URL does not name it.' },
+  timeoutFlag,
 ];
 
 /** All flags of a command, with its own flags first. */

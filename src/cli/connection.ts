@@ -1,19 +1,31 @@
 import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
+import { type Patience, patienceDefault } from '../client/core.ts';
 import { HttpTransport } from '../client/http-transport.ts';
 import { type Auth, bearer, sigv4 } from '../client/index.ts';
 import type { Given } from './arguments.ts';
+import { timeoutFlag } from './command.ts';
+import { readDurationMs } from './duration.ts';
+import { UsageError } from './failure.ts';
 import { Service } from './service.ts';
-import { UsageError } from './usage-error.ts';
 
 /** The default address of the local service. */
 export const defaultUrl = 'http://127.0.0.1:4100';
 
-/**
- * A person waits for these. Five seconds are enough for a service that restarts, and do not look like a hang. An
- * acquire that waits in the queue retries for as long as it waits.
- */
-const patience = { requestMs: 10_000, retryMs: 5_000, releaseMs: 5_000 };
+/** Less than a tenth of a second is shorter than many round trips. After an hour nobody waits for an answer any more. */
+const timeoutMsRange = [100, 3_600_000] as const;
+
+function readPatience(given: Given, env: NodeJS.ProcessEnv): Patience {
+  const { text, by } = given.setting(timeoutFlag, env);
+  const timeoutMs = readDurationMs(by, text, ...timeoutMsRange);
+  return {
+    requestMs: Math.max(patienceDefault.requestMs, timeoutMs),
+    retryMs: timeoutMs,
+    // An acquire may take this long twice after its wait: for its last retry, and for the answer to it.
+    tryMs: timeoutMs / 2,
+    releaseMs: timeoutMs,
+  };
+}
 
 /** Never opens. The breaker is for processes with many callers. Here it would hide why the service can't be reached. */
 const breaker = { failuresMax: Number.POSITIVE_INFINITY };
@@ -34,7 +46,7 @@ export function connect(given: Given, env: NodeJS.ProcessEnv): Connection {
   const namespace = given.text('namespace') ?? (env.HOLDFAST_NAMESPACE || 'default');
   const owner = given.text('owner') ?? (env.HOLDFAST_OWNER || defaultOwner());
   const transport = new HttpTransport({ url, watchUrl, auth: readAuth(given, env) });
-  const service = new Service({ transport, namespace, owner, patience, breaker });
+  const service = new Service({ transport, namespace, owner, patience: readPatience(given, env), breaker });
   return { url, namespace, owner, transport, service };
 }
 

@@ -63,3 +63,9 @@ const byErrorCode: Readonly<Record<ErrorCode, ExitName>> = {
 
 /** A newer service may send a code that this program does not know. */
 export const exitCodeOf = (code: ErrorCode): number => exitCodes[byErrorCode[code] ?? 'internal'];
+
+/**
+ * A line for `eval` that ends the script with the code, with or without `set -e`. An interactive shell only gets the
+ * code as `$?`, so that the terminal stays open.
+ */
+export const exitLine = (exitCode: number): string => `case $- in *i*) (exit ${exitCode});; *) exit ${exitCode};; esac`;

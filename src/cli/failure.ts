@@ -11,3 +11,8 @@ export class Failure extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** The command line is wrong. The message is for the person who typed it. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}

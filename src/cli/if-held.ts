@@ -5,7 +5,7 @@ import { isHoldfastError } from '../client/index.ts';
 import type { Given } from './arguments.ts';
 import type { Flag } from './command.ts';
 import { exitCodes } from './exit-codes.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './failure.ts';
 
 export const ifHeld: Flag = {
   name: 'if-held',

@@ -5,15 +5,13 @@ import { type Command, commonFlags, connectionFlags, type Flag } from './command
 import { commands } from './commands/index.ts';
 import { type Connection, connect, defaultUrl } from './connection.ts';
 import { formatMs } from './duration.ts';
-import { exitCodeOf, exitCodes } from './exit-codes.ts';
-import { Failure } from './failure.ts';
+import { exitCodeOf, exitCodes, exitLine } from './exit-codes.ts';
+import { Failure, UsageError } from './failure.ts';
 import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
-import { exitLine } from './shell.ts';
 import { exitCodeOfSignal, Interrupted } from './signals.ts';
 import { didYouMean } from './suggestion.ts';
 import { harmless } from './table.ts';
 import { Terminal } from './terminal.ts';
-import { UsageError } from './usage-error.ts';
 
 const versionFlag: Flag = { name: 'version', short: 'v', meaning: 'Show the version.' };
 

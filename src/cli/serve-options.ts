@@ -1,5 +1,6 @@
 /** The flags and variables of `serve`, and how they become the options of the local service. */
 import { isIP } from 'node:net';
+import { permission } from '../console/server/questions.ts';
 import {
   defaultOptions,
   type EngineChoice,
@@ -12,73 +13,62 @@ import {
 } from '../local/options.ts';
 import { type Given, readInteger, type Setting } from './arguments.ts';
 import type { Flag } from './command.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './failure.ts';
 
-export const serveFlags = [
+const flags = [
   {
     name: 'port',
     value: 'n',
-    variable: 'HOLDFAST_PORT',
     fallback: String(defaultOptions.port),
     meaning: 'Port of the HTTP and WebSocket service; 0 takes any free one.',
   },
   {
     name: 'host',
     value: 'address',
-    variable: 'HOLDFAST_HOST',
     fallback: defaultOptions.host,
     meaning: 'Address to listen on; an address other than loopback needs HOLDFAST_TOKEN.',
   },
   {
     name: 'data',
     value: 'folder',
-    variable: 'HOLDFAST_DATA',
     fallback: defaultOptions.dataFolder,
     meaning: 'Folder that keeps locks and records across restarts.',
   },
-  {
-    name: 'memory',
-    variable: 'HOLDFAST_MEMORY',
-    fallback: 'off',
-    meaning: 'Keep nothing; every start is empty.',
-  },
+  { name: 'memory', fallback: 'off', meaning: 'Keep nothing; every start is empty.' },
   {
     name: 'table',
     value: 'name',
-    variable: 'HOLDFAST_TABLE',
     fallback: defaultOptions.table,
     meaning: 'Name of the table; it is created if it is missing.',
   },
   {
     name: 'engine',
     value: 'engine',
-    variable: 'HOLDFAST_ENGINE',
     fallback: defaultOptions.engine,
     meaning: `${engineNames.join(', ')}, or the URL of any DynamoDB endpoint.`,
   },
   {
     name: 'region',
     value: 'region',
-    variable: 'HOLDFAST_REGION',
     fallback: defaultOptions.region,
     meaning: 'AWS Region of the table; a local engine takes any.',
   },
   {
     name: 'poll-ms',
     value: 'n',
-    variable: 'HOLDFAST_POLL_MS',
     fallback: String(defaultOptions.pollMs),
     meaning: `How long one waiting request stays open, ${pollMsMin} to ${pollMsMax} ms.`,
   },
-  {
-    name: 'allow-revoke',
-    variable: 'HOLDFAST_ALLOW_REVOKE',
-    fallback: 'off',
-    meaning: 'Let the console revoke leases; without this flag it only reads.',
-  },
+  { name: permission.name, fallback: 'off', meaning: permission.meaning },
 ] as const satisfies readonly Flag[];
 
-type FlagName = (typeof serveFlags)[number]['name'];
+/** Every flag of `serve` can also be set by a variable: `--poll-ms` by HOLDFAST_POLL_MS. */
+export const serveFlags: readonly Flag[] = flags.map((flag) => ({
+  ...flag,
+  variable: `HOLDFAST_${flag.name.toUpperCase().replaceAll('-', '_')}`,
+}));
+
+type FlagName = (typeof flags)[number]['name'];
 
 /** A flag wins over its variable. An empty variable counts as unset. */
 export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOptions {
@@ -103,7 +93,7 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     engine: readEngine(setting('engine')),
     region: readMatch(setting('region'), /^[a-z]{2,}(-[a-z]+)+-\d+$/, 'a Region such as us-east-1'),
     pollMs: readInteger(pollMs.by, pollMs.text, pollMsMin, pollMsMax),
-    allowRevoke: readSwitch(setting('allow-revoke')),
+    consoleMayChange: readSwitch(setting(permission.name)),
     ...(token !== undefined && { token }),
     ...(eventsUrl !== undefined && { eventsUrl }),
     ...(tasksUrl !== undefined && { tasksUrl }),

@@ -1,14 +1,15 @@
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { boundedRequests } from '../notify/aws/calls.ts';
-import { LambdaCallbacks, StepFunctionsTasks } from '../notify/aws/completions.ts';
-import type { Completions, Delivered, NotifyLog } from '../notify/ports.ts';
+import { LambdaCallbacks, StepFunctionsTasks } from '../notify/aws/deliveries.ts';
+import type { Completions, Delivered } from '../notify/ports.ts';
+import type { Log } from '../tools/log.ts';
 import { localCredentials } from './engine/endpoint.ts';
 
 interface Setting {
   readonly url: string | undefined;
   readonly region: string;
-  readonly log: NotifyLog;
+  readonly log: Log;
 }
 
 const clientOptions = (url: string, region: string) => ({
@@ -31,7 +32,7 @@ export function localCallbacks({ url, region, log }: Setting): Completions {
 }
 
 /** Without a URL the waiter can't be told. Its grant goes to the next waiter, and the log says why. */
-function undeliverable(log: NotifyLog, why: string): Completions {
+function undeliverable(log: Log, why: string): Completions {
   const gone = (): Promise<Delivered> => {
     log.error(why);
     return Promise.resolve('gone');

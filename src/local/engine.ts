@@ -1,7 +1,7 @@
 import { serveEngine } from '../engine/server.ts';
 import { reasonOf } from '../tools/error-text.ts';
-import type { EngineCommand, EngineStorage } from './engine/command.ts';
-import { dynamoDbLocalCommand, findJar } from './engine/dynamodb-local.ts';
+import type { Log } from '../tools/log.ts';
+import { dynamoDbLocalCommand, findJar, findJava, javaMajorMin } from './engine/dynamodb-local.ts';
 import { dynoxideCommand, findDynoxide } from './engine/dynoxide.ts';
 import {
   answersWithin,
@@ -12,8 +12,13 @@ import {
   localCredentials,
 } from './engine/endpoint.ts';
 import { claimFolder, engineOf } from './engine/folder.ts';
-import { type EngineExit, type GuardedEngine, spawnGuarded } from './engine/guarded.ts';
-import { findJava, javaMajorMin } from './engine/java.ts';
+import {
+  type EngineCommand,
+  type EngineExit,
+  type EngineStorage,
+  type GuardedEngine,
+  spawnGuarded,
+} from './engine/guarded.ts';
 import { type EndpointUrl, type EngineChoice, isLoopback } from './options.ts';
 import { StartError } from './start-error.ts';
 
@@ -33,15 +38,10 @@ export interface Engine {
   exited: Promise<EngineExit>;
 }
 
-export interface EngineLogger {
-  info(line: string): void;
-  warn(line: string): void;
-}
-
 export type EngineRequest = {
   engine: EngineChoice;
   region: string;
-  logger?: EngineLogger;
+  logger?: Pick<Log, 'info' | 'warn'>;
 } & ({ memory: true } | { memory?: false; dataFolder: string });
 
 /** A JVM is ready in 3 s on a quiet laptop. A busy build machine takes several times as long. */

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { eventSource } from '../notify/aws/event-bus.ts';
 import { grantedToWaiter } from '../notify/parked.ts';
-import type { BusEvent, EventBus, NotifyLog, Untaken } from '../notify/ports.ts';
+import type { BusEvent, EventBus, Untaken } from '../notify/ports.ts';
 import { toIso } from '../time/clock.ts';
 import { pauseFor, systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
+import type { Log } from '../tools/log.ts';
 
 /**
  * A developer's own endpoint answers in milliseconds, unless it is stopped in a debugger. Then there is no use in
@@ -21,9 +22,9 @@ const pausesMs = [0, 100, 300];
 export class HttpEventBus implements EventBus {
   readonly #url: string | undefined;
   readonly #region: string;
-  readonly #log: NotifyLog;
+  readonly #log: Log;
 
-  constructor(options: { url: string | undefined; region: string; log: NotifyLog }) {
+  constructor(options: { url: string | undefined; region: string; log: Log }) {
     this.#url = options.url;
     this.#region = options.region;
     this.#log = options.log;

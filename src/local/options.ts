@@ -17,8 +17,8 @@ export interface LocalOptions {
   region: string;
   /** How long one waiting request stays open. */
   pollMs: number;
-  /** Whether the console may revoke leases. */
-  allowRevoke: boolean;
+  /** Whether the console may do more than read. */
+  consoleMayChange: boolean;
   /** If set, every request must carry it. It is a secret and has no flag, because any user can list command lines. */
   token?: string;
   /** Where events are posted, instead of to EventBridge. */
@@ -40,7 +40,7 @@ export const defaultOptions: LocalOptions = {
   region: 'us-east-1',
   // Long enough that waiting costs little, and well under the 30 s of API Gateway.
   pollMs: 20_000,
-  allowRevoke: false,
+  consoleMayChange: false,
 };
 
 /** A poll must be answered before API Gateway's limit of 30 s. The local service keeps the limits of a deployment. */

@@ -2,10 +2,11 @@ import type { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { type Clock, type DurationMs, systemClock } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
+import type { Log } from '../tools/log.ts';
 import { requireWithin, withinLimit } from '../tools/time-limit.ts';
 import type { Checkpoints } from './pump/checkpoints.ts';
 import { type Delivery, deliver, type StreamHandler, sequenceNumberOf } from './pump/delivery.ts';
-import { FaultLog, faultOf, type PumpLogger } from './pump/faults.ts';
+import { FaultLog, faultOf } from './pump/faults.ts';
 import { Generation } from './pump/generation.ts';
 import { engineBackoff, handlerBackoff, localPace, type Pace, retryInMs } from './pump/pace.ts';
 import { PauseWithWakeUp, pause } from './pump/pause.ts';
@@ -14,7 +15,6 @@ import { requestTimeoutMs, Stream } from './pump/stream.ts';
 
 export { type Checkpoint, type Checkpoints, fileCheckpoints, memoryCheckpoints } from './pump/checkpoints.ts';
 export type { StreamHandler } from './pump/delivery.ts';
-export type { PumpLogger } from './pump/faults.ts';
 
 export interface PumpOptions {
   readonly client: DynamoDBStreamsClient;
@@ -28,7 +28,7 @@ export interface PumpOptions {
    */
   readonly startAt: 'TRIM_HORIZON' | 'LATEST';
   readonly onDeadLetter: (records: DynamoDBRecord[], error: unknown) => Promise<void> | void;
-  readonly logger: PumpLogger;
+  readonly logger: Log;
   /** Like the filter criteria of a deployed mapping: a rejected record counts as taken. */
   readonly filter?: (record: DynamoDBRecord) => boolean;
   /** Lambda's default for streams. */

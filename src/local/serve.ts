@@ -6,10 +6,11 @@ import { createHandler } from '../http/handler.ts';
 import type { Service } from '../http/service.ts';
 import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
 import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
-import { afterwards, createLogger, type ServiceLog } from '../process/logger.ts';
+import { afterwards, createLogger } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
+import type { Log } from '../tools/log.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
 import { createConnections } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
@@ -37,10 +38,7 @@ export interface Running {
 }
 
 /** Starts the whole service on this machine: engine, table, handlers, gateway, and the pump that reads the stream. */
-export async function serve(
-  options: LocalOptions,
-  log: ServiceLog = afterwards(createLogger('holdfast')),
-): Promise<Running> {
+export async function serve(options: LocalOptions, log: Log = afterwards(createLogger('holdfast'))): Promise<Running> {
   const storage = options.memory ? { memory: true as const } : { dataFolder: options.dataFolder };
   const engine = await startEngine({ engine: options.engine, region: options.region, logger: log, ...storage });
   try {
@@ -51,7 +49,7 @@ export async function serve(
   }
 }
 
-async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): Promise<Running> {
+async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
   const isRemote = engine.endpoint.startsWith('https:');
   const { client, documents, calls } = tableClients(address, isRemote ? undefined : localPatience);
@@ -112,7 +110,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: ServiceLog): 
 async function openGateway(
   service: Service,
   options: LocalOptions,
-  log: ServiceLog,
+  log: Log,
   websocket: WebsocketOptions,
 ): Promise<Gateway> {
   const { host, port, token } = options;
@@ -140,7 +138,7 @@ interface PumpSetting {
   readonly isRemote: boolean;
   readonly options: LocalOptions;
   readonly address: Parameters<typeof createDynamoDBClient>[0];
-  readonly log: ServiceLog;
+  readonly log: Log;
   readonly notifications: Notifications;
   readonly namespaces: Set<string>;
 }

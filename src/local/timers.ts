@@ -1,5 +1,5 @@
+import { type LockKey, lockIdOf } from '../lock/state.ts';
 import type { LockTimers } from '../notify/ports.ts';
-import { type LockKey, lockIdOf } from '../store/lock-store.ts';
 import { type Clock, type EpochMs, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 

@@ -1,9 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Console, newConsoleToken } from '../../console/server/console.ts';
+import { permission } from '../../console/server/questions.ts';
 import type { Command } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../failure.ts';
 
 export const showConsole: Command = {
   name: 'console',
@@ -11,7 +12,7 @@ export const showConsole: Command = {
   operands: [],
   flags: [
     { name: 'port', value: 'n', meaning: 'Port on this machine; any free one by default.' },
-    { name: 'allow-revoke', meaning: 'Let the page revoke leases. Without this flag the page only reads.' },
+    { name: permission.name, meaning: permission.meaning },
   ],
   connects: true,
   details: `Prints an address that only works in a browser on this machine. This program signs the requests and
@@ -27,8 +28,8 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
     await service.health();
     const token = newConsoleToken();
     const auth = given.has('sigv4') ? 'sigv4' : given.has('token-file') || env.HOLDFAST_TOKEN ? 'bearer' : 'none';
-    const allowRevoke = given.has('allow-revoke');
-    const page = new Console({ transport, serviceUrl, auth, token, namespace, allowRevoke });
+    const mayChange = given.has(permission.name);
+    const page = new Console({ transport, serviceUrl, auth, token, namespace, mayChange });
     const server = createServer((request, response) => {
       if (page.handle(request, response)) return;
       response.writeHead(302, { location: '/console' }).end();
@@ -44,7 +45,7 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
     terminal.result({ url }, () => {
       terminal.print(`The console of ${serviceUrl} is at`);
       terminal.print(`  ${url}`);
-      terminal.note(`It ${allowRevoke ? 'may revoke leases' : 'only reads'}. Ctrl-C ends it.`);
+      terminal.note(`It ${mayChange ? permission.words : 'only reads'}. Ctrl-C ends it.`);
     });
     await new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());

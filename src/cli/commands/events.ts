@@ -2,9 +2,9 @@ import type { LockEvent, WatchEvent } from '../../client/index.ts';
 import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { UsageError } from '../failure.ts';
 import { harmless } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
-import { UsageError } from '../usage-error.ts';
 
 /** The service puts this many on one page. More than that needs further requests. */
 const historyLimitDefault = 50;

@@ -3,7 +3,7 @@ import { lockLimits } from '../../contract/limits.ts';
 import type { Given } from '../arguments.ts';
 import type { Flag } from '../command.ts';
 import { formatMs } from '../duration.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../failure.ts';
 
 /** The service's own limit, so that a mistake is reported before anything is sent. */
 export const leaseMsRange = [lockLimits.leaseMsMin, lockLimits.leaseMsMax] as const;

@@ -1,12 +1,11 @@
 import type { GrantBody } from '../../client/index.ts';
 import type { Command, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes, exitLine } from '../exit-codes.ts';
+import { UsageError } from '../failure.ts';
 import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
-import { exitLine } from '../shell.ts';
 import { Signals } from '../signals.ts';
-import { UsageError } from '../usage-error.ts';
 import { leaseId, lockFlags, readLeaseId, readLeaseMs, readLockOptions, session } from './lease-flags.ts';
 
 /** Stands for a grant. It is not an exit code, because 0 may be the code for a lock that is held. */

@@ -1,10 +1,10 @@
 import { StaleFenceError } from '../../client/index.ts';
 import type { Command, Flag, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { UsageError } from '../failure.ts';
 import { holdCommand } from '../hold.ts';
 import type { Lease } from '../service.ts';
 import { Signals } from '../signals.ts';
-import { UsageError } from '../usage-error.ts';
 import { leaseFlags, readLeaseMs, readWaitMs } from './lease-flags.ts';
 import { commandFlags, holdOptions } from './run.ts';
 

@@ -3,7 +3,7 @@ import type { Expected } from '../../client/index.ts';
 import type { Given } from '../arguments.ts';
 import type { Command, Flag } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../failure.ts';
 
 const fence: Flag = {
   name: 'fence',

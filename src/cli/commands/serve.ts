@@ -1,13 +1,20 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { HttpTransport } from '../../client/http-transport.ts';
+import { bearer } from '../../client/index.ts';
+import { Console, newConsoleToken } from '../../console/server/console.ts';
 import type { LocalOptions } from '../../local/options.ts';
 import type { Running } from '../../local/serve.ts';
 import type { Command, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
-import { mountConsole } from '../mounted-console.ts';
 import { readServeOptions, serveFlags } from '../serve-options.ts';
 
 /** Twice a second: a person who stops npm and starts it again does not wait longer than that. */
 const parentLookMs = 500;
+
+/** The namespace of the commands that the banner suggests, which the console shows first. */
+const namespace = 'demo';
 
 export const serve: Command = {
   name: 'serve',
@@ -73,6 +80,45 @@ function askedToStop(env: NodeJS.ProcessEnv): Promise<undefined> {
   });
 }
 
+/** Serves the console on the service's own port. Returns its address, which contains the token. */
+export function mountConsole(running: Running, options: LocalOptions): string {
+  const { url } = running;
+  const token = consoleToken(options);
+  running.mount(
+    new Console({
+      // The console calls the service over HTTP like every other caller, so the page shows what callers get.
+      transport: new HttpTransport({ url, auth: options.token === undefined ? undefined : bearer(options.token) }),
+      serviceUrl: url,
+      auth: options.token === undefined ? 'none' : 'bearer',
+      token,
+      namespace,
+      namespaces: () => running.namespaces(),
+      mayChange: options.consoleMayChange,
+    }),
+  );
+  return `${url}/console?token=${token}`;
+}
+
+/**
+ * Kept with the data, so that an open page still works after a restart. Anybody who can read this file can read the
+ * data too.
+ */
+function consoleToken({ memory, dataFolder }: LocalOptions): string {
+  const token = newConsoleToken();
+  if (memory) return token;
+  const file = join(dataFolder, 'console-token');
+  try {
+    const kept = readFileSync(file, 'utf8').trim();
+    // A file that was cut short or emptied must not become a token that can be guessed.
+    if (kept.length >= token.length) return kept;
+  } catch {
+    // No token was saved yet.
+  }
+  mkdirSync(dataFolder, { recursive: true });
+  writeFileSync(file, `${token}\n`, { mode: 0o600 });
+  return token;
+}
+
 function showBanner(
   { url, engine }: Running,
   consoleUrl: string,
@@ -86,13 +132,13 @@ function showBanner(
   terminal.result({ url, console: consoleUrl, engine: { name, endpoint }, data, region, table }, () => {
     const auth = token === undefined ? '' : ` -H "authorization: Bearer $HOLDFAST_TOKEN"`;
     const json = "-H 'content-type: application/json'";
-    const lock = `${url}/v1/demo/locks/wallet:42`;
+    const lock = `${url}/v1/${namespace}/locks/wallet:42`;
     for (const line of [
       `Holdfast is listening on ${url}`,
       `  engine  ${description}`,
       `          at ${endpoint}, for direct mode: region ${region}, table ${table}`,
       `  data    ${data ?? 'in memory, gone when this stops'}`,
-      `  watch   ${url.replace(/^http/, 'ws')}/v1/watch?namespace=demo&prefix=wallet`,
+      `  watch   ${url.replace(/^http/, 'ws')}/v1/watch?namespace=${namespace}&prefix=wallet`,
       `  console ${consoleUrl}`,
       'Try:',
       `  curl -s${auth} ${url}/v1/health`,

@@ -2,7 +2,7 @@ import { render } from 'lit-html';
 import { go, setHidden, start, tick } from './app.ts';
 import { drawWith, redraw } from './draw.ts';
 import { addressOf, name, view } from './route.ts';
-import { revoking } from './views/revoke.ts';
+import { change } from './views/change.ts';
 import { shell } from './views/shell.ts';
 
 const tickMs = 500;
@@ -34,7 +34,7 @@ addEventListener('keydown', (event) => {
     search.focus();
     search.select();
   }
-  if (key === 'Escape' && !revoking && view === 'locks' && name) {
+  if (key === 'Escape' && !change && view === 'locks' && name) {
     location.hash = addressOf('locks');
   }
 });

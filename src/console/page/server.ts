@@ -6,7 +6,7 @@ export interface About {
   readonly namespaces: readonly string[];
   readonly serviceUrl: string;
   readonly auth: 'none' | 'bearer' | 'sigv4';
-  readonly allowRevoke: boolean;
+  readonly mayChange: boolean;
 }
 
 export interface RecordShown {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
 import { type Asset, loadAssets } from './assets.ts';
 import { checkOrigin, Door, type Refusal } from './door.ts';
-import { ask } from './questions.ts';
+import { ask, permission } from './questions.ts';
 import { EventRelay, type Message } from './relay.ts';
 
 export interface ConsoleOptions {
@@ -19,7 +19,8 @@ export interface ConsoleOptions {
   readonly namespace: string;
   /** Other namespaces in use. */
   readonly namespaces?: () => readonly string[];
-  readonly allowRevoke: boolean;
+  /** Whether the page may do more than read. */
+  readonly mayChange: boolean;
 }
 
 /** A secret that nobody can guess, in characters that an address may have. */
@@ -138,9 +139,8 @@ export class Console {
     if (refusal !== undefined) return refuse(response, refusal);
     if (namespace === 'about' && path.length === 0) return sendJson(response, 200, this.#about());
     const changes = request.method !== 'GET';
-    if (changes && !(this.#options.allowRevoke && request.method === 'POST')) {
-      const message = 'This console reads only. Start it with --allow-revoke to revoke leases.';
-      return sendJson(response, 403, { error: { code: 'read-only', message } });
+    if (changes && !(this.#options.mayChange && request.method === 'POST')) {
+      return sendJson(response, 403, { error: { code: 'read-only', message: permission.refusal } });
     }
     try {
       const client = this.#clientOf(namespace);
@@ -162,9 +162,9 @@ export class Console {
   }
 
   #about(): object {
-    const { namespace, namespaces, serviceUrl, auth, allowRevoke } = this.#options;
+    const { namespace, namespaces, serviceUrl, auth, mayChange } = this.#options;
     const known = [...new Set([namespace, ...(namespaces?.() ?? []), ...this.#relays.keys()])].sort();
-    return { namespace, namespaces: known, serviceUrl, auth, allowRevoke };
+    return { namespace, namespaces: known, serviceUrl, auth, mayChange };
   }
 
   #clientOf(namespace: string): Holdfast {

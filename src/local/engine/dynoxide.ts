@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { EngineCommand, EngineStorage } from './command.ts';
+import type { EngineCommand, EngineStorage } from './guarded.ts';
 
 /** The binary for this platform, if npm installed its optional package. */
 export function findDynoxide(): string | undefined {

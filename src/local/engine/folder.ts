@@ -7,8 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { reasonOf } from '../../tools/error-text.ts';
 import { StartError } from '../start-error.ts';
-import type { EngineCommand } from './command.ts';
-import { endNow } from './guarded.ts';
+import { type EngineCommand, endNow } from './guarded.ts';
 
 /** The exclusive right of one service to use a data folder. */
 export interface FolderClaim {

@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { errorText } from '../../tools/error-text.ts';
-import type { PumpLogger } from './faults.ts';
+import type { Log } from '../../tools/log.ts';
 
 /**
  * The last record of each shard that the handler has taken. It belongs to one stream: dynoxide gives the shard of a
@@ -40,7 +40,7 @@ const checkpointFile = z.object({ streamArn: z.string(), shards: z.record(z.stri
 /** A crash repeats at most this much. A write to disk for each batch would cost more than the batch itself. */
 const defaultWriteDelayMs = 200;
 
-export function fileCheckpoints(path: string, logger: PumpLogger, writeDelayMs = defaultWriteDelayMs): Checkpoints {
+export function fileCheckpoints(path: string, logger: Log, writeDelayMs = defaultWriteDelayMs): Checkpoints {
   let pending: Checkpoint | null = null;
   let timer: NodeJS.Timeout | null = null;
   // Writes run one after the other, because two at once would share the temporary file.
@@ -75,7 +75,7 @@ export function fileCheckpoints(path: string, logger: PumpLogger, writeDelayMs =
   };
 }
 
-async function readCheckpoint(path: string, logger: PumpLogger): Promise<Checkpoint | null> {
+async function readCheckpoint(path: string, logger: Log): Promise<Checkpoint | null> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');

@@ -1,9 +1,9 @@
 import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { DurationMs } from '../../time/clock.ts';
 import { errorText } from '../../tools/error-text.ts';
+import type { Log } from '../../tools/log.ts';
 import { requireWithin } from '../../tools/time-limit.ts';
 import { afterAttempt, judge, type Plan, type Verdict, wholeBatch } from './batch.ts';
-import type { PumpLogger } from './faults.ts';
 import { type Backoff, retryInMs } from './pace.ts';
 import { pause } from './pause.ts';
 
@@ -18,7 +18,7 @@ export interface Delivery {
   readonly retriesMax: number;
   readonly backoff: Backoff;
   readonly random: () => number;
-  readonly logger: PumpLogger;
+  readonly logger: Log;
   /** Aborts when the pump stops or the table has another stream. */
   readonly ending: AbortSignal;
   /** Called as soon as this record and all records before it need not be sent again. */

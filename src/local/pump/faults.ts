@@ -1,5 +1,6 @@
 import type { Clock, EpochMs } from '../../time/clock.ts';
 import { errorText } from '../../tools/error-text.ts';
+import type { Log } from '../../tools/log.ts';
 
 /** The kinds of failure of a call to the stream, by what to do next. */
 export type Fault =
@@ -25,23 +26,17 @@ export function faultOf(error: unknown): Fault {
   return faultOfName.get((error as { name?: unknown } | null)?.name) ?? 'unreachable';
 }
 
-export interface PumpLogger {
-  info(message: string, fields?: Record<string, unknown>): void;
-  warn(message: string, fields?: Record<string, unknown>): void;
-  error(message: string, fields?: Record<string, unknown>): void;
-}
-
 /** An unstable engine may fail many times a second. One line in ten seconds says as much. */
 const quietMs = 10_000;
 
 /** Logs once that a source fails and once that it works again, however often it is tried in between. */
 export class FaultLog {
-  readonly #logger: PumpLogger;
+  readonly #logger: Log;
   readonly #clock: Clock;
   readonly #failing = new Map<string, { readonly since: EpochMs; failures: number; logged: boolean }>();
   readonly #loggedAt = new Map<string, EpochMs>();
 
-  constructor(logger: PumpLogger, clock: Clock) {
+  constructor(logger: Log, clock: Clock) {
     this.#logger = logger;
     this.#clock = clock;
   }

@@ -2,7 +2,7 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import type { DurationMs } from '../../time/clock.ts';
 import { toLambdaRecord } from './event.ts';
 import { faultOf } from './faults.ts';
-import type { Position } from './lineage.ts';
+import type { Position } from './generation.ts';
 import { nextPollMs, type Pace } from './pace.ts';
 import { pause } from './pause.ts';
 import type { Page, Stream } from './stream.ts';

@@ -6,7 +6,7 @@ import {
   GetShardIteratorCommand,
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DurationMs } from '../../time/clock.ts';
-import { type ListedShard, type Position, toListedShard } from './lineage.ts';
+import { type ListedShard, type Position, toListedShard } from './generation.ts';
 
 export interface Page {
   readonly records: readonly _Record[];

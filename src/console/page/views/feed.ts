@@ -1,14 +1,29 @@
 /** Events as they happen. */
 import { html, type TemplateResult } from 'lit-html';
-import { type EventType, eventTitle, eventTypes, type Happening, keyOf } from '../../model/events.ts';
+import { type EventType, eventTitle, eventTypes, eventWords, type Happening, keyOf } from '../../model/events.ts';
 import { filtered } from '../../model/feed.ts';
-import { countOf, grouped } from '../../model/words.ts';
-import { redraw } from '../draw.ts';
+import { countOf, grouped, momentOf, spanOf } from '../../model/words.ts';
+import { now, redraw } from '../draw.ts';
 import { feed } from '../knowledge.ts';
-import { choice, empty, lockLink, paragraph, searchField, top, typed } from '../parts.ts';
-import { table } from '../table.ts';
-import { eventColumns } from './event-columns.ts';
-import { mark } from './marks.ts';
+import { choice, empty, joined, lockLink, paragraph, searchField, top, typed } from '../parts.ts';
+import { type Column, table } from '../table.ts';
+import { mark } from './drawings.ts';
+
+/** The other fields of an event. */
+const detailsOf = ({ waitedMs, heldMs, reason }: Happening): string =>
+  joined(waitedMs ? `waited ${spanOf(waitedMs)}` : '', heldMs !== undefined && `held ${spanOf(heldMs)}`, reason);
+
+/** How a table shows events. */
+export const eventColumns: readonly [Column<Happening>, Column<Happening>, Column<Happening>] = [
+  ['At', 'number', ({ at }) => momentOf(at, now())],
+  [
+    'Event',
+    'e-what',
+    (event) =>
+      html`${mark(event.type)}<b>${event.owner}</b> ${eventWords[event.type]}<small>${detailsOf(event)}</small>`,
+  ],
+  ['Fence', 'e-fence number', ({ fence }) => fence],
+];
 
 const types = new Set<EventType>();
 let text = '';

@@ -11,16 +11,14 @@ import {
 } from '../../model/lock-picture.ts';
 import { estimator, measuresOf } from '../../model/measures.ts';
 import { clockOf, countOf, grouped, spanOf, wholeSpanOf } from '../../model/words.ts';
-import { about } from '../app.ts';
 import { now } from '../draw.ts';
 import { book } from '../knowledge.ts';
 import { facts, moment, panel, quietly } from '../parts.ts';
 import { addressOf, name } from '../route.ts';
 import { table } from '../table.ts';
-import { eventColumns } from './event-columns.ts';
-import { bar, leaseBar } from './lease-bar.ts';
-import { mark, stateMark } from './marks.ts';
-import { setRevoking } from './revoke.ts';
+import { changeButton } from './change.ts';
+import { bar, leaseBar, mark, stateMark } from './drawings.ts';
+import { eventColumns } from './feed.ts';
 import { timelineView, windowMs } from './timeline.ts';
 
 export function lockView(): TemplateResult {
@@ -72,7 +70,7 @@ function holderItem(lock: string, holder: HolderPicture): TemplateResult {
       ...(sessionId ? [['Session', html`<a href=${addressOf('sessions', sessionId)}>${sessionId}</a>`] as const] : []),
       ...Object.entries(metadata).sort(),
     )}
-    ${about?.allowRevoke ? html`<button class="danger" @click=${() => setRevoking({ lock, fence, owner })}>Revoke …</button>` : nothing}
+    ${changeButton(lock, fence, owner)}
   </li>`;
 }
 

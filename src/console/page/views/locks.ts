@@ -8,10 +8,8 @@ import { arrange, book, isComplete, isListed, setPointedAt, setSeen, wanted } fr
 import { choice, empty, joined, lockLink, paragraph, searchField, top, typed } from '../parts.ts';
 import { type Route, setQuery } from '../route.ts';
 import { type Column, table } from '../table.ts';
+import { lastMinutes, leaseBar, stateMark } from './drawings.ts';
 import { firstLock } from './empty.ts';
-import { lastMinutes } from './last-minutes.ts';
-import { leaseBar } from './lease-bar.ts';
-import { stateMark } from './marks.ts';
 
 const kinds: readonly (readonly [Shown, string])[] = [
   ['all', 'All'],

@@ -7,7 +7,7 @@ import { book, brokenCycles } from '../knowledge.ts';
 import { empty, lockLink, panel, paragraph, quietly, top } from '../parts.ts';
 import { addressOf, name } from '../route.ts';
 import { table } from '../table.ts';
-import { px, short } from './lines.ts';
+import { px, short } from './drawings.ts';
 
 export function sessionsView(): TemplateResult {
   const parties = partiesOf(book);

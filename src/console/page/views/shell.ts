@@ -7,11 +7,11 @@ import { now } from '../draw.ts';
 import { lastEventAt, link, staleSince } from '../knowledge.ts';
 import { instead } from '../parts.ts';
 import { addressOf, name, namespace, view, views } from '../route.ts';
+import { changeDialog, notice, permissionWords } from './change.ts';
 import { feedView } from './feed.ts';
 import { lockView } from './lock.ts';
 import { locksView } from './locks.ts';
 import { recordsView } from './records.ts';
-import { notice, revokeDialog } from './revoke.ts';
 import { sessionsView } from './sessions.ts';
 
 const namespacePattern = '[a-z0-9][a-z0-9\\-]{0,62}';
@@ -30,9 +30,9 @@ export function shell(): TemplateResult {
       <span class="pill ${link}"><i></i>${linkWords()}</span>
     </header>
     <main id="main" class="view-${view} ${name && 'one'}">${viewOf()}</main>
-    <footer class="bar">${statusLine(about.serviceUrl, about.allowRevoke)}</footer>
+    <footer class="bar">${statusLine(about.serviceUrl)}</footer>
     <p class="spoken" role="status">${spoken()}</p>
-    ${revokeDialog()}
+    ${changeDialog()}
   `;
 }
 
@@ -77,7 +77,7 @@ const linkWords = (): string => ({ unwatched: 'Polling', lost: 'Disconnected' })
 
 const warning = (words: string): TemplateResult => html`<span class="warn">${words}</span>`;
 
-function statusLine(url: string, allowRevoke: boolean): TemplateResult {
+function statusLine(url: string): TemplateResult {
   if (notice) return html`<span class="notice">${notice}</span>`;
   if (staleSince) {
     const since = clockOf(staleSince);
@@ -88,7 +88,7 @@ function statusLine(url: string, allowRevoke: boolean): TemplateResult {
   if (trouble) return warning(trouble.message);
   const last = lastEventAt ? `last event ${agoOf(now() - lastEventAt)}` : 'no event yet';
   const how = link === 'unwatched' ? 'This service sends no events: the page looks every few seconds.' : last;
-  return html`<span>${how}</span><span class="quiet">${url} · ${allowRevoke ? 'may revoke' : 'reads only'}</span>`;
+  return html`<span>${how}</span><span class="quiet">${url} · ${permissionWords()}</span>`;
 }
 
 /** The text that a screen reader reads out after a change. It has no seconds, which would change all the time. */

@@ -7,8 +7,7 @@ import { clockOf, countOf, grouped, spanOf } from '../../model/words.ts';
 import { now, redraw } from '../draw.ts';
 import { choice, panel } from '../parts.ts';
 import { name, namespace } from '../route.ts';
-import { px, short, stepsOf } from './lines.ts';
-import { mark, shapeAt } from './marks.ts';
+import { mark, px, shapeAt, short, stepsOf } from './drawings.ts';
 
 const windows = [1, 5, 15, 60, 360].map((minutes) => [minutes * 60_000, spanOf(minutes * 60_000)] as const);
 /** The time that is shown. */
@@ -114,7 +113,7 @@ const fitted = (text: string, pixels: number): string => {
   return letters < 3 ? '' : short(text, letters);
 };
 
-/** A bar with its label, and with words for whoever points at it. */
+/** A bar with its label, and with a text that appears when the pointer is on it. */
 function barOf(
   kind: string,
   words: string,

@@ -1,5 +1,6 @@
-/** Revokes a lease: the question before it, the request, and the notice after it. */
+/** The only change that a page can make. It revokes a lease: the button, the question, the request, and the notice after it. */
 import { html, nothing, type TemplateResult } from 'lit-html';
+import { about } from '../app.ts';
 import { redraw } from '../draw.ts';
 import { lookSoon } from '../knowledge.ts';
 import { instead, typed } from '../parts.ts';
@@ -11,7 +12,7 @@ const reasonMax = 256;
 
 const noticeMs = 6_000;
 
-interface Revoking {
+interface Change {
   readonly lock: string;
   readonly fence: number;
   readonly owner: string;
@@ -19,19 +20,27 @@ interface Revoking {
   readonly busy?: boolean;
 }
 
-export let revoking: Revoking | null = null;
+export let change: Change | null = null;
 export let notice = '';
 
-export function setRevoking(next: Revoking | null): void {
-  revoking = next;
+function setChange(next: Change | null): void {
+  change = next;
   redraw();
 }
 
+/** Opens the question. Nothing if the console only reads. */
+export const changeButton = (lock: string, fence: number, owner: string): TemplateResult | typeof nothing =>
+  about?.mayChange
+    ? html`<button class="danger" @click=${() => setChange({ lock, fence, owner })}>Revoke …</button>`
+    : nothing;
+
+export const permissionWords = (): string => (about?.mayChange ? 'may revoke' : 'reads only');
+
 async function revoke(reason: string): Promise<void> {
-  if (!revoking || revoking.busy) return;
-  const asked = revoking;
+  if (!change || change.busy) return;
+  const asked = change;
   const { lock, fence, owner } = asked;
-  setRevoking({ ...asked, busy: true });
+  setChange({ ...asked, busy: true });
   try {
     await ask([namespace, 'locks', lock, 'revoke'], '', {
       method: 'POST',
@@ -42,23 +51,23 @@ async function revoke(reason: string): Promise<void> {
     setTimeout(() => {
       notice = '';
     }, noticeMs);
-    setRevoking(null);
+    setChange(null);
     lookSoon();
   } catch (error) {
-    setRevoking({ ...asked, error: (error as AskError).message });
+    setChange({ ...asked, error: (error as AskError).message });
   }
 }
 
-const cancel = instead(() => setRevoking(null));
+const cancel = instead(() => setChange(null));
 
 const submit = instead((event) => {
   const reason = typed(event);
   if (reason) void revoke(reason);
 });
 
-export function revokeDialog(): TemplateResult | typeof nothing {
-  if (!revoking) return nothing;
-  const { lock, fence, owner, error = '', busy = false } = revoking;
+export function changeDialog(): TemplateResult | typeof nothing {
+  if (!change) return nothing;
+  const { lock, fence, owner, error = '', busy = false } = change;
   return html`<dialog aria-labelledby="revoke-title" @cancel=${cancel}>
     <form @submit=${submit}>
       <h2 id="revoke-title">Take <span class="name">${lock}</span> away from <span class="name">${owner}</span>?</h2>
