@@ -35,13 +35,13 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a dead session does not make its waiters absent',
     file: validity,
-    text: 'facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined',
-    instead: 'facts.now < waiter.aliveUntil',
+    text: 'facts.now < waiter.presentUntil && sessionEnd(waiter, facts) === undefined',
+    instead: 'facts.now < waiter.presentUntil',
   },
   {
     name: 'a dead waiter is granted',
     file: validity,
-    text: 'facts.now < waiter.aliveUntil && sessionEnd(waiter, facts) === undefined',
+    text: 'facts.now < waiter.presentUntil && sessionEnd(waiter, facts) === undefined',
     instead: 'facts.now < waiter.deadlineAt && sessionEnd(waiter, facts) === undefined',
   },
   {
@@ -137,7 +137,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'permitsHeld(candidate) + claim.permits <= candidate.limit + 1 &&',
   },
   {
-    name: 'a revocation ends whoever holds',
+    name: 'a revocation ends a later grant',
     file: decide,
     text: 'const holder = before.holders.find(({ fence }) => fence === command.fence);',
     instead: 'const holder = before.holders.find(({ fence }) => fence >= command.fence);',
@@ -175,7 +175,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'several locks are gathered in the order asked',
     file: 'src/multi/plan.ts',
-    text: '[...entries].sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))',
+    text: '[...entries].sort((one, other) => (one.name < other.name ? -1 : 1))',
     instead: '[...entries]',
   },
   {
@@ -197,7 +197,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (before === undefined) return',
   },
   {
-    name: 'a session is buried too early',
+    name: 'a session is marked as ended too early',
     file: 'src/session/decide.ts',
     text: 'session.ended === undefined && after(session.expiresAt, graceMs) <= now;',
     instead: 'session.ended === undefined && after(session.expiresAt, -graceMs) <= now;',
@@ -215,7 +215,7 @@ export const mutants: readonly Mutant[] = [
     instead: '  if (key.namespace === "") await sweepAll(',
   },
   {
-    name: 'a grant under a dead session is told',
+    name: 'a grant under a dead session is answered',
     file: 'src/service/under-session.ts',
     text: "return { ...applied, answer: { kind: 'lost', reason: 'session_lost' } };\n  }\n  const facts",
     instead: 'return applied;\n  }\n  const facts',
@@ -240,7 +240,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'for (const { page, wake } of copies) if (!isInPages(state, page) && leaseId === "") wake(state);',
   },
   {
-    name: 'old news counts as new',
+    name: 'an older state counts as new',
     file: 'src/service/lock-memory.ts',
     text: '&& isBefore(state, known.state)) return;',
     instead: '&& isBefore(state, known.state) && key.name === "") return;',
@@ -329,8 +329,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an event names the lease',
     file: 'src/lock/events.ts',
-    text: "  type: 'queued',\n  owner: waiter.owner,",
-    instead: "  type: 'queued',\n  owner: waiter.leaseId,",
+    text: "  type: 'queued',\n  fence,\n  owner: waiter.owner,",
+    instead: "  type: 'queued',\n  fence,\n  owner: waiter.leaseId,",
   },
   {
     name: 'the one-write cases ignore the front',
@@ -519,13 +519,13 @@ export const mutants: readonly Mutant[] = [
     instead: "condition('revision >= :seen OR",
   },
   {
-    name: 'a parked waiter is told without looking at the lock again',
+    name: 'a grant is delivered without looking at the lock again',
     file: parked,
     text: 'const holder = state.holders.find((candidate) => candidate.fence === fence && candidate.leaseId === leaseId);',
     instead: 'const holder: Holder | undefined = granted;',
   },
   {
-    name: 'a telling is noted before it is made',
+    name: 'a delivery is noted before it is made',
     file: parked,
     text: 'if ((await deliveries.begin(key, granted.fence)).delivered) return;',
     instead:
@@ -569,13 +569,13 @@ export const mutants: readonly Mutant[] = [
     instead: "String(rev - rev).padStart(16, '0')",
   },
   {
-    name: 'what ended in a write is told after the grants of that write',
+    name: 'what ended in a write stands after the grants of that write',
     file: historyRules,
     text: "fence: type === 'queued' ? after.fence : before.fence",
     instead: "fence: type === 'queued' ? before.fence : after.fence",
   },
   {
-    name: 'the end of a hold does not tell of its grant',
+    name: 'the end of a hold does not say when it was granted',
     file: 'src/notify/change-events.ts',
     text: 'return holder === undefined ? [entry] :',
     instead: 'return fence > 0 || holder === undefined ? [entry] :',
@@ -665,7 +665,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/service/notified-waits.ts',
     text: 'const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
     instead:
-      'for (const wake of waits.wakes.get(wait.leaseId) ?? []) wake(waits.known ?? wait.known);\n      const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
+      'for (const copy of waits.wakes.get(wait.leaseId) ?? []) copy.wake(waits.known ?? wait.known);\n      const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
   },
   {
     name: 'a key of metadata is lost without a word',
@@ -772,25 +772,74 @@ export const mutants: readonly Mutant[] = [
     instead: ' > :now AND',
   },
   {
-    name: 'those behind the dead wait for them',
+    name: 'those behind absent waiters wait for them',
     file: 'src/service/polled-waits.ts',
-    text: 'const isNext = positionOf(state, leaseId, facts) === 1 ||',
-    instead: 'const isNext = state.queue[0]?.leaseId === leaseId ||',
+    text: 'if (page === undefined) return positionOf(state, leaseId, facts) === 1;',
+    instead: 'if (page === undefined) return state.queue[0]?.leaseId === leaseId;',
   },
   {
-    name: 'who was told and can not be found afterwards loses its grant',
+    name: 'a waiter joins the queue of a lock that is free',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: 'notEnded, noPages, isTaken, frontHasRoom]',
+    instead: 'notEnded, noPages, frontHasRoom]',
+  },
+  {
+    name: 'a lock that was held a while ago counts as held',
+    file: 'src/service/apply.ts',
+    text: "if (change.kind === 'arrive' && (isRecent || known.queue.length > 0)) return refusal;",
+    instead: "if (change.kind === 'arrive') return refusal;",
+  },
+  {
+    name: 'the next waiter looks at the same pace, however short holds are',
+    file: 'src/service/polled-waits.ts',
+    text: 'return between(tightestPaceMs, heldMs * partOfHold, nextPaceMs);',
+    instead: 'return nextPaceMs;',
+  },
+  {
+    name: 'the looks of a long queue have no common limit',
+    file: 'src/service/polled-waits.ts',
+    text: 'const perPositionMs = Math.max(boundMs, ',
+    instead: 'const perPositionMs = Math.max(0 * boundMs, ',
+  },
+  {
+    name: 'each waiter that joins puts off the look for the others',
+    file: 'src/service/notified-waits.ts',
+    text: 'if (waits.planned !== undefined && waits.planned.at <= at) return;',
+    instead: '',
+  },
+  {
+    name: 'every request of a process sweeps for itself',
+    file: 'src/service/lock-memory.ts',
+    text: 'const underWay = this.#sweeps.get(id);',
+    instead: 'const underWay = undefined as Promise<LockState> | undefined;',
+  },
+  {
+    name: 'a sweep that is under way counts for what was written after it began',
+    file: 'src/service/lock-memory.ts',
+    text: 'return this.seen(key)?.state ?? swept;',
+    instead: 'return swept;',
+  },
+  {
+    name: 'one failed look ends the waits of a whole process',
+    file: 'src/service/notified-waits.ts',
+    text: 'for (const { fail } of waits.wakes.get(leaseId) ?? []) fail(error);',
+    instead:
+      'for (const copies of [...waits.wakes.values()].concat(waits.wakes.get(leaseId) ?? [])) for (const { fail } of copies) fail(error);',
+  },
+  {
+    name: 'a waiter that got its delivery and is gone afterwards loses its grant',
     file: parked,
     text: 'if (tries === 1) {',
     instead: 'if (tries > 0) {',
   },
   {
-    name: 'who learned of its grant from a repeated acquire loses it',
+    name: 'a waiter that learned of its grant from a repeated acquire loses it',
     file: decide,
     text: "if (own.notify === undefined) return [before, { kind: 'granted', holder: own }];",
     instead: "if (own !== undefined) return [before, { kind: 'granted', holder: own }];",
   },
   {
-    name: 'who has renewed its grant loses it because it was not delivered',
+    name: 'a waiter that has renewed its grant loses it because it was not delivered',
     file: decide,
     text: 'if (own?.notify === undefined || own.expiresAt !== grantedUntil) return',
     instead: 'if (own?.notify === undefined || (grantedUntil ?? 0) < 0) return',
@@ -820,7 +869,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (place?.leaseId !== waiter.leaseId || isSameNotify(undefined, waiter))',
   },
   {
-    name: 'whoever knows the id of a connection may wait on it',
+    name: 'every caller that knows the id of a connection may wait on it',
     file: sockets,
     text: 'if (connection?.namespace !== key.namespace || connection.caller !== caller) return undefined;',
     instead: "if (connection?.namespace !== key.namespace || caller === '') return undefined;",
@@ -845,19 +894,19 @@ export const mutants: readonly Mutant[] = [
       'await leaveConnection(locks, sockets, connectionId, connection.namespace);\n      await watchers.remove(connectionId);',
   },
   {
-    name: 'everybody who sees a grant tells of it',
+    name: 'every process that sees a grant delivers it',
     file: 'src/notify/hand-offs.ts',
     text: 'ports.locks.memory.onHandOff((key',
-    instead: 'ports.locks.memory.onNews((key',
+    instead: 'ports.locks.memory.onNewerState((key',
   },
   {
-    name: 'who hands a lock over leaves the telling to the notifier',
+    name: 'a hand-off leaves the delivery to the notifier',
     file: 'src/notify/hand-offs.ts',
     text: "if (notify?.type !== 'websocket' || !isHandedOver(holder, state)) continue;",
     instead: "if (notify?.type !== 'websocket' || isHandedOver(holder, state)) continue;",
   },
   {
-    name: 'a grant is told at once though it is over',
+    name: 'a grant is delivered at once though it is over',
     file: parked,
     text: "if (!isLive(holder, facts)) throw new Error('The lease ended before the delivery.');",
     instead: '',
@@ -1203,7 +1252,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'thousands of waiters look as often as a few',
     file: 'src/service/polled-waits.ts',
-    text: 'Math.max(slowestPaceMs, fairShareMs)',
+    text: 'Math.max(slowestPaceMs, (waiting * 1_000) / farLooksPerSecondMax)',
     instead: 'slowestPaceMs',
   },
   {
