@@ -74,13 +74,13 @@ const rooms: Record<string, Room> = {
     types: ['aws-lambda'],
   },
   'src/websocket': {
-    may: ['src/time', 'src/contract', 'src/store', 'src/service', 'src/notify', 'src/http'],
+    may: ['src/time', 'src/tools', 'src/contract', 'src/store', 'src/service', 'src/notify', 'src/http'],
     packages: ['zod'],
     types: ['aws-lambda'],
   },
   // What a process starts with: environment, wiring, log, version.
   'src/process': {
-    may: ['src/store', 'src/store/dynamodb', 'src/service', 'src/http'],
+    may: ['src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/http'],
     packages: ['@aws-lambda-powertools/logger'],
     types: ['@aws-sdk/lib-dynamodb'],
   },

@@ -7,6 +7,7 @@ describe('tellsNews', () => {
   it('counts locks, sessions and records as such', () => {
     expect(tellsNews('{"Key":{"pk":{"S":"a/lock/b"},"sk":{"S":"lock"}}}')).toBe(false);
     expect(tellsNews('{"Key":{"pk":{"S":"a/record/b"},"sk":{"S":"record"}}}')).toBe(false);
+    expect(tellsNews('{"Key":{"pk":{"S":"a/page/b#7"},"sk":{"S":"page"}}}')).toBe(false);
   });
 
   it('counts the whole table of a peer as its locks', () => {

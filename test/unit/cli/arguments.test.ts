@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../../src/cli/arguments.ts';
 import { commands } from '../../../src/cli/commands/index.ts';
 import { readLockOptions } from '../../../src/cli/commands/lease-flags.ts';
+import { UsageError } from '../../../src/cli/failure.ts';
 import { didYouMean, editDistance } from '../../../src/cli/suggestion.ts';
-import { UsageError } from '../../../src/cli/usage-error.ts';
 
 const read = (name: string, ...args: string[]) => {
   const command = commands.find((each) => each.name === name);

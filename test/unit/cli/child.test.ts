@@ -1,6 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { Child } from '../../../src/cli/child.ts';
 
 const module = fileURLToPath(new URL('../../../src/cli/child.ts', import.meta.url));
 
@@ -34,5 +38,23 @@ describe('a command that is started', () => {
   it('gets variables that a shell could not pass on', () => {
     const command = [process.execPath, '-p', 'process.env["not-a-name"]'];
     expect(outputOf(command, letGo, { 'not-a-name': 'kept' })).toBe('kept\n');
+  });
+});
+
+describe('a command that cannot be started', () => {
+  const folder = () => mkdtempSync(join(tmpdir(), 'holdfast-child-'));
+  const exitCodeOf = (file: string, PATH = process.env.PATH) =>
+    Child.start([file], { env: { PATH }, foreground: false }).catch((error: { exitCode?: number }) => error.exitCode);
+
+  it('has the exit code that a shell gives', async () => {
+    const plain = join(folder(), 'file');
+    writeFileSync(plain, 'not a program');
+    expect(await exitCodeOf('/no/such/command')).toBe(127);
+    expect(await exitCodeOf(join(plain, 'in-a-file'))).toBe(127);
+    expect(await exitCodeOf(plain)).toBe(126);
+    expect(await exitCodeOf(folder())).toBe(126);
+    // It is there, in the second folder of the path, but it can't be run.
+    expect(await exitCodeOf('file', `${folder()}:${dirname(plain)}`)).toBe(126);
+    expect(await exitCodeOf('no-such-command', folder())).toBe(127);
   });
 });

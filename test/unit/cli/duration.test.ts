@@ -21,6 +21,10 @@ describe('parseDurationMs', () => {
 });
 
 describe('readDurationMs', () => {
+  it('takes the shortest and the longest time that are allowed', () => {
+    expect(['1s', '15m'].map((text) => readDurationMs('--wait', text, 1_000, 900_000))).toEqual([1_000, 900_000]);
+  });
+
   it('names the flag, what is allowed and what came', () => {
     expect(() => readDurationMs('--wait', '20m', 0, 900_000)).toThrow("--wait expects from 0ms to 15m, but got '20m'.");
     expect(() => readDurationMs('--wait', 'soon', 0, 900_000)).toThrow(

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../../src/cli/arguments.ts';
 import { serve } from '../../../src/cli/commands/serve.ts';
+import { UsageError } from '../../../src/cli/failure.ts';
 import { helpOf } from '../../../src/cli/help.ts';
 import { readServeOptions } from '../../../src/cli/serve-options.ts';
-import { UsageError } from '../../../src/cli/usage-error.ts';
 import { isLoopback } from '../../../src/local/options.ts';
 
 const readOptions = (args: string[], env: NodeJS.ProcessEnv) => readServeOptions(readArguments(serve, args), env);
@@ -31,7 +31,7 @@ describe('the options of serve', () => {
       engine: 'auto',
       region: 'us-east-1',
       pollMs: 20_000,
-      allowRevoke: false,
+      consoleMayChange: false,
     });
   });
 
@@ -47,7 +47,7 @@ describe('the options of serve', () => {
       engine: 'dynoxide',
       region: 'eu-west-1',
       pollMs: 100,
-      allowRevoke: true,
+      consoleMayChange: true,
     });
   });
 
@@ -74,7 +74,7 @@ describe('the options of serve', () => {
       engine: 'https://dynamodb.us-gov-west-1.amazonaws.com',
       region: 'us-gov-west-1',
       pollMs: 29_000,
-      allowRevoke: true,
+      consoleMayChange: true,
       token: 's3cret',
       eventsUrl: 'http://127.0.0.1:9/events',
     });

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type ClientEvent, UnavailableError } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 
-const world = () => {
+const world = (options: Parameters<Twin['client']>[0] = {}) => {
   const twin = new Twin();
   const events: ClientEvent[] = [];
-  const locks = twin.client({ onEvent: (event) => events.push(event) });
+  const locks = twin.client({ ...options, onEvent: (event) => events.push(event) });
   const states = () => events.flatMap((event) => (event.type === 'breaker' ? [event.state] : []));
   return { twin, locks, states };
 };
@@ -52,6 +52,55 @@ describe('breaker', () => {
     expect(states()).toEqual([]);
   });
 
+  it('opens after as many failures as it was told, and not before', async () => {
+    const { twin, locks, states } = world({ breaker: { failuresMax: 3 } });
+    twin.loseRequest(locks, { times: 2 });
+    await twin.until(locks.inspect('a'));
+    expect(states()).toEqual([]);
+    twin.loseRequest(locks, { times: 3 });
+    await twin.until(locks.inspect('a'));
+    expect(states()).toEqual(['open', 'closed']);
+  });
+
+  it('does not open after requests that their callers gave up, because that says nothing about the service', async () => {
+    const { twin, locks, states } = world();
+    for (let index = 0; index < 10; index++) {
+      twin.hang(locks);
+      const giveUp = new AbortController();
+      const asking = locks.inspect('a', { signal: giveUp.signal });
+      await twin.settle();
+      giveUp.abort(new Error('no patience'));
+      await expect(asking).rejects.toThrow('no patience');
+    }
+    expect(states()).toEqual([]);
+  });
+
+  it('lets another probe pass at once if the caller of the first one gave up', async () => {
+    const { twin, locks } = world();
+    twin.partition(locks);
+    await twin.until(locks.inspect('a')).catch(() => undefined);
+    twin.heal(locks);
+    await twin.advance(2_000);
+    twin.hang(locks);
+    const giveUp = new AbortController();
+    const probe = locks.inspect('a', { signal: giveUp.signal });
+    await twin.settle();
+    giveUp.abort(new Error('no patience'));
+    await expect(probe).rejects.toThrow('no patience');
+    expect(await locks.inspect('a')).toMatchObject({ state: 'free' });
+  });
+
+  it('stays open for as long again after a probe that failed', async () => {
+    const { twin, locks } = world();
+    twin.partition(locks);
+    await twin.until(locks.inspect('a')).catch(() => undefined);
+    await twin.advance(2_000);
+    const probe = locks.inspect('a', { deadlineMs: 10 });
+    await expect(twin.until(probe)).rejects.toMatchObject({ circuitOpen: false });
+    await twin.advance(1_900);
+    await expect(locks.inspect('a')).rejects.toMatchObject({ circuitOpen: true });
+  });
+
   it('lets renewals pass while it is open, so a lease survives the outage', async () => {
     const { twin, locks, states } = world();
     const lock = await locks.acquire('a', { leaseMs: 20_000 });
@@ -83,6 +132,14 @@ describe('fail-open', () => {
       locks.withLock('a', ({ fence, failedOpen, signal }) => ({ fence, failedOpen, aborted: signal.aborted })),
     );
     expect(seen).toEqual({ fence: 0, failedOpen: true, aborted: false });
+    expect(twin.now() - began).toBeLessThan(1_000);
+  });
+
+  it('goes on soon, however long the deadline is', async () => {
+    const { twin, locks } = world({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    twin.partition(locks);
+    const began = twin.now();
+    expect(await twin.until(locks.acquire('a', { deadlineMs: 30_000 }))).toMatchObject({ failedOpen: true });
     expect(twin.now() - began).toBeLessThan(1_000);
   });
 

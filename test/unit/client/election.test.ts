@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Holdfast, Term } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
+import { coreOf } from './inside.ts';
 
 /** Candidates whose work runs until their signal fires, and a log of the leaders. */
 const world = () => {
@@ -126,5 +127,86 @@ describe('elect', () => {
     await twin.until(closing);
     await twin.advance(1_000);
     expect(log).toEqual(['slow elected', 'slow stops', 'second elected']);
+  });
+
+  it('begins no second term while the work of a lost one goes on', async () => {
+    const { twin, clients } = world();
+    const works: (() => void)[] = [];
+    const work = () => new Promise<void>((resolve) => works.push(resolve));
+    clients[0].elect('scheduler', { leaseMs: 9_000, onElected: work });
+    await twin.advance(1_000);
+    twin.partition(clients[0]);
+    await twin.advance(20_000);
+    twin.heal(clients[0]);
+    await twin.advance(60_000);
+    expect(works).toHaveLength(1);
+    works[0]?.();
+    await twin.advance(20_000);
+    expect(works).toHaveLength(2);
+  });
+
+  it('tells its work that it leads no longer as soon as it is closed, and reports no loss', async () => {
+    const { twin, log, clients } = world();
+    let term: Term | undefined;
+    const election = clients[0].elect('scheduler', {
+      onElected: (begun) => {
+        term = begun;
+        return new Promise(() => {});
+      },
+      onLost: () => log.push('lost'),
+      handOverMs: 60_000,
+    });
+    await twin.settle();
+    expect(term?.isLeader()).toBe(true);
+    void election.close();
+    expect([term?.isLeader(), term?.signal.aborted]).toEqual([false, true]);
+    await twin.advance(70_000);
+    await twin.expire('scheduler');
+    expect(log).toEqual([]);
+  });
+
+  it('has released the lock, and is forgotten by its client, when it is closed', async () => {
+    const { twin, stand, clients } = world();
+    const election = stand(clients[0], 'first');
+    await twin.settle();
+    twin.loseRequest(clients[0], { operation: 'release' });
+    await twin.until(election.close());
+    expect((await clients[1].inspect('scheduler')).state).toBe('free');
+    expect(coreOf(clients[0]).open.size).toBe(0);
+  });
+
+  it('goes on as a candidate after the longest wait, and does not report that as an error', async () => {
+    const { twin, clients } = world();
+    const errors: unknown[] = [];
+    await clients[1].acquire('scheduler', { leaseMs: 60_000 });
+    clients[0].elect('scheduler', { onElected: () => undefined, onError: (error) => errors.push(error) });
+    await twin.advance(1_000_000);
+    expect((await clients[1].inspect('scheduler')).queueDepth).toBe(1);
+    expect(errors).toEqual([]);
+  });
+
+  it('tries less and less often while the service cannot be reached, and never again with wrong options', async () => {
+    const { twin, clients } = world();
+    const errors: number[] = [];
+    twin.partition(clients[0]);
+    const election = clients[0].elect('scheduler', { onElected: () => {}, onError: () => errors.push(twin.now()) });
+    await twin.advance(4 * 3_600_000);
+    const pauses = errors.slice(1).map((at, index) => at - (errors[index] as number));
+    expect(Math.max(...pauses.slice(-8)) - Math.min(...pauses)).toBeGreaterThan(3_000);
+    await twin.until(election.close());
+    const refused: unknown[] = [];
+    const wrong = twin.client();
+    wrong.elect('scheduler', { leaseMs: 1, onElected: () => undefined, onError: (error) => refused.push(error) });
+    await twin.advance(60_000);
+    expect(refused).toMatchObject([{ code: 'invalid-request' }]);
+  });
+
+  it('never leads without the lock, even if its client fails open', async () => {
+    const { twin, log, stand } = world();
+    const client = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    twin.partition(client);
+    stand(client, 'open');
+    await twin.advance(60_000);
+    expect(log).toEqual([]);
   });
 });

@@ -1,4 +1,8 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
+import { HttpTransport, type WebSocketClass } from '../../../src/client/http-transport.ts';
 import { bearer, Holdfast, type WebSocketLike } from '../../../src/client/index.ts';
 
 const answer = (status: number, body: unknown, headers: Record<string, string> = {}) =>
@@ -99,6 +103,33 @@ describe('HttpTransport', () => {
     expect(fetch).not.toHaveBeenCalled();
   });
 
+  it('ends its request when the caller gives up', async () => {
+    const giveUp = new AbortController();
+    const { locks } = clientOf(
+      (_url, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason));
+          if (signal) giveUp.abort(new Error('no patience'));
+          else reject(new Error('The request has no signal.'));
+        }),
+    );
+    await expect(locks.inspect('a', { signal: giveUp.signal })).rejects.toThrow('no patience');
+  });
+
+  it.each([
+    ['seconds of a proxy', { 'retry-after': '7' }, undefined, 7_000],
+    ['milliseconds of the service', { 'retry-after': '7' }, { code: 'throttled', retryAfterMs: 120 }, 120],
+    ['a date, which is not used', { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }, undefined, 0],
+  ])('reads when to try again: %s', async (_, headers, body, retryAfterMs) => {
+    const { locks } = clientOf(() => answer(429, body, headers), { deadlineMs: 1 });
+    await expect(locks.health()).rejects.toMatchObject({ code: 'throttled', retryAfterMs });
+  });
+
+  it('treats the timeout of a proxy, 408, as an unavailable service', async () => {
+    const { locks } = clientOf(() => answer(408, undefined), { deadlineMs: 1 });
+    await expect(locks.health()).rejects.toMatchObject({ code: 'unavailable', status: 408 });
+  });
+
   it('goes on watching after its connection broke', async () => {
     const sockets: FakeSocket[] = [];
     class FakeSocket extends EventTarget {
@@ -132,5 +163,97 @@ describe('HttpTransport', () => {
     await events.return();
     expect(sockets[0]?.url).toBe('wss://sockets.example.com/v1?ticket=one-use&lock=a');
     expect(sockets[0]?.options).toEqual({ headers: { authorization: 'Bearer secret' } });
+  });
+});
+
+describe('a WebSocket of HttpTransport', () => {
+  /** The sockets that were made. The test says what happens to them. */
+  function world(options: Partial<ConstructorParameters<typeof HttpTransport>[0]> = {}) {
+    const made: { url: string; code?: number | undefined; events: EventTarget }[] = [];
+    const webSocket = class extends EventTarget {
+      readonly #own: (typeof made)[number];
+      constructor(url: string) {
+        super();
+        this.#own = { url, events: this };
+        made.push(this.#own);
+      }
+      close(code?: number) {
+        this.#own.code = code;
+      }
+    } as unknown as WebSocketClass;
+    const transport = new HttpTransport({ url: 'https://locks.example.com', webSocket, ...options });
+    const heard: string[] = [];
+    const handlers = {
+      open: () => heard.push('open'),
+      message: () => heard.push('message'),
+      closed: () => heard.push('closed'),
+    };
+    const open = () => transport.socket('wss://said.example.com/v1', { ticket: 't' }, handlers);
+    return { made, heard, open };
+  }
+  const later = () => new Promise((resolve) => setImmediate(resolve));
+
+  it('goes to the address that the user gave, because it may be a proxy', async () => {
+    const { made, open } = world({ watchUrl: 'wss://proxy.example.com/v1' });
+    open();
+    await later();
+    expect(made[0]?.url).toBe('wss://proxy.example.com/v1?ticket=t');
+  });
+
+  it('is not opened if it was closed before the keys were there', async () => {
+    const { made, heard, open } = world({ auth: async () => ({ authorization: 'x' }) });
+    open().close();
+    await later();
+    expect([made, heard]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['an error', ['error'], ['closed']],
+    ['an error and then a close', ['error', 'close'], ['closed']],
+    ['a message after the close', ['open', 'close', 'message'], ['open', 'closed']],
+  ])('reports its end once: %s', async (_, events, expected) => {
+    const { made, heard, open } = world();
+    open();
+    await later();
+    for (const type of events) made[0]?.events.dispatchEvent(Object.assign(new Event(type), { data: '{}' }));
+    expect(heard).toEqual(expected);
+  });
+
+  it('reports nothing after its user closed it, and says goodbye to the service', async () => {
+    const { made, heard, open } = world();
+    const socket = open();
+    await later();
+    socket.close();
+    made[0]?.events.dispatchEvent(new Event('close'));
+    expect([heard, made[0]?.code]).toEqual([[], 1000]);
+  });
+
+  it('is reported as closed if it cannot be made', async () => {
+    const { heard, open } = world({ auth: () => Promise.reject(new Error('no keys')) });
+    open();
+    await later();
+    expect(heard).toEqual(['closed']);
+  });
+
+  it('is that of the package ws if the runtime has none of its own', async () => {
+    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+    await once(server, 'listening');
+    vi.stubGlobal('WebSocket', undefined);
+    try {
+      const asked = once(server, 'connection');
+      const { port } = server.address() as AddressInfo;
+      const transport = new HttpTransport({ url: `http://127.0.0.1:${port}` });
+      const opened = Promise.withResolvers<void>();
+      const handlers = { open: opened.resolve, message: () => {}, closed: opened.reject };
+      const socket = transport.socket(`ws://127.0.0.1:${port}/v1/watch`, { ticket: 't' }, handlers);
+      await opened.promise;
+      expect((await asked)[1].url).toBe('/v1/watch?ticket=t');
+      // Unlike the standard one, it can be told not to keep the process alive.
+      expect(socket.keepsAlive(false)).toBe(true);
+      socket.close();
+    } finally {
+      vi.unstubAllGlobals();
+      server.close();
+    }
   });
 });

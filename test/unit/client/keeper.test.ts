@@ -49,6 +49,19 @@ describe('renewal', () => {
     expect(events.filter(({ type }) => type === 'renewed')).toHaveLength(1);
   });
 
+  it.each(['released', 'lost'])('is not reported if its answer comes after the lock was %s', async (how) => {
+    const { twin, one, events } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    twin.delay(one, 2_500, { operation: 'renew' });
+    await twin.advance(4_000);
+    if (how === 'released') await lock.release();
+    else twin.freeze(one);
+    await twin.advance(20_000);
+    await twin.thaw(one);
+    await twin.advance(5_000);
+    expect(events.filter(({ type }) => type === 'renewed')).toEqual([]);
+  });
+
   it('stops after holdMsMax', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000, holdMsMax: 30_000 });

@@ -8,6 +8,7 @@ import {
   WaitTimeoutError,
 } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
+import { callsOf } from './inside.ts';
 
 const world = () => {
   const twin = new Twin();
@@ -196,6 +197,33 @@ describe('release', () => {
     expect(await twin.until(lock.release())).toEqual({ released: true, reason: 'ok' });
   });
 
+  it('counts as a success for several locks too, if the answer of its earlier try was lost', async () => {
+    const { twin, one } = world();
+    const both = await one.acquireAll(['a', 'b']);
+    twin.loseResponse(one, { operation: 'release' });
+    expect(await twin.until(both.release())).toEqual({ released: true, reason: 'ok' });
+  });
+
+  it('is sent again if the first try gets no answer at all', async () => {
+    const { twin, one, other } = world();
+    const lock = await one.acquire('wallet:42');
+    twin.hang(one, { operation: 'release' });
+    const began = twin.now();
+    expect(await twin.until(lock.release())).toEqual({ released: true, reason: 'ok' });
+    expect(twin.now() - began).toBeLessThan(5_000);
+    expect((await other.inspect('wallet:42')).state).toBe('free');
+  });
+
+  it('is the end of all renewals, even while it is sent', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 3_000 });
+    twin.loseRequest(one, { operation: 'release', times: 100 });
+    const sent = callsOf(one);
+    await expect(twin.until(lock.release())).rejects.toThrow(UnavailableError);
+    await twin.advance(10_000);
+    expect(sent.filter(({ operation }) => operation === 'renewLock')).toEqual([]);
+  });
+
   it('is one request, even if it is called several times', async () => {
     const { one } = world();
     const lock = await one.acquire('wallet:42');
@@ -247,6 +275,45 @@ describe('detach and adopt', () => {
   });
 });
 
+describe('a detached lease', () => {
+  it('stays with its new owner, whatever the old client does', async () => {
+    const { twin, one, other } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 60_000 });
+    const lease = lock.detach();
+    expect(await lock.release()).toEqual({ released: false, reason: 'already_released' });
+    await twin.until(one.close());
+    expect(await other.inspect('wallet:42')).toMatchObject({ state: 'held', fence: lease.fence });
+  });
+
+  it('is not given out after it was lost', async () => {
+    const { twin, one } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 3_000 });
+    twin.partition(one);
+    await twin.advance(3_000);
+    expect(() => lock.detach()).toThrow(LeaseLostError);
+  });
+
+  it('is adopted for as long as asked, and released from elsewhere without an error if it is over', async () => {
+    const { twin, one, other } = world();
+    const lease = (await one.acquire('wallet:42', { leaseMs: 10_000 })).detach();
+    const adopted = await other.adopt(lease, { leaseMs: 60_000, autoRenew: false });
+    expect(adopted.remainingMs()).toBe(59_000);
+    await twin.advance(70_000);
+    await one.acquire('wallet:42');
+    expect(await other.release(lease)).toEqual({ released: false, reason: 'expired' });
+  });
+});
+
+describe('park', () => {
+  it("uses the client's defaults", async () => {
+    const { twin } = world();
+    const client = twin.client({ owner: 'night shift', leaseMs: 7_000 });
+    const sent = callsOf(client);
+    await client.park('a', { waitMs: 1_000, notify: { type: 'event', ref: 'r' } });
+    expect(sent[0]?.body).toMatchObject({ owner: 'night shift', leaseMs: 7_000 });
+  });
+});
+
 describe('close', () => {
   it('releases what is held and ends waits', async () => {
     const { twin, one, other } = world();
@@ -261,6 +328,57 @@ describe('close', () => {
     await expect(one.inspect('a')).rejects.toMatchObject({ code: 'closed' });
   });
 
+  it('waits until a wait that was given up has left its queue', async () => {
+    const { twin, one, other } = world();
+    await other.acquire('b');
+    const giveUp = new AbortController();
+    const waiting = one.acquire('b', { waitMs: 60_000, signal: giveUp.signal }).catch(() => undefined);
+    await twin.settle();
+    twin.loseRequest(one, { operation: 'release' });
+    giveUp.abort();
+    await waiting;
+    await twin.until(one.close());
+    expect((await other.inspect('b')).queueDepth).toBe(0);
+  });
+
+  it('lets nothing more be written', async () => {
+    const { twin, one, other } = world();
+    await twin.until(one.close());
+    await expect(one.record('late').put(1, 'absent')).rejects.toMatchObject({ code: 'closed' });
+    await expect(one.acquire('late')).rejects.toMatchObject({ code: 'closed' });
+    expect([await other.record('late').get(), (await other.inspect('late')).fence]).toEqual([undefined, 0]);
+  });
+
+  it('gives back the place of a client that only waits, so that the next waiter is served at once', async () => {
+    const { twin, one, other } = world();
+    const held = await other.acquire('b');
+    const waiting = one.acquire('b', { waitMs: 60_000 }).catch((error) => error);
+    await twin.settle();
+    const behind = other.acquire('b', { waitMs: 60_000 });
+    await twin.settle();
+    await twin.until(one.close());
+    expect((await waiting).code).toBe('closed');
+    expect((await other.inspect('b')).queueDepth).toBe(1);
+    await held.release();
+    await twin.settle();
+    expect((await behind).isHeld()).toBe(true);
+  });
+
+  it('releases a lock that is granted while the client closes', async () => {
+    const { twin, one, other } = world();
+    const held = await other.acquire('b', { leaseMs: 3_000 });
+    // Its grant needs a renewal before it can be used, and the client is closed in that time.
+    const waiting = one.acquire('b', { waitMs: 60_000, leaseMs: 3_000 }).catch((error) => error);
+    await twin.advance(2_000);
+    twin.delay(one, 500, { operation: 'renew' });
+    await held.release();
+    await twin.advance(100);
+    const closing = one.close();
+    await twin.until(closing);
+    await waiting;
+    expect((await other.inspect('b')).state).toBe('free');
+  });
+
   it('takes limited time if the service cannot be reached', async () => {
     const { twin, one } = world();
     await one.acquire('a');
@@ -272,6 +390,15 @@ describe('close', () => {
 });
 
 describe('acquireAll', () => {
+  it('tries once with waitMs 0, whatever the default is', async () => {
+    const { twin, one } = world();
+    await one.acquire('a', { leaseMs: 60_000 });
+    const client = twin.client({ waitMs: 20_000 });
+    const began = twin.now();
+    expect(await twin.until(client.tryAcquireAll(['a', 'b']))).toMatchObject({ ok: false, blockedBy: ['a'] });
+    expect(twin.now()).toBe(began);
+  });
+
   it('waits as long as it was asked to, although one of the locks is granted early', async () => {
     const { twin, one, other } = world();
     const [a, b] = [await one.acquire('a', { leaseMs: 120_000 }), await one.acquire('b', { leaseMs: 120_000 })];
@@ -294,5 +421,21 @@ describe('acquireAll', () => {
     await a.release();
     expect(await twin.until(waiting)).toBeInstanceOf(WaitTimeoutError);
     expect(twin.now() - began).toBe(60_000);
+  });
+
+  it('says that a lease was lost, although its release was sent twice and the other locks were released', async () => {
+    const { twin, one, other } = world();
+    const both = await one.acquireAll(['a', 'b'], { leaseMs: 5_000 });
+    const { fence } = (await other.inspect('b')).holders[0] as { fence: number };
+    await other.revoke('b', { fence, reason: 'test' });
+    twin.loseResponse(one, { operation: 'release' });
+    expect(await twin.until(both.release())).toEqual({ released: false, reason: 'revoked' });
+  });
+
+  it('says that all are released if only the answer of the first release was lost', async () => {
+    const { twin, one } = world();
+    const both = await one.acquireAll(['a', 'b']);
+    twin.loseResponse(one, { operation: 'release' });
+    expect(await twin.until(both.release())).toEqual({ released: true, reason: 'ok' });
   });
 });

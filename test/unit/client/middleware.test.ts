@@ -1,7 +1,7 @@
 import middy from '@middy/core';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { type HeldLock, LockHeldError } from '../../../src/client/index.ts';
+import { type HeldLock, LockHeldError, UnavailableError, WaitTimeoutError } from '../../../src/client/index.ts';
 import {
   holdfastLock,
   holdfastOnce,
@@ -10,6 +10,8 @@ import {
   withOnceHandler,
   withRecordLocks,
 } from '../../../src/middleware/index.ts';
+import { releaseWithin, withinInvocation } from '../../../src/middleware/invocation.ts';
+import { answerRefusal } from '../../../src/middleware/refusal.ts';
 import { Twin } from '../../../src/testing/index.ts';
 
 /** A context as Lambda gives it. middy's types also require the fields that its middlewares add. */
@@ -33,6 +35,47 @@ const world = () => {
   return { twin, locks: twin.client({ owner: 'function' }), other: twin.client({ owner: 'other' }) };
 };
 
+describe('the options of an invocation', () => {
+  it.each([
+    ['by default, tries once', 60_500, {}, { leaseMs: 30_000, waitMs: 0, holdMsMax: 60_000, deadlineMs: 2_000 }],
+    ['wait at most half of it', 10_500, { waitMs: 60_000 }, { leaseMs: 10_000, waitMs: 5_000, deadlineMs: 10_000 }],
+    ['lease no longer than it lasts', 4_500, { leaseMs: 60_000 }, { leaseMs: 4_000, holdMsMax: 4_000 }],
+    ['never ask for a lease that is too short', 600, {}, { leaseMs: 1_000, holdMsMax: 100, deadlineMs: 100 }],
+    ['keep a shorter deadline', 60_500, { waitMs: 9_000, deadlineMs: 700 }, { waitMs: 9_000, deadlineMs: 700 }],
+  ])('%s', (_, remainingMs, options, expected) => {
+    const { locks } = world();
+    expect(withinInvocation({ locks, ...options }, contextWith(remainingMs))).toMatchObject(expected);
+  });
+
+  it.each([
+    [60_000, 5_000],
+    [2_100, 2_000],
+    [50, 100],
+  ])('with %i ms left, give the release %i ms', (remainingMs, deadlineMs) => {
+    expect(releaseWithin(contextWith(remainingMs))).toEqual({ deadlineMs });
+  });
+});
+
+describe('a refusal', () => {
+  const held = (retryAfterMs: number) => new LockHeldError('held', { retryAfterMs });
+  const restEvent = { httpMethod: 'POST', requestContext: {} };
+  const sns = { Records: [{ messageId: '1', eventSource: 'aws:sqs' }, { eventSource: 'aws:sns' }] };
+
+  it.each([
+    ['an HTTP API', httpEvent, held(1_001), { statusCode: 409, headers: { 'retry-after': '2' } }],
+    ['a REST API', restEvent, held(0), { statusCode: 409, headers: { 'retry-after': '1' } }],
+    ['a service that is away', httpEvent, new UnavailableError('away'), { statusCode: 503 }],
+    ['a wait that was over', httpEvent, new WaitTimeoutError('late'), { statusCode: 409 }],
+    ['records that are not all from SQS', sns, held(0), undefined],
+    ['no records', { Records: [] }, held(0), undefined],
+    ['an error that is none', httpEvent, new Error('bug'), undefined],
+  ])('is answered by its event: %s', (_, event, error, expected) => {
+    const answer = answerRefusal(event, error, {});
+    if (expected === undefined) expect(answer).toBeUndefined();
+    else expect(answer).toMatchObject(expected);
+  });
+});
+
 describe('holdfastLock', () => {
   it('runs the handler under the lock and releases it', async () => {
     const { locks, other } = world();
@@ -55,6 +98,17 @@ describe('holdfastLock', () => {
       .handler(() => Promise.reject(new Error('the work failed')));
     await expect(handler({}, contextWith(30_000))).rejects.toThrow('the work failed');
     expect((await other.inspect('wallet:42')).state).toBe('free');
+  });
+
+  it("throws the handler's own error even if the release fails too", async () => {
+    const { twin, locks } = world();
+    const handler = middy()
+      .use(holdfastLock({ locks, name: 'wallet:42' }))
+      .handler(() => {
+        twin.partition(locks);
+        throw new Error('the work failed');
+      });
+    await expect(twin.until(handler({}, contextWith(30_000)))).rejects.toThrow('the work failed');
   });
 
   it('never leases for longer than the invocation may last', async () => {
@@ -178,6 +232,48 @@ describe('withRecordLocks', () => {
     expect(done.toSorted()).toEqual(['1', '4']);
   });
 
+  it('handles no later message of a FIFO group after one whose work failed, under the same lock too', async () => {
+    const { locks } = world();
+    const done: string[] = [];
+    const handler = withRecordLocks({ locks, name: () => 'a' }, ({ messageId }) => {
+      done.push(messageId);
+      if (messageId === '1') throw new Error('bad message');
+    });
+    const { batchItemFailures } = await handler(
+      batch(message('1', '', 'g'), message('2', '', 'g')),
+      contextWith(30_000),
+    );
+    expect([batchItemFailures.length, done]).toEqual([2, ['1']]);
+  });
+
+  it('begins no message after the lock was lost, and reports those before it too', async () => {
+    const { twin, locks } = world();
+    const done: string[] = [];
+    const handler = withRecordLocks({ locks, name: () => 'a' }, async ({ messageId }) => {
+      done.push(messageId);
+      twin.partition(locks);
+      await twin.advance(40_000);
+      twin.heal(locks);
+    });
+    const event = batch(message('1', ''), message('2', ''));
+    const { batchItemFailures } = await handler(event, contextWith(30_000));
+    expect([batchItemFailures.length, done]).toEqual([2, ['1']]);
+  });
+
+  it('works on ten names at the same time, each with its own lock in its context', async () => {
+    const { locks } = world();
+    const all = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    const names = Array.from({ length: 10 }, (_, index) => `name-${index}`);
+    const handler = withRecordLocks({ locks, name: ({ body }) => body }, async ({ body }, context) => {
+      if (seen.push(body) === names.length) all.resolve();
+      await all.promise;
+      expect(context.lock.name).toBe(body);
+    });
+    const event = batch(...names.map((name) => message(name, name)));
+    expect(await handler(event, contextWith(30_000))).toEqual({ batchItemFailures: [] });
+  });
+
   it('fails a message without a name, and not the batch', async () => {
     const { locks } = world();
     const handler = withRecordLocks({ locks, name: ({ body }) => JSON.parse(body).name }, () => undefined);
@@ -222,13 +318,30 @@ describe.each([
 
   it('handles an event again if the handler threw or answered that it failed', async () => {
     const { locks } = world();
-    const answers = [() => Promise.reject(new Error('away')), () => ({ statusCode: 503 }), () => ({ statusCode: 200 })];
+    const failed = () => ({ statusCode: 500 });
+    const answers = [() => Promise.reject(new Error('away')), failed, () => ({ statusCode: 200 })];
     const handler = handle(locks, async () => answers.shift()?.());
     await expect(handler(webhook('a'), contextWith(30_000))).rejects.toThrow('away');
-    expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 503 });
+    expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 500 });
     expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200 });
     expect(await handler(webhook('a'), contextWith(30_000))).toEqual({ statusCode: 200 });
     expect(answers).toEqual([]);
+  });
+
+  it('gives the first caller the same answer as its repeats: one that has been JSON', async () => {
+    const { locks } = world();
+    const handler = handle(locks, async () => ({ statusCode: 200, body: new Date(0) }));
+    const first = await handler(webhook('a'), contextWith(30_000));
+    expect(first).toEqual({ statusCode: 200, body: '1970-01-01T00:00:00.000Z' });
+    expect(await handler(webhook('a'), contextWith(30_000))).toEqual(first);
+  });
+
+  it('has given the lock back when the error of the handler arrives', async () => {
+    const { twin, locks, other } = world();
+    const handler = handle(locks, () => Promise.reject(new Error('away')));
+    twin.loseRequest(locks, { operation: 'release' });
+    await expect(twin.until(handler(webhook('a'), contextWith(30_000)))).rejects.toThrow('away');
+    expect((await other.inspect('once:webhook:a')).state).toBe('free');
   });
 
   it('answers 409 to a repeat that comes while the first one is being handled', async () => {
@@ -255,6 +368,20 @@ describe('holdfastOnce', () => {
       });
     for (const id of [undefined, undefined, 'a', 'a']) await handler(webhook(id) as never, contextWith(30_000));
     expect(runs).toBe(3);
+  });
+
+  it('counts windows from their offset', async () => {
+    const { twin, locks } = world();
+    let runs = 0;
+    const job = { locks, key: 'nightly', everyMs: 3_600_000, offsetMs: 1_800_000 };
+    const handler = withOnceHandler(job, async () => ++runs);
+    const answers: unknown[] = [];
+    // The twin begins at midnight, so the first window ends half an hour later.
+    for (let time = 0; time < 3; time++) {
+      answers.push(await handler({}, contextWith(30_000)));
+      await twin.advance(1_200_000);
+    }
+    expect(answers).toEqual([1, 1, 2]);
   });
 
   it('throws if the source of the event repeats failed events', async () => {

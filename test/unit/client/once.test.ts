@@ -140,11 +140,83 @@ describe('once for a key', () => {
     },
   );
 
+  it('counts the bytes of a result, not its characters', async () => {
+    const { one, other } = world();
+    const tooLarge = 'é'.repeat(200 * 1024);
+    await expect(one.once('job', () => tooLarge)).rejects.toMatchObject({ code: 'too-large', status: undefined });
+    await expect(other.once('job', () => 'again')).rejects.toThrow(OnceFailedError);
+  });
+
   it('keeps a result of 255 KiB', async () => {
     const { one, other } = world();
     const value = 'x'.repeat(255 * 1024 - 2);
     await one.once('report', () => value);
     expect((await other.once('report', () => '')).value === value).toBe(true);
+  });
+});
+
+describe('a caller that waits for the result', () => {
+  it('gets it even if its own read lock has expired before the answer arrived', async () => {
+    const { twin, one, other } = world();
+    const { work, run } = slowWork();
+    const first = one.once('job', { leaseMs: 60_000 }, run);
+    await twin.settle();
+    const second = other.once('job', { waitMs: 60_000 }, () => 'again');
+    await twin.advance(1_000);
+    twin.partition(other);
+    work.end('done');
+    await twin.until(first);
+    await twin.advance(15_000);
+    twin.heal(other);
+    expect(await twin.until(second)).toEqual({ ran: false, done: true, value: 'done' });
+  });
+});
+
+describe('a run that comes too late', () => {
+  it('does not do the work again if another caller completed it between its look and its lock', async () => {
+    const { twin, one, other } = world();
+    twin.delay(one, 1_000, { operation: 'getRecord' });
+    const late = one.once('job', () => 'mine');
+    await twin.settle();
+    expect(await other.once('job', () => 'theirs')).toMatchObject({ ran: true });
+    expect(await twin.until(late)).toEqual({ ran: false, done: true, value: 'theirs' });
+  });
+
+  it('belongs to the window in which it began, by whichever clock of the service is later', async () => {
+    const { twin, one, other } = world();
+    const hourly = { everyMs: 3_600_000 };
+    await one.once('job', hourly, () => 1);
+    await twin.advance(3_601_000);
+    // The host that writes the mark is two seconds behind the one that read the record.
+    const transport = transportOf(one);
+    const request = transport.request.bind(transport);
+    transport.request = async (call, signal) => {
+      const answer = await request(call, signal);
+      if (call.operation !== 'putRecord') return answer;
+      const body = answer.body as { updatedAt: string };
+      const updatedAt = new Date(Date.parse(body.updatedAt) - 2_000).toISOString();
+      return { ...answer, body: { ...body, updatedAt } };
+    };
+    expect(await one.once('job', hourly, () => 2)).toMatchObject({ ran: true });
+    expect(await other.once('job', hourly, () => 3)).toMatchObject({ ran: false, value: 2 });
+  });
+
+  it('finds the record of a window for a minute after its end, because clocks differ', async () => {
+    const { twin, one } = world();
+    await twin.advance(1_000_000);
+    await one.once('job', { everyMs: 3_600_000 }, () => 1);
+    expect((await one.record('once:job').get())?.remainingMs).toBe(2_600_000 + 60_000);
+  });
+});
+
+describe('a job of a client that fails open', () => {
+  it('is not done without the lock', async () => {
+    const { twin } = world();
+    const client = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    twin.loseRequest(client, { operation: 'acquire', times: 1_000 });
+    const { work, run } = slowWork();
+    await expect(twin.until(client.once('job', run))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(work.runs).toBe(0);
   });
 });
 

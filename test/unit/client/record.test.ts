@@ -112,6 +112,26 @@ describe('update', () => {
     expect(error).toMatchObject({ tries: 4, cause: { code: 'version-mismatch' } });
   });
 
+  it('ends at once when its signal fires between two tries', async () => {
+    const twin = new Twin();
+    const [one, other] = [twin.client(), twin.client()];
+    const giveUp = new AbortController();
+    let writes = 0;
+    const rival = () => other.record<number>('busy').update(() => ++writes);
+    let reason: unknown;
+    const updating = one
+      .record<number>('busy')
+      .update(async () => (await rival()).value, { triesMax: 1_000, signal: giveUp.signal })
+      .catch((error: unknown) => {
+        reason = error;
+      });
+    await twin.advance(10_000);
+    giveUp.abort(new Error('no patience'));
+    await twin.settle();
+    expect(reason).toMatchObject({ message: 'no patience' });
+    await updating;
+  });
+
   it('throws the error of the function', async () => {
     const { one } = world();
     const update = one.record('hits').update(() => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SessionLostError } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
+import { callsOf } from './inside.ts';
 
 const world = () => {
   const twin = new Twin();
@@ -18,6 +19,71 @@ describe('session', () => {
     expect(await session.end()).toEqual({ ended: true, released: 2 });
     expect((await other.inspect('a')).state).toBe('free');
     expect(locks.map((lock) => lock.isHeld())).toEqual([false, false]);
+  });
+
+  it('ends with its client in one request, whatever it holds', async () => {
+    const { twin, one } = world();
+    const session = await one.session();
+    await Promise.all(['a', 'b'].map((name) => session.acquire(name)));
+    const sent = callsOf(one);
+    await twin.until(one.close());
+    expect(sent.map(({ operation }) => operation)).toEqual(['endSession']);
+  });
+
+  it('is not kept alive after its end', async () => {
+    const { twin, one } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    await session.end();
+    const sent = callsOf(one);
+    await twin.advance(60_000);
+    expect(sent).toEqual([]);
+  });
+
+  it("has its client's owner unless it is given its own", async () => {
+    const { one } = world();
+    const sent = callsOf(one);
+    await one.session();
+    await one.session({ owner: 'somebody' });
+    expect(sent.map(({ body }) => (body as { owner?: string }).owner)).toEqual(['one', 'somebody']);
+  });
+
+  it('gives a lock that waited without another request: the lock has no time of its own', async () => {
+    const { twin, one, other } = world();
+    const held = await other.acquire('a', { leaseMs: 60_000 });
+    const session = await one.session();
+    const waiting = session.acquire('a', { waitMs: 40_000 });
+    await twin.advance(18_000);
+    const sent = callsOf(one);
+    await held.release();
+    expect((await twin.until(waiting)).isHeld()).toBe(true);
+    expect(sent.filter(({ operation }) => operation === 'renewLock')).toEqual([]);
+  });
+
+  it('sends no lease with its locks, even if its client has a default for it', async () => {
+    const { twin } = world();
+    const session = await twin.client({ leaseMs: 5_000 }).session();
+    expect((await session.acquire('a')).isHeld()).toBe(true);
+  });
+
+  it('knows a lock as lost if the service says so', async () => {
+    const { twin, one, other } = world();
+    const session = await one.session();
+    const lock = await session.acquire('a');
+    await other.revoke('a', { fence: lock.fence, reason: 'test' });
+    await expect(twin.until(lock.renew())).rejects.toMatchObject({ reason: 'revoked' });
+    expect([lock.isHeld(), lock.signal.aborted, session.isAlive()]).toEqual([false, true, true]);
+  });
+
+  it('gives no lock that counts as held after it was lost meanwhile', async () => {
+    const { twin, one } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    twin.delay(one, 20_000, { operation: 'acquire' });
+    const acquiring = session.acquire('a', { waitMs: 60_000 }).catch((error: unknown) => error);
+    await twin.settle();
+    twin.loseRequest(one, { operation: 'keep', times: 100 });
+    const lock = await twin.until(acquiring);
+    expect(session.signal.aborted).toBe(true);
+    expect(lock).toMatchObject({ signal: { aborted: true } });
   });
 
   it('says that it ended it, although the first answer was lost and the repeat found it over', async () => {
@@ -75,6 +141,23 @@ describe('acquireAll', () => {
     expect(both.isHeld()).toBe(true);
     expect(await both.release()).toEqual({ released: true, reason: 'ok' });
     expect((await other.tryAcquireAll(['a', 'b'])).ok).toBe(true);
+  });
+
+  it('takes them under a session, and they end with it', async () => {
+    const { one, other } = world();
+    const session = await one.session();
+    await session.acquireAll(['a', 'b']);
+    expect((await session.locks()).map(({ lock }) => lock).toSorted()).toEqual(['a', 'b']);
+    await session.end();
+    expect((await other.tryAcquireAll(['a', 'b'])).ok).toBe(true);
+  });
+
+  it('renews them for as long as asked', async () => {
+    const { one, other } = world();
+    const both = await one.acquireAll(['a', 'b'], { leaseMs: 10_000, autoRenew: false });
+    await both.renew(60_000);
+    const left = (await other.inspect('b')).holders[0]?.remainingMs;
+    expect([left, both.remainingMs()]).toEqual([60_000, 59_000]);
   });
 
   it('takes none if one is held, and names that one', async () => {

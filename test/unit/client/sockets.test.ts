@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Breaker } from '../../../src/client/breaker.ts';
 import { Caller } from '../../../src/client/caller.ts';
+import { pause } from '../../../src/client/runtime.ts';
 import type { ParkingSocket } from '../../../src/client/sockets.ts';
 import { Sockets } from '../../../src/client/sockets.ts';
 import type { SocketHandlers, Transport } from '../../../src/client/transport.ts';
@@ -13,7 +14,9 @@ interface Fake {
   isClosed: boolean;
 }
 
-function world({ ticketStatus = 201, canRest = true, opens = true, opensOnce = false } = {}) {
+type Opens = 'always' | 'never' | 'once' | 'not yet';
+
+function world({ ticketStatus = 201, canRest = true, opens = 'always' as Opens, ticketMs = 0 } = {}) {
   const time = new VirtualTime();
   const runtime = new VirtualProcess(time, 'client', 1);
   const fakes: Fake[] = [];
@@ -21,14 +24,17 @@ function world({ ticketStatus = 201, canRest = true, opens = true, opensOnce = f
   const transport: Transport = {
     request: async () => {
       tickets += 1;
+      if (ticketMs > 0) await pause(runtime, ticketMs);
       return { status: ticketStatus, headers: {}, body: { ticket: `t${tickets}`, url: 'ws://x', expiresInMs: 60_000 } };
     },
     socket: (_url, _query, handlers) => {
       const fake: Fake = { handlers, said: [], isClosed: false };
       fakes.push(fake);
-      queueMicrotask(() =>
-        (opensOnce ? fakes.length === 1 : opens) ? handlers.open() : handlers.closed(new Error('refused')),
-      );
+      queueMicrotask(() => {
+        if (opens === 'not yet') return;
+        if (opens === 'always' || (opens === 'once' && fakes.length === 1)) handlers.open();
+        else handlers.closed(new Error('refused'));
+      });
       return {
         send: (text) => {
           fake.said.push(text);
@@ -46,7 +52,7 @@ function world({ ticketStatus = 201, canRest = true, opens = true, opensOnce = f
   const closed = new AbortController().signal;
   const caller = new Caller({ transport, runtime, breaker, observe, closed });
   const sockets = new Sockets({ namespace: 'test', transport, caller, runtime });
-  const open = async () => (await sockets.open()) as ParkingSocket;
+  const open = async () => (await sockets.open(2_000)) as ParkingSocket;
   return { time, fakes, sockets, open, ticketsAsked: () => tickets };
 }
 
@@ -85,11 +91,60 @@ describe('the client’s socket', () => {
 
   it('closes without waits: at once if it would keep the process alive, else after a while', async () => {
     for (const canRest of [false, true]) {
-      const { open, fakes, time } = world({ canRest });
-      (await open()).expect('a').forget();
+      const { open, sockets, fakes, time } = world({ canRest });
+      const leave = sockets.join();
+      await open();
+      leave();
       expect(fakes[0]?.isClosed).toBe(!canRest);
       await time.advance(11_000);
       expect(fakes[0]?.isClosed).toBe(true);
+    }
+  });
+
+  it('stays open as long as anybody waits, even if nobody is parked on it', async () => {
+    const { open, sockets, fakes, time } = world();
+    const leaves = [sockets.join(), sockets.join()];
+    (await open()).expect('a').forget();
+    leaves[0]?.();
+    await time.advance(60_000);
+    expect(fakes[0]?.isClosed).toBe(false);
+    leaves[1]?.();
+    await time.advance(9_000);
+    // One more wait begins, just before the end.
+    const leave = sockets.join();
+    await time.advance(9_000);
+    leave();
+    await time.advance(9_000);
+    expect([fakes[0]?.isClosed, (await open()).connectionId]).toEqual([false, 'c1']);
+  });
+
+  it('goes on opening if a ticket takes up to ten seconds, and the caller asks again', async () => {
+    const { sockets, time, ticketsAsked } = world({ ticketMs: 9_900 });
+    sockets.join();
+    const first = sockets.open(2_000);
+    await time.advance(2_000);
+    expect(await first).toBeUndefined();
+    await time.advance(8_000);
+    expect([(await sockets.open(0))?.connectionId, ticketsAsked()]).toEqual(['c1', 1]);
+  });
+
+  it.each(['the client is closed', 'nobody waits any more'])('is not left open if %s while it opens', async (why) => {
+    for (const [ticketMs, socketsOpened] of [
+      [5_000, 0],
+      [0, 1],
+    ] as const) {
+      const { sockets, time, fakes } = world({ ticketMs, opens: 'not yet' });
+      const leave = sockets.join();
+      const opening = sockets.open(2_000);
+      await time.advance(1_000);
+      if (why === 'nobody waits any more') leave();
+      else sockets.close();
+      await time.advance(1);
+      expect(await opening).toBeUndefined();
+      await time.advance(10_000);
+      expect(fakes.map(({ isClosed }) => isClosed)).toEqual(Array.from({ length: socketsOpened }, () => true));
+      // It was not blocked, so a later wait may try again.
+      expect(sockets.isPossible).toBe(why === 'nobody waits any more');
     }
   });
 
@@ -113,26 +168,30 @@ describe('the client’s socket', () => {
 
   it('is not tried again if the service has none, or after three tries that never opened', async () => {
     const none = world({ ticketStatus: 404 });
-    expect([await none.sockets.open(), none.sockets.isPossible, none.ticketsAsked()]).toEqual([undefined, false, 1]);
-    expect([await none.sockets.open(), none.ticketsAsked()]).toEqual([undefined, 1]);
-    const broken = world({ opens: false });
+    expect([await none.sockets.open(2_000), none.sockets.isPossible, none.ticketsAsked()]).toEqual([
+      undefined,
+      false,
+      1,
+    ]);
+    expect([await none.sockets.open(2_000), none.ticketsAsked()]).toEqual([undefined, 1]);
+    const broken = world({ opens: 'never' });
     for (let tries = 1; tries <= 3; tries++) {
       expect(broken.sockets.isPossible).toBe(true);
-      await broken.sockets.open();
+      await broken.sockets.open(2_000);
     }
     expect(broken.sockets.isPossible).toBe(false);
     // If a socket has worked before, nothing blocks WebSockets for good.
-    const away = world({ opensOnce: true });
+    const away = world({ opens: 'once' });
     await away.open();
     away.sockets.served();
     away.fakes[0]?.handlers.closed(new Error('cut'));
-    for (let tries = 1; tries <= 5; tries++) expect(await away.sockets.open()).toBeUndefined();
+    for (let tries = 1; tries <= 5; tries++) expect(await away.sockets.open(2_000)).toBeUndefined();
     expect(away.sockets.isPossible).toBe(true);
   });
 
   it('is tried again however often a busy service gives no ticket: that says nothing about WebSockets', async () => {
     const busy = world({ ticketStatus: 503 });
-    for (let tries = 1; tries <= 5; tries++) expect(await busy.sockets.open()).toBeUndefined();
+    for (let tries = 1; tries <= 5; tries++) expect(await busy.sockets.open(2_000)).toBeUndefined();
     expect([busy.sockets.isPossible, busy.fakes.length]).toEqual([true, 0]);
   });
 });

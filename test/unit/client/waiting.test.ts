@@ -1,6 +1,8 @@
 /** How the SDK waits, by polls and parked on a WebSocket, against a service whose every answer the test gives. */
 import { describe, expect, it } from 'vitest';
 import { Holdfast } from '../../../src/client/holdfast.ts';
+import type { HeldLock } from '../../../src/client/index.ts';
+import type { AcquireOptions } from '../../../src/client/lock-options.ts';
 import { pause } from '../../../src/client/runtime.ts';
 import type { Answer, Call, SocketHandlers, Transport } from '../../../src/client/transport.ts';
 import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.ts';
@@ -19,59 +21,95 @@ const granted = (remainingMs: number): Answer => ({
   headers: {},
   body: { status: 'granted', fence: 7, limit: 1, permits: 1, leaseMs, remainingMs, waitedMs: 0 },
 });
+const away = { status: 503, headers: {}, body: { code: 'unavailable', detail: 'The store is away.' } };
+const ticket = { status: 201, headers: {}, body: { ticket: 't', url: 'ws://x', expiresInMs: 60_000 } };
+const session = { status: 201, headers: {}, body: { sessionId: 's', ttlMs: 60_000, remainingMs: 60_000 } };
 const foreign = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not an open connection.' } };
 
+interface Asked {
+  /** A poll, a place on a connection by its id, a renewal or a release. */
+  readonly what: string;
+  readonly leaseId: string;
+  readonly at: number;
+  readonly place?: number | 'new' | undefined;
+  readonly pollMs?: number | undefined;
+}
+
 /** `poll`: the answer to polls at first. The SDK asks at once. */
-function world(poll: Answer = waiting) {
+function world(
+  poll: Answer | Promise<Answer> = waiting,
+  { pushes = true, waits = 1, ...options }: AcquireOptions & { pushes?: boolean; waits?: number } = {},
+) {
   const time = new VirtualTime();
   const runtime = new VirtualProcess(time, 'client', 1);
   const sockets: SocketHandlers[] = [];
-  /** What was asked, and when: a poll, a place on a connection by its id, or a renewal. */
-  const asked: { what: string; leaseId: string; at: number; place?: number | 'new' | undefined }[] = [];
-  const answers = { poll: (): Answer => poll, park: (): Answer => waiting, renew: (): Answer => granted(leaseMs) };
-  const note = (what: string, { leaseId, place }: AcquireBody) =>
-    void asked.push({ what, leaseId, at: time.now() - time.startAt, place });
+  /** What was asked, and when. */
+  const asked: Asked[] = [];
+  let tickets = 0;
+  const answers = {
+    poll: (): Answer | Promise<Answer> => poll,
+    park: (): Answer | Promise<Answer> => waiting,
+    renew: (): Answer | Promise<Answer> => granted(leaseMs),
+    ticket: (): Answer | Promise<Answer> => ticket,
+    /** What a new socket does. */
+    socket: (handlers: SocketHandlers) => handlers.open(),
+  };
+  const closed: number[] = [];
+  /** Gives the answer after a while. */
+  const delayed = (ms: number, answer: Answer) => () => pause(runtime, ms).then(() => answer);
+  const note = (what: string, { leaseId, place, pollMs }: AcquireBody) =>
+    void asked.push({ what, leaseId, at: time.now() - time.startAt, place, pollMs });
   const transport: Transport = {
     request: async ({ operation, body }: Call) => {
       const request = body as AcquireBody;
-      if (operation === 'createTicket')
-        return { status: 201, headers: {}, body: { ticket: 't', url: 'ws://x', expiresInMs: 60_000 } };
+      if (operation === 'createTicket') {
+        tickets += 1;
+        return answers.ticket();
+      }
+      if (operation === 'inspectLock') return away;
+      if (operation === 'createSession') return session;
       if (operation === 'renewLock') {
         note('renew', request);
         return answers.renew();
+      }
+      if (operation === 'releaseLock') {
+        note('release', request);
+        return { status: 200, headers: {}, body: { released: true, reason: 'ok' } };
       }
       if (request.notify !== undefined) {
         note(request.notify.connectionId, request);
         return answers.park();
       }
       note('poll', request);
-      const answer = answers.poll();
+      const answer = await answers.poll();
       // A poll that waits is kept open for its time.
       if (answer.status === 202) await pause(runtime, request.pollMs ?? 0);
       return answer;
     },
-    socket: (_url, _query, handlers) => {
-      sockets.push(handlers);
-      const connectionId = `connection ${sockets.length}`;
-      queueMicrotask(() => handlers.open());
-      return {
-        send: () => handlers.message({ type: 'connected', connectionId }),
-        close: () => {},
-        keepsAlive: () => true,
-      };
-    },
+    ...(pushes && {
+      socket: (_url: string, _query: unknown, handlers: SocketHandlers) => {
+        const number = sockets.push(handlers);
+        queueMicrotask(() => answers.socket(handlers));
+        return {
+          send: () => handlers.message({ type: 'connected', connectionId: `connection ${number}` }),
+          close: () => void closed.push(number),
+          keepsAlive: () => true,
+        };
+      },
+    }),
   };
   const locks = new Holdfast({ namespace: 'test', transport, runtime });
-  const acquiring = locks.acquire('gate', { waitMs: 60_000, leaseMs });
+  const all = Array.from({ length: waits }, () => locks.acquire('gate', { waitMs: 60_000, leaseMs, ...options }));
+  const acquiring = all[0] as Promise<HeldLock>;
   /** Says something to the wait, on the latest connection. */
   const tell = (type: string) => sockets.at(-1)?.message({ type, leaseId: asked[0]?.leaseId });
   const whats = () => asked.map(({ what }) => what);
-  return { time, sockets, asked, answers, acquiring, tell, whats };
+  const ticketsAsked = () => tickets;
+  return { time, locks, sockets, closed, asked, answers, all, acquiring, delayed, tell, whats, ticketsAsked };
 }
 
 describe('a wait that polls', () => {
   it('calls its lease new only once: a first try whose answer was lost may have a place already', async () => {
-    const away = { status: 503, headers: {}, body: { code: 'unavailable', detail: 'The store is away.' } };
     const { time, asked, answers } = world(away);
     await time.advance(500);
     expect(asked.length).toBeGreaterThan(1);
@@ -84,6 +122,104 @@ describe('a wait that polls', () => {
     // From the first answer on, it says where it waits.
     expect(places.at(-1)).toBe(3);
   });
+
+  it.each([
+    ['expired', 2],
+    ['not_owner', 2],
+    ['released', 1],
+    ['revoked', 1],
+  ] as const)('after a lease that is %s, asks under %i lease(s) in all', async (reason, leases) => {
+    const lost = { status: 409, headers: {}, body: { code: 'lease-lost', reason, detail: 'The lease is over.' } };
+    const { time, asked, answers, acquiring } = world(waiting, { pushes: false });
+    const ended = acquiring.then(
+      ({ fence }) => fence,
+      (error: { reason?: string }) => error.reason,
+    );
+    answers.poll = () => (new Set(asked.map(({ leaseId }) => leaseId)).size === 1 ? lost : granted(leaseMs));
+    await time.advance(1_000);
+    expect(await ended).toBe(leases === 2 ? 7 : reason);
+    expect(new Set(asked.map(({ leaseId }) => leaseId)).size).toBe(leases);
+  });
+
+  it('repeats its first poll after twelve seconds without an answer: two for the poll, ten for the answer', async () => {
+    const { time, asked, whats } = world(new Promise<Answer>(() => {}));
+    await time.advance(11_999);
+    expect(whats()).toEqual(['poll']);
+    await time.advance(200);
+    expect(whats()).toEqual(['poll', 'poll']);
+    expect(asked[1]?.leaseId).toBe(asked[0]?.leaseId);
+  });
+
+  it('opens no socket for a lock that is granted at once', async () => {
+    const { time, sockets, acquiring, ticketsAsked } = world(granted(leaseMs));
+    await time.advance(20_000);
+    expect([(await acquiring).fence, ticketsAsked(), sockets.length]).toEqual([7, 0, 0]);
+  });
+
+  it('polls for ten seconds while a busy service makes its ticket, and is then parked', async () => {
+    const { time, asked, answers, delayed, ticketsAsked } = world();
+    answers.ticket = delayed(9_000, ticket);
+    await time.advance(30_000);
+    expect(asked.map(({ what, at, pollMs }) => [what, at, pollMs])).toEqual([
+      ['poll', 0, 2_000],
+      // It waits for the socket for two seconds, well within the five that it may be absent.
+      ['poll', 4_000, 10_000],
+      ['connection 1', 14_000, undefined],
+    ]);
+    expect(ticketsAsked()).toBe(1);
+  });
+
+  it('finds out once that WebSockets are blocked, and polls for good without an error', async () => {
+    const { time, asked, answers, acquiring, whats, ticketsAsked } = world(waiting, { waitMs: 600_000 });
+    answers.socket = (handlers) => handlers.closed(new Error('blocked'));
+    await time.advance(300_000);
+    expect(ticketsAsked()).toBe(3);
+    expect(new Set(whats())).toEqual(new Set(['poll']));
+    // The usual length of the service, from then on.
+    expect(asked.map(({ pollMs }) => pollMs).slice(0, 5)).toEqual([2_000, 10_000, 10_000, undefined, undefined]);
+    answers.poll = () => granted(leaseMs);
+    await time.advance(20_000);
+    expect((await acquiring).fence).toBe(7);
+  });
+});
+
+describe('a grant that arrives late', () => {
+  const late = (ms: number, waitMs = 60_000) => {
+    const all = world(waiting, { pushes: false, waitMs });
+    all.answers.poll = all.delayed(ms, granted(leaseMs));
+    return all;
+  };
+
+  it.each([
+    ['less than a third', leaseMs / 3 - 200, ['poll', 'poll']],
+    ['more than a third', leaseMs / 3 + 200, ['poll', 'poll', 'renew']],
+  ])('is renewed only if it may be old: %s of its lease', async (_, ms, expected) => {
+    const { time, acquiring, whats } = late(ms);
+    await time.advance(ms + 100);
+    await acquiring;
+    expect(whats()).toEqual(expected);
+  });
+
+  it('counts from before the renewal was sent, not from its answer', async () => {
+    const { time, answers, acquiring, delayed } = late(12_000);
+    answers.renew = delayed(4_000, granted(leaseMs));
+    await time.advance(16_100);
+    expect((await acquiring).remainingMs()).toBe(leaseMs - 4_000 - 1_000);
+  });
+
+  it.each([
+    ['is used if less than half of it is over', 11_000, 7],
+    ['is given up if half of it is over', 16_000, 'unavailable'],
+  ] as const)('%s and the renewal fails', async (_, ms, expected) => {
+    const { time, answers, acquiring } = late(ms, ms + 500);
+    answers.renew = () => away;
+    const ended = acquiring.then(
+      ({ fence }) => fence,
+      (error: { code?: string }) => error.code,
+    );
+    await time.advance(60_000);
+    expect(await ended).toBe(expected);
+  });
 });
 
 describe('a wait that is parked', () => {
@@ -95,6 +231,20 @@ describe('a wait that is parked', () => {
       ['connection 1', 2_000],
     ]);
     expect(new Set(asked.map(({ leaseId }) => leaseId)).size).toBe(1);
+  });
+
+  it.each<[string, (locks: Holdfast) => Promise<unknown>]>([
+    ['withLock', (locks) => locks.withLock('gate', { waitMs: 60_000 }, () => undefined)],
+    ['a semaphore', (locks) => locks.semaphore('gate', 3).acquire({ waitMs: 60_000 })],
+    ['a read-write lock', (locks) => locks.writeLock('gate').acquire({ waitMs: 60_000 })],
+    ['an election', async (locks) => void locks.elect('gate', { onElected: () => undefined })],
+    ['a session', async (locks) => (await locks.session()).acquire('gate', { waitMs: 60_000 })],
+  ])('is the way of everything that waits: %s', async (_, begin) => {
+    const { time, locks, whats } = world(waiting, { waits: 0 });
+    void begin(locks).catch(() => undefined);
+    await time.advance(3_000);
+    expect(whats()).toEqual(['poll', 'connection 1']);
+    await Promise.all([locks.close(), time.advance(6_000)]);
   });
 
   it('renews the grant that it is told of, so that a whole lease is left however late the message came', async () => {
@@ -129,14 +279,124 @@ describe('a wait that is parked', () => {
     expect((await acquiring).fence).toBe(7);
   });
 
+  it('parks on another connection if its own broke while the service was asked', async () => {
+    const { time, sockets, answers, whats } = world();
+    answers.park = () => {
+      if (sockets.length > 1) return waiting;
+      sockets[0]?.closed(new Error('reset'));
+      return foreign;
+    };
+    await time.advance(2_500);
+    expect(whats()).toEqual(['poll', 'connection 1', 'connection 2']);
+  });
+
+  it('goes on while other requests of the client fail and keep the breaker open', async () => {
+    const { time, locks, answers, acquiring, whats } = world();
+    await time.advance(24_000);
+    const failing = locks.inspect('other').catch((error: unknown) => error);
+    // It looks for itself at 27 s, and nothing is sent.
+    await time.advance(4_000);
+    expect(whats()).toEqual(['poll', 'connection 1']);
+    answers.park = () => granted(leaseMs);
+    answers.poll = () => granted(leaseMs);
+    await time.advance(4_000);
+    expect(await failing).toMatchObject({ code: 'unavailable' });
+    expect((await acquiring).fence).toBe(7);
+  });
+
+  it('leaves its connection when it is granted, so that the idle connection is closed', async () => {
+    const { time, closed, acquiring, tell } = world();
+    await time.advance(3_000);
+    tell('granted');
+    await time.advance(10_100);
+    expect((await acquiring).isHeld()).toBe(true);
+    expect(closed).toEqual([1]);
+  });
+
+  it('ends at once if its caller gives up when it is told the place', async () => {
+    const giveUp = new AbortController();
+    let told = 0;
+    const onWaiting = () => {
+      told += 1;
+      // The second place is that of the parked wait.
+      if (told === 2) giveUp.abort(new Error('no patience'));
+    };
+    const { time, acquiring } = world(waiting, { signal: giveUp.signal, onWaiting });
+    const ended = acquiring.catch((error: unknown) => error);
+    let isOver = false;
+    void ended.then(() => {
+      isOver = true;
+    });
+    await time.advance(2_100);
+    expect([told, isOver]).toEqual([2, true]);
+    expect(await ended).toMatchObject({ message: 'no patience' });
+  });
+
   it('goes on by polling where the service does not know its connection', async () => {
     const { time, answers, acquiring, whats } = world();
     answers.park = () => foreign;
     await time.advance(2_500);
     expect(whats()).toEqual(['poll', 'connection 1', 'poll']);
-    answers.poll = () => granted(leaseMs);
-    await time.advance(3_000);
+    answers.park = () => granted(leaseMs);
+    await time.advance(10_000);
+    expect(whats().at(-1)).toBe('connection 2');
     expect((await acquiring).fence).toBe(7);
+  });
+
+  it('keeps its socket while others poll, however late they were parked', async () => {
+    const { time, sockets, closed, answers, asked, all, whats } = world(waiting, { waits: 2 });
+    // The second one can't be parked at first.
+    answers.park = () => (whats().filter((what) => what === 'connection 1').length === 1 ? waiting : away);
+    await time.advance(13_000);
+    answers.park = () => waiting;
+    sockets[0]?.message({ type: 'granted', leaseId: asked[0]?.leaseId });
+    await time.advance(30_000);
+    await (await all[0])?.release();
+    expect([sockets.length, closed]).toEqual([1, []]);
+    expect(asked.findLast(({ leaseId }) => leaseId === asked[1]?.leaseId)?.what).toBe('connection 1');
+  });
+
+  it('is one of a thousand, which are parked a few at a time and all of them soon', async () => {
+    const { time, answers, asked, delayed } = world(waiting, { waits: 1_000 });
+    let [underWay, most] = [0, 0];
+    const answerLate = delayed(50, waiting);
+    answers.park = async () => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      const answer = await answerLate();
+      underWay -= 1;
+      return answer;
+    };
+    await time.advance(20_000);
+    const parked = new Set(asked.filter(({ what }) => what === 'connection 1').map(({ leaseId }) => leaseId));
+    expect(parked.size).toBe(1_000);
+    expect(most).toBeLessThanOrEqual(32);
+  });
+
+  it('polls again if its turn to be parked does not come in time to keep its place', async () => {
+    const { time, answers, asked, delayed } = world(waiting, { waits: 33 });
+    answers.park = delayed(9_000, waiting);
+    await time.advance(3_999);
+    expect(asked.filter(({ what }) => what === 'connection 1')).toHaveLength(32);
+    expect(asked.filter(({ what }) => what === 'poll')).toHaveLength(33);
+    await time.advance(1);
+    expect(asked.at(-1)).toMatchObject({ what: 'poll', at: 4_000, pollMs: 10_000 });
+    await time.advance(10_000);
+    expect(asked.filter(({ what }) => what === 'connection 1')).toHaveLength(33);
+  });
+
+  it('gives its place back when its client is closed, also while its socket opens', async () => {
+    for (const socketOpens of [true, false]) {
+      const { time, locks, acquiring, answers, sockets, closed, whats } = world();
+      if (!socketOpens) answers.socket = () => {};
+      const ended = acquiring.catch((error: unknown) => error);
+      await time.advance(2_500);
+      expect(whats().length).toBe(socketOpens ? 2 : 1);
+      await Promise.all([locks.close(), time.advance(0)]);
+      expect(await ended).toMatchObject({ code: 'closed' });
+      expect([sockets.length, closed]).toEqual([1, [1]]);
+      expect(whats().at(-1)).toBe('release');
+    }
   });
 
   it('asks the service at once when it is told that the wait is over', async () => {

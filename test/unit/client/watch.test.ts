@@ -27,6 +27,28 @@ function world() {
   return { time, opened, last, closing, events: watchEvents(core, { lock: 'a' }) };
 }
 
+/** A watch of a service that gives its ticket only when the test says so. */
+function ticketWorld() {
+  const ticket = Promise.withResolvers<unknown>();
+  const opened: { isClosed: boolean }[] = [];
+  const transport = {
+    socket: () => {
+      const connection = { isClosed: false };
+      opened.push(connection);
+      const close = () => {
+        connection.isClosed = true;
+      };
+      return { close, send: () => {}, keepsAlive: () => true };
+    },
+  };
+  const caller = { call: () => ticket.promise.then(() => ({ body: { ticket: 't', url: 'ws://x' } })) };
+  const closing = new AbortController();
+  const leaving = new AbortController();
+  const runtime = new VirtualProcess(new VirtualTime(), 'client', 1);
+  const core = { namespace: 'test', transport, caller, runtime, closing: closing.signal } as unknown as Core;
+  return { ticket, opened, closing, leaving, events: watchEvents(core, { lock: 'a', signal: leaving.signal }) };
+}
+
 const event = { type: 'released', lock: 'a', fence: 1, at: 0 };
 
 describe('a watch', () => {
@@ -69,5 +91,17 @@ describe('a watch', () => {
     await time.advance(1_000);
     last().handlers.message({ type: 'connected', connectionId: 'c2' });
     expect((await connected).value).toEqual({ type: 'connected', connectionId: 'c2' });
+  });
+
+  it.each([
+    ['its reader leaves', 'leaving'],
+    ['its client is closed', 'closing'],
+  ] as const)('ends if %s while the connection opens', async (_, by) => {
+    const world = ticketWorld();
+    const next = world.events.next();
+    world[by].abort();
+    world.ticket.resolve(undefined);
+    expect((await next).done).toBe(true);
+    expect(world.opened.filter(({ isClosed }) => !isClosed)).toEqual([]);
   });
 });

@@ -53,6 +53,12 @@ describe('the list of locks', () => {
     expect(empty.get('wallet:42')?.holders).toMatchObject([{ owner: 'ada' }]);
   });
 
+  it('adds no lock from an event if it already has as many as a list may have', () => {
+    const full = bookWith(...Array.from({ length: 5_000 }, (_, index) => summary(`lock-${index}`)));
+    full.takeEvent(event('granted', 'ada', 60_000));
+    expect([full.size, full.get('wallet:42')]).toEqual([5_000, undefined]);
+  });
+
   it('finds many waiters busier than one holder, and an idle lock not busy', () => {
     const of = (lock: string) => busyness(book.get(lock) as NonNullable<ReturnType<LockBook['get']>>, now);
     expect(of('c-crowd')).toBeGreaterThan(0.75);

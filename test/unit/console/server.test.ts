@@ -1,6 +1,6 @@
 import { Agent, createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Answer, Call, Transport, WatchHandlers } from '../../../src/client/index.ts';
 import { Console } from '../../../src/console/server/console.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,9 +13,14 @@ class FakeService implements Transport {
   answer: Answer = { status: 200, headers: {}, body: { locks: [] } };
   watches: WatchHandlers[] = [];
 
-  request(call: Call): Promise<Answer> {
+  signals: AbortSignal[] = [];
+  /** If true, it never answers. */
+  isSilent = false;
+
+  request(call: Call, signal: AbortSignal): Promise<Answer> {
     this.calls.push(call);
-    return Promise.resolve(this.answer);
+    this.signals.push(signal);
+    return this.isSilent ? new Promise(() => {}) : Promise.resolve(this.answer);
   }
 
   watch(_query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
@@ -29,10 +34,10 @@ let page: Console;
 let server: Server;
 let port: number;
 
-async function open(allowRevoke = false): Promise<void> {
+async function open(mayChange = false): Promise<void> {
   service = new FakeService();
   const serviceUrl = 'https://locks.example';
-  page = new Console({ transport: service, serviceUrl, auth: 'bearer', token, namespace: 'demo', allowRevoke });
+  page = new Console({ transport: service, serviceUrl, auth: 'bearer', token, namespace: 'demo', mayChange });
   server = createServer((incoming, response) => {
     if (!page.handle(incoming, response)) response.writeHead(404).end();
   });
@@ -162,7 +167,7 @@ describe('what the console gives out', () => {
       namespaces: ['demo'],
       serviceUrl: 'https://locks.example',
       auth: 'bearer',
-      allowRevoke: false,
+      mayChange: false,
     });
   });
 
@@ -202,6 +207,31 @@ describe('a revocation', () => {
     }
     expect((await ask('/console/api/demo/locks/a/revoke', known, 'POST', '{"fence":7,"reason":" "}')).status).toBe(400);
     expect(service.calls).toHaveLength(1);
+  });
+});
+
+describe('a page that leaves', () => {
+  it('ends its question to the service', async () => {
+    service.isSilent = true;
+    const asked = request({ host: '127.0.0.1', port, path: '/console/api/demo/locks', headers: await cookie() });
+    asked.on('error', () => undefined).end();
+    await eventually(() => expect(service.signals).toHaveLength(1));
+    asked.destroy();
+    await eventually(() => expect(service.signals[0]?.aborted).toBe(true));
+  });
+
+  it('gets no more beats, which would keep the process alive', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const before = vi.getTimerCount();
+    const asked = request({ host: '127.0.0.1', port, path: '/console/api/demo/events', headers: await cookie() });
+    const opened = new Promise((resolve) => asked.on('response', resolve));
+    asked.on('error', () => undefined).end();
+    await opened;
+    expect(vi.getTimerCount()).toBe(before + 1);
+    asked.destroy();
+    // The check is repeated by another kind of timer.
+    while (vi.getTimerCount() > before) await new Promise((resolve) => setTimeout(resolve, 5));
   });
 });
 

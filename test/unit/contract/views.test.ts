@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import type * as z from 'zod';
 import { nameRules } from '../../../src/contract/limits.ts';
-import type { eventTypes, lostReasons } from '../../../src/contract/locks.ts';
 import type { Contract, problem } from '../../../src/contract/operations.ts';
 import { operations, routes } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
@@ -64,8 +63,6 @@ describe('the published types', () => {
       true satisfies Same<readonly views.HolderView[], Exclude<Problem['holders'], undefined>>,
       true satisfies Same<readonly views.DeadlockStep[], Exclude<Problem['cycle'], undefined>>,
       true satisfies Same<views.Notify, Exclude<Body['notify'], undefined>>,
-      true satisfies Same<views.LockEvent['type'], (typeof eventTypes)[number]>,
-      true satisfies Same<views.LostReason, (typeof lostReasons)[number]>,
     ];
     expect(agreements).not.toContain(false);
   });

@@ -30,10 +30,11 @@ function handlerWith(probe: () => Promise<void>) {
   const context = { store, clock, memory, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
   // Only the parts that these requests use.
   const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
-  const handle = createHandler(service, { info: write('info'), error: write('error') });
-  const call = async (routeKey: string, more: Partial<Request> = {}) => {
+  const log = { info: write('info'), error: write('error') };
+  const handle = createHandler(service, log);
+  const request = (routeKey: string, more: Partial<Request> = {}): Request => {
     const [method, path] = routeKey.split(' ') as [string, string];
-    const { status, headers, body } = await handle({
+    return {
       id: 'request-7',
       operation: operationOf(routeKey),
       method,
@@ -44,10 +45,13 @@ function handlerWith(probe: () => Promise<void>) {
       body: undefined,
       caller: 'anonymous',
       ...more,
-    });
+    };
+  };
+  const call = async (routeKey: string, more: Partial<Request> = {}) => {
+    const { status, headers, body } = await handle(request(routeKey, more));
     return { status, headers, body: JSON.parse(body ?? 'null') };
   };
-  return { call, lines };
+  return { call, lines, request, service, log };
 }
 
 const works = async () => {};
@@ -111,6 +115,18 @@ describe('the handler', () => {
     const answer = await handlerWith(works).call('GET /v1/health');
     expect(answer).toMatchObject({ status: 200, body: { status: 'ok', version: '1.2.3', engine: 'test' } });
     expect(answer.headers).toMatchObject({ 'x-request-id': 'request-7', 'cache-control': 'no-store' });
+  });
+
+  it('answers only after the deliveries of the request have settled, because Lambda stops a function that answered', async () => {
+    const { request, service, log } = handlerWith(works);
+    const steps: string[] = [];
+    const settle = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      steps.push('settled');
+    };
+    await createHandler(service, log, { settle })(request('GET /v1/health'));
+    steps.push('answered');
+    expect(steps).toEqual(['settled', 'answered']);
   });
 
   it('answers an unknown path 404, and 405 if the path is known with other methods', async () => {

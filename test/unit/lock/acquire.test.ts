@@ -52,6 +52,22 @@ describe('acquire', () => {
       expect(lock.unchanged).toBe(true);
     });
 
+    it.each([
+      ['a task token', { type: 'task-token', token: 'token-1' } as const, true],
+      ['a WebSocket', { type: 'websocket', connectionId: 'here' } as const, false],
+    ])(
+      'that waited by %s and is granted now keeps its delivery: it is needed by tasks, and not by clients',
+      (_by, notify, isKept) => {
+        const lock = new LockStory().after(
+          acquireOf(alice, { leaseMs: 1_000 }),
+          acquireOf(bob, { ...waiting, attendMs: null, notify }),
+        );
+        const again = acquireOf(bob, { ...waiting, attendMs: null, notify });
+        expect(lock.pass(1_000 + graceMs).tell(again).kind).toBe('granted');
+        expect(lock.state.holders[0]?.notify).toEqual(isKept ? notify : undefined);
+      },
+    );
+
     it('refuses a lease that was released: a late duplicate does not take the lock again', () => {
       const lock = new LockStory().after(acquireOf(alice), { kind: 'release', leaseId: alice });
       expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'released' });
@@ -162,7 +178,7 @@ describe('acquire', () => {
       const place = lock.state.queue[0] as Waiter;
       const answer = lock.pass(5_000).tell(acquireOf(bob, waiting));
       expect(answer).toMatchObject({ kind: 'waiting', position: 1, waiter: { deadlineAt: place.deadlineAt } });
-      expect(lock.state.queue[0]?.aliveUntil).toBe(place.aliveUntil + 5_000);
+      expect(lock.state.queue[0]?.presentUntil).toBe(place.presentUntil + 5_000);
       expect(lock.queue).toEqual([bob, carol]);
     });
 
@@ -201,12 +217,12 @@ describe('acquire', () => {
         acquireOf(bob, { waitMs: 60_000, attendMs: 25_000 }),
         acquireOf(carol, { waitMs: 2_000, attendMs: 25_000 }),
       );
-      expect(lock.state.queue.map(({ aliveUntil }) => aliveUntil - lock.now)).toEqual([25_000, 2_000]);
+      expect(lock.state.queue.map(({ presentUntil }) => presentUntil - lock.now)).toEqual([25_000, 2_000]);
     });
 
     it('is present until its deadline if it is parked', () => {
       const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 80_000_000, attendMs: null }));
-      expect(lock.state.queue[0]).toMatchObject({ aliveUntil: lock.now + 80_000_000 });
+      expect(lock.state.queue[0]).toMatchObject({ presentUntil: lock.now + 80_000_000 });
     });
   });
 
@@ -218,7 +234,7 @@ describe('acquire', () => {
       leaseMs: 10_000,
       queuedAt: startOfTime,
       deadlineAt: (startOfTime + 60_000) as Waiter['deadlineAt'],
-      aliveUntil: (startOfTime + 60_000) as Waiter['aliveUntil'],
+      presentUntil: (startOfTime + 60_000) as Waiter['presentUntil'],
       ...more,
     });
     const crowded = (length: number, more?: Partial<Waiter>) => {
@@ -267,15 +283,51 @@ describe('acquire', () => {
     });
 
     it('drops absent waiters if the front is full', () => {
-      const lock = crowded(frontLengthMax, { aliveUntil: startOfTime });
+      const lock = crowded(frontLengthMax, { presentUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toEqual([dave]);
     });
 
     it('only appends while there is space, so arrivals never conflict', () => {
-      const lock = crowded(frontLengthMax - 1, { aliveUntil: startOfTime });
+      const lock = crowded(frontLengthMax - 1, { presentUntil: startOfTime });
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
       expect(lock.queue).toHaveLength(frontLengthMax);
     });
+  });
+
+  describe('while a grant to another waiter is due', () => {
+    const due = () =>
+      new LockStory()
+        .after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, { ...waiting, attendMs: 60_000 }))
+        .pass(1_000 + graceMs);
+
+    it('writes that grant first, and queues behind it', () => {
+      const lock = due().after(acquireOf(carol, waiting));
+      expect([lock.holders, lock.queue]).toEqual([[bob], [carol]]);
+    });
+
+    it('writes that grant even if it does not wait', () => {
+      const lock = due();
+      expect(lock.tell(acquireOf(carol))).toEqual({ kind: 'held' });
+      expect(lock.holders).toEqual([bob]);
+    });
+  });
+
+  it('that is refused writes nothing, even if a waiter is absent', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { ...waiting, attendMs: 100 })).pass(100);
+    expect(lock.tell(acquireOf(carol))).toEqual({ kind: 'held' });
+    expect(lock.unchanged).toBe(true);
+  });
+
+  it('joins the last page until ten thousand may wait, and is refused then', () => {
+    const story = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    const kindWith = (pageCount: number) => {
+      const lock = new LockStory({ ...story.state, pages: { first: 1, last: pageCount } });
+      return [lock.tell(acquireOf(carol, waiting)).kind, lock.last?.change.kind];
+    };
+    // One waiter in the front, and pages of eight. The last page counts as empty.
+    const most = Math.ceil((lockLimits.queueLengthMax - 1) / lockLimits.pageLengthMax);
+    expect(kindWith(most)).toEqual(['waiting', 'join-page']);
+    expect(kindWith(most + 1)).toEqual(['queue-full', 'none']);
   });
 });

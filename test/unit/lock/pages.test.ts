@@ -1,13 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import {
   append,
+  attendIn,
   close,
   emptyPage,
+  isInPages,
   leaveIn,
   moveUp,
+  movingUp,
   type Page,
+  pageCount,
+  pageNumbers,
   positionInPage,
   runsLow,
+  stepAwayIn,
   withOneMore,
 } from '../../../src/lock/pages.ts';
 import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
@@ -22,7 +28,7 @@ const waiterOf = (leaseId: string, aliveMs = 10_000): Waiter => ({
   leaseMs: 1_000,
   queuedAt: startOfTime,
   deadlineAt: after(startOfTime, 60_000),
-  aliveUntil: after(startOfTime, aliveMs),
+  presentUntil: after(startOfTime, aliveMs),
 });
 const pageWith = (number: number, ...waiters: Waiter[]): Page => ({ ...emptyPage(number), waiters });
 const lockWith = (queue: Waiter[], first: number, last: number): LockState => ({
@@ -77,6 +83,96 @@ describe('a page', () => {
     expect(leasesOf(joinAgain('gave-up')?.waiters ?? [])).toEqual(['a']);
     expect(joinAgain('released')).toBeUndefined();
   });
+
+  it('takes others after one was released or gave up in it', () => {
+    const sizes = { front: 2, page: 9 };
+    const used = leaveIn(leaveIn(pageWith(7, waiterOf('a'), waiterOf('b')), 'a', 'released') as Page, 'b', 'gave-up');
+    const joined = append(used as Page, { waiter: waiterOf('c'), fence: 5 }, sizes) as Page;
+    expect(joined).toEqual({ ...used, waiters: [waiterOf('c')], fence: 5 });
+    expect(append(used as Page, { waiter: waiterOf('a'), fence: 5 }, sizes)).toBeUndefined();
+  });
+
+  it('takes no lease twice, and nobody once it is closed', () => {
+    const page = pageWith(7, waiterOf('a'));
+    expect(append(page, { waiter: waiterOf('a'), fence: 1 }, sizes)).toBeUndefined();
+    expect(append(close(page, startOfTime), { waiter: waiterOf('b'), fence: 1 }, sizes)).toBeUndefined();
+    expect(leasesOf(append(page, { waiter: waiterOf('b'), fence: 1 }, sizes)?.waiters ?? [])).toEqual(['a', 'b']);
+  });
+
+  it('begins empty, and nobody moves up from it while it is open', () => {
+    expect(emptyPage(7)).toEqual({ number: 7, waiters: [], left: [], closedAt: null, fence: 0 });
+    expect(movingUp(pageWith(7, waiterOf('a')))).toEqual([]);
+  });
+
+  it('notes how and since when the one that leaves has waited, and keeps the others', () => {
+    const page = pageWith(7, waiterOf('a'), waiterOf('b'));
+    expect(leaveIn(page, 'b', 'gave-up')).toEqual({
+      ...page,
+      waiters: [waiterOf('a')],
+      left: [{ leaseId: 'b', how: 'gave-up', queuedAt: startOfTime }],
+    });
+  });
+});
+
+describe('a waiter in a page', () => {
+  const parked = { ...waiterOf('b'), notify: { type: 'websocket', connectionId: 'one' } } as const;
+  const page = pageWith(7, waiterOf('a'), parked);
+  const inMs = (ms: number) => after(startOfTime, ms);
+
+  describe('that asks again', () => {
+    it('is present until later, and never after its deadline', () => {
+      const asked = attendIn(page, { leaseId: 'a', presentUntil: inMs(20_000) });
+      expect(asked).toEqual({ ...page, waiters: [waiterOf('a', 20_000), parked] });
+      const long = attendIn(page, { leaseId: 'a', presentUntil: inMs(90_000) });
+      expect(long?.waiters[0]?.presentUntil).toBe(inMs(60_000));
+    });
+
+    it('waits from now on in the way that it says', () => {
+      const { notify } = parked;
+      expect(attendIn(page, { leaseId: 'a', presentUntil: inMs(20_000), notify })?.waiters[0]).toEqual({
+        ...waiterOf('a', 20_000),
+        notify,
+      });
+      expect(attendIn(page, { leaseId: 'b', presentUntil: inMs(20_000) })?.waiters[1]).toEqual(waiterOf('b', 20_000));
+    });
+  });
+
+  describe('whose connection broke', () => {
+    const stepAway = (leaseId: string, ms: number, connectionId?: string) =>
+      stepAwayIn(page, { leaseId, presentUntil: inMs(ms), connectionId });
+
+    it('keeps its place for a while', () => {
+      expect(stepAway('a', 5_000)).toEqual({ ...page, waiters: [waiterOf('a', 5_000), parked] });
+      expect(stepAway('b', 5_000, 'one')?.waiters[1]).toEqual({ ...parked, presentUntil: inMs(5_000) });
+    });
+
+    it('is not present for longer than before', () => {
+      expect(stepAway('a', 10_000)).toBeUndefined();
+      expect(stepAway('a', 10_001)).toBeUndefined();
+    });
+
+    it('stays if it waits in another way by now', () => {
+      expect(stepAway('b', 5_000)).toBeUndefined();
+      expect(stepAway('b', 5_000, 'another')).toBeUndefined();
+      expect(stepAway('a', 5_000, 'one')).toBeUndefined();
+    });
+  });
+
+  it('can do nothing in a page that is closed, or that it is not in', () => {
+    for (const [there, leaseId] of [[close(page, startOfTime), 'a'] as const, [page, 'stranger'] as const]) {
+      expect(attendIn(there, { leaseId, presentUntil: inMs(20_000) })).toBeUndefined();
+      expect(stepAwayIn(there, { leaseId, presentUntil: inMs(5_000) })).toBeUndefined();
+      expect(leaveIn(there, leaseId, 'released')).toBeUndefined();
+    }
+  });
+});
+
+describe('a waiter in a page', () => {
+  it('is never present after its deadline, whatever its process asked for', () => {
+    const late = after(startOfTime, 86_400_000);
+    const [waiter] = attendIn(pageWith(7, waiterOf('a')), { leaseId: 'a', presentUntil: late })?.waiters ?? [];
+    expect(waiter?.presentUntil).toBe(waiter?.deadlineAt);
+  });
 });
 
 describe('the numbers of pages', () => {
@@ -85,8 +181,24 @@ describe('the numbers of pages', () => {
     expect(withOneMore({ first: 8, last: 7 }, startOfTime)).toEqual({ first: 8, last: 8 });
   });
 
+  it('are those from the first to the last', () => {
+    expect(pageNumbers(lockWith([], 7, 9))).toEqual([7, 8, 9]);
+    expect(pageCount(lockWith([], 7, 9))).toBe(3);
+    for (const none of [unusedLock, lockWith([], 8, 7), lockWith([], 9, 7)]) {
+      expect(pageCount(none)).toBe(0);
+      expect(pageNumbers(none)).toEqual([]);
+    }
+  });
+
+  it('tell whether a page has moved up', () => {
+    const state = lockWith([], 7, 9);
+    expect([6, 7, 9, 10, undefined].map((page) => isInPages(state, page))).toEqual([false, true, true, false, false]);
+    expect(isInPages(unusedLock, 7)).toBe(false);
+  });
+
   it('give an upper bound of a position', () => {
     expect(positionInPage(lockWith([waiterOf('a')], 7, 9), 9, 1, sizes)).toBe(1 + 2 * 2 + 2);
+    expect(positionInPage({ ...unusedLock, queue: [waiterOf('a')] }, 9, 1, sizes)).toBe(3);
   });
 });
 
@@ -96,6 +208,7 @@ describe('a front', () => {
     const usual = { front: 10, page: 8 };
     expect(runsLow(lockWith(front(3), 7, 7), usual)).toBe(true);
     expect(runsLow(lockWith(front(4), 7, 7), usual)).toBe(false);
+    expect(runsLow(lockWith(front(3), 7, 7), { front: 9, page: 8 })).toBe(true);
     expect(runsLow(lockWith(front(3), 8, 7), usual)).toBe(false);
     expect(runsLow({ ...unusedLock, changedAt: epochMs(1) }, usual)).toBe(false);
   });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { nextDueAt } from '../../../src/lock/validity.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
@@ -15,16 +14,6 @@ describe('give-up', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting)).pass(2_500);
     expect(lock.tell(giveUp(bob))).toEqual({ kind: 'wait-timeout', waitedMs: 2_500 });
     expect(lock.queue).toEqual([]);
-  });
-
-  it('grants to the waiters behind it if only it blocked them', () => {
-    const lock = new LockStory().after(
-      acquireOf(alice, { mode: 'shared' }),
-      acquireOf(bob, waiting),
-      acquireOf(carol, { mode: 'shared', ...waiting }),
-    );
-    lock.after(giveUp(bob));
-    expect(lock.holders).toEqual([alice, carol]);
   });
 
   it('answers with the grant that came first, and keeps it', () => {
@@ -44,6 +33,16 @@ describe('give-up', () => {
     expect(lock.tell({ ...giveUp(bob), deadlock: cycle })).toEqual({ kind: 'deadlock', cycle });
     expect(lock.tell(acquireOf(bob, waiting))).toEqual({ kind: 'deadlock', cycle });
     expect(lock.tell(release(bob))).toEqual({ kind: 'released', reason: 'already_released' });
+  });
+
+  it.each([undefined, '[]'])('grants to the waiters behind it if only it blocked them (deadlock: %s)', (deadlock) => {
+    const lock = new LockStory().after(
+      acquireOf(alice, { mode: 'shared' }),
+      acquireOf(bob, waiting),
+      acquireOf(carol, { mode: 'shared', ...waiting }),
+    );
+    lock.after({ ...giveUp(bob), ...(deadlock === undefined ? {} : { deadlock }) });
+    expect(lock.holders).toEqual([alice, carol]);
   });
 });
 
@@ -85,6 +84,12 @@ describe('undelivered', () => {
     expect(lock.state.holders[0]?.expiresAt).toBe(lock.now + (lock.state.holders[0]?.leaseMs ?? 0));
   });
 
+  it('never makes the lease of such a client longer', () => {
+    const lock = grantedTo({ ...onSocket('gone'), leaseMs: waiterAbsenceMs });
+    lock.tell(undelivered(lock));
+    expect(lock.unchanged).toBe(true);
+  });
+
   it.each([
     ['asked again', acquireOf(bob, onSocket('new'))],
     ['renewed it', { kind: 'renew', leaseId: bob } as const],
@@ -95,6 +100,26 @@ describe('undelivered', () => {
     expect(lock.unchanged).toBe(true);
     lock.tell({ kind: 'undelivered', leaseId: bob, fence: fence - 1 });
     expect(lock.unchanged).toBe(true);
+  });
+
+  it('keeps the grant of a client without connection as long as its session lives', () => {
+    const lock = grantedTo({ ...onSocket('gone'), leaseMs: null, sessionId: 'session-1' });
+    lock.tell(undelivered(lock));
+    expect(lock.unchanged).toBe(true);
+    expect(lock.last?.answer).toEqual({ kind: 'done' });
+  });
+
+  it('never makes the lease longer', () => {
+    const lock = grantedTo({ ...onSocket('gone'), leaseMs: waiterAbsenceMs });
+    lock.tell(undelivered(lock));
+    expect(lock.unchanged).toBe(true);
+  });
+
+  it('does not change a grant that was not to be delivered, or that there is none of', () => {
+    for (const lock of [grantedTo(waiting), new LockStory()]) {
+      lock.tell(undelivered(lock));
+      expect(lock.unchanged).toBe(true);
+    }
   });
 
   it('does not change a grant that its owner got by asking after it lost its connection', () => {
@@ -111,7 +136,7 @@ describe('step-away', () => {
 
   it('keeps the place as long as a waiter may be absent', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
-    expect(lock.state.queue[0]?.aliveUntil).toBe(lock.now + waiterAbsenceMs);
+    expect(lock.state.queue[0]?.presentUntil).toBe(lock.now + waiterAbsenceMs);
     lock.pass(waiterAbsenceMs - 1).after(release(alice));
     expect(lock.holders).toEqual([bob]);
   });
@@ -139,7 +164,7 @@ describe('step-away', () => {
     lock.tell({ ...stepAway(bob), connectionId: 'old' });
     expect(lock.unchanged).toBe(true);
     lock.tell({ ...stepAway(bob), connectionId: 'new' });
-    expect(lock.state.queue[0]?.aliveUntil).toBe(lock.now + waiterAbsenceMs);
+    expect(lock.state.queue[0]?.presentUntil).toBe(lock.now + waiterAbsenceMs);
   });
 
   it('changes nothing for a caller that does not wait', () => {
@@ -194,47 +219,5 @@ describe('sweep', () => {
       .after(sweep);
     expect(lock.unchanged).toBe(true);
     expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
-  });
-});
-
-describe('nextDueAt', () => {
-  const dueIn = (lock: LockStory) => {
-    const at = nextDueAt(lock.state, lock.facts);
-    return at === null ? null : at - lock.now;
-  };
-
-  it('is null if nobody waits', () => {
-    expect(dueIn(new LockStory().after(acquireOf(alice)))).toBeNull();
-  });
-
-  it('is the earliest takeover, grace and lock delay included', () => {
-    const lock = new LockStory().after(
-      acquireOf(alice, { limit: 2, leaseMs: 1_000, lockDelayMs: 5_000 }),
-      acquireOf(bob, { limit: 2, leaseMs: 3_000 }),
-      acquireOf(carol, { limit: 2, ...waiting }),
-    );
-    expect(dueIn(lock)).toBe(3_000 + graceMs);
-  });
-
-  it('is the time when the first waiter leaves, if others could use the free permits', () => {
-    const lock = new LockStory().after(
-      acquireOf(alice, { limit: 3 }),
-      acquireOf(bob, { limit: 3, permits: 3, waitMs: 2_000 }),
-      acquireOf(carol, { limit: 3, ...waiting }),
-    );
-    expect(dueIn(lock)).toBe(2_000);
-  });
-
-  it('is now if somebody waits and nobody holds', () => {
-    const { state, now } = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
-    const orphaned = new LockStory({ ...state, holders: [] });
-    orphaned.now = now;
-    expect(dueIn(orphaned)).toBe(0);
-  });
-
-  it('is the end of the session plus grace if the lease depends on one that is alive', () => {
-    const lock = new LockStory().openSession('session-1', 4_000);
-    lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' }), acquireOf(bob, waiting));
-    expect(dueIn(lock)).toBe(4_000 + graceMs);
   });
 });

@@ -2,9 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { demandOf, everyPermit } from '../../../src/lock/state.ts';
 import {
+  depthOf,
   detailHolders,
+  endsAt,
   limitInForce,
   longestWaitMs,
+  positionBehind,
+  positionOf,
   presentWaiters,
   retryAfterMs,
   shownLimit,
@@ -14,7 +18,7 @@ import {
   viewQueue,
 } from '../../../src/lock/view.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
-import { alice, bob, carol, LockStory } from './story.ts';
+import { alice, bob, carol, dave, LockStory } from './story.ts';
 
 const { graceMs } = lockLimits;
 const waiting = { waitMs: 60_000 };
@@ -90,6 +94,43 @@ describe('a view of a lock', () => {
     expect(viewQueue(lock.state, lock.facts, shortForm)).toMatchObject([{ sessionId: 'short form of 9 characters' }]);
   });
 
+  it('shows the session of a holder in a short form, and no metadata if there is none', () => {
+    const lock = new LockStory().openSession('session-1', 60_000);
+    lock.after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' }));
+    const [shown] = detailHolders(lock.state, lock.facts, shortForm);
+    expect(shown).toMatchObject({ sessionId: 'short form of 9 characters' });
+    expect(shown).not.toHaveProperty('metadata');
+  });
+
+  it('knows no end of a lease without an end of its own if nothing is known about sessions', () => {
+    const { state, now } = new LockStory().after(acquireOf(alice, { leaseMs: null, sessionId: 'session-1' }));
+    const [holder] = state.holders as [(typeof state.holders)[0]];
+    expect(endsAt(holder, { now, graceMs })).toBeNull();
+  });
+
+  it('gives the position of a waiter in the front, and counts nobody who is absent', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice),
+      acquireOf(bob, waiting),
+      acquireOf(carol, { ...waiting, attendMs: 100 }),
+      acquireOf(dave, waiting),
+    );
+    const positions = () => [bob, carol, dave, alice].map((leaseId) => positionOf(lock.state, leaseId, lock.facts));
+    expect(positions()).toEqual([1, 2, 3, undefined]);
+    lock.pass(200);
+    expect(positions()).toEqual([1, 2, 2, undefined]);
+  });
+
+  it('gives an upper bound of the position in a page, and of how many wait', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    expect(depthOf(lock.state, lock.facts)).toBe(1);
+    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
+    const { pageLengthMax } = lockLimits;
+    expect(depthOf(lock.state, lock.facts)).toBe(1 + 2 * pageLengthMax);
+    const behind = (page: number | undefined) => positionBehind(lock.state, page, lock.facts);
+    expect([6, 7, 8, undefined].map(behind)).toEqual([undefined, 1 + pageLengthMax, 1 + 2 * pageLengthMax, undefined]);
+  });
+
   it('shows how long the first present waiter has waited', () => {
     const lock = new LockStory().after(acquireOf(alice));
     expect(longestWaitMs(lock.state, lock.facts)).toBe(0);
@@ -106,6 +147,14 @@ describe('retryAfterMs', () => {
 
   it('is the time of the takeover if that is near', () => {
     expect(retryAfter(new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })))).toBe(1_000 + graceMs);
+  });
+
+  it('goes by the earliest of several takeovers', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice, { limit: 2, leaseMs: 1_500 }),
+      acquireOf(bob, { limit: 2, leaseMs: 1_000 }),
+    );
+    expect(retryAfter(lock)).toBe(1_000 + graceMs);
   });
 
   it('is at most two seconds, because a release may come at any time', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Waiter } from '../../../src/lock/state.ts';
-import { weightOf } from '../../../src/lock/state.ts';
-import { startOfTime } from '../../support/lock-worlds.ts';
+import { holdersWeight, weightOf } from '../../../src/lock/state.ts';
+import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
+import { alice, bob, LockStory } from './story.ts';
 
 const waiterNamed = (owner: string): Waiter => ({
   leaseId: 'lease-a-0000000000',
@@ -10,7 +11,7 @@ const waiterNamed = (owner: string): Waiter => ({
   leaseMs: 1_000,
   queuedAt: startOfTime,
   deadlineAt: startOfTime,
-  aliveUntil: startOfTime,
+  presentUntil: startOfTime,
 });
 
 describe('the weight of a waiter', () => {
@@ -22,6 +23,20 @@ describe('the weight of a waiter', () => {
 
   it('stays the same while the waiter waits', () => {
     const waiter = waiterNamed('x');
-    expect(weightOf({ ...waiter, aliveUntil: (waiter.aliveUntil * 100) as typeof startOfTime })).toBe(weightOf(waiter));
+    expect(weightOf({ ...waiter, presentUntil: (waiter.presentUntil * 100) as typeof startOfTime })).toBe(
+      weightOf(waiter),
+    );
+  });
+});
+
+describe('the weight of the holders', () => {
+  it('counts the holders of parts, and not the holder of a whole lock, which always fits', () => {
+    expect(holdersWeight(new LockStory().after(acquireOf(alice)).state)).toBe(0);
+    const one = holdersWeight(new LockStory().after(acquireOf(alice, { limit: 2 })).state);
+    const two = holdersWeight(
+      new LockStory().after(acquireOf(alice, { limit: 2 }), acquireOf(bob, { limit: 2 })).state,
+    );
+    expect(one).toBeGreaterThan(2 * alice.length);
+    expect(two).toBeGreaterThan(one + 2 * bob.length);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Acquire, Facts, Renew } from '../../../src/lock/commands.ts';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../../src/lock/state.ts';
@@ -16,8 +17,8 @@ describe('planAll', () => {
     expect(planAll([part('a'), part('b')], facts)).toMatchObject({
       kind: 'granted',
       swaps: [
-        { name: 'a', next: { rev: 1 } },
-        { name: 'b', next: { rev: 1 } },
+        { name: 'a', next: held },
+        { name: 'b', next: held },
       ],
     });
   });
@@ -45,6 +46,55 @@ describe('planAll', () => {
   });
 });
 
+describe('a renewal among several', () => {
+  const renew = { kind: 'renew' as const, leaseId: mine.leaseId };
+  const later = { ...facts, now: epochMs(startOfTime + 1_000) };
+  const swapOf = (state: LockState, command: Acquire | Renew = renew, at: Facts = later) => {
+    const plan = planAll(
+      [
+        { name: 'a', state, command },
+        { name: 'b', state: unusedLock, command: mine },
+      ],
+      at,
+    );
+    return plan.kind === 'granted' ? plan.swaps[0] : undefined;
+  };
+
+  it('is written as one, and not in part if the lease has every permit', () => {
+    expect(swapOf(held)?.renewal).toEqual({ command: renew, inPart: false });
+  });
+
+  it('is in part if others may hold too', () => {
+    const reader = decide(unusedLock, acquireOf(mine.leaseId, { mode: 'shared' }), facts).next;
+    expect(swapOf(reader)?.renewal).toEqual({ command: renew, inPart: true });
+  });
+
+  it('replaces the whole state if a faster clock wrote it', () => {
+    expect(swapOf(held, renew, { ...facts, now: epochMs(startOfTime - 1) })).toMatchObject({ name: 'a' });
+    expect(swapOf(held, renew, { ...facts, now: epochMs(startOfTime - 1) })).not.toHaveProperty('renewal');
+    expect(swapOf({ ...held, changedAt: later.now })?.renewal).toBeDefined();
+  });
+
+  it('replaces the whole state if a lease of the lock ends with a session', () => {
+    const bound = acquireOf('lease-theirs-00000', { mode: 'shared', leaseMs: null, sessionId: 'session-1' });
+    const own = acquireOf(mine.leaseId, { mode: 'shared' });
+    const shared = decide(decide(unusedLock, bound, facts).next, own, facts).next;
+    expect(shared.holders).toHaveLength(2);
+    expect(swapOf(shared)).toMatchObject({ name: 'a' });
+    expect(swapOf(shared)).not.toHaveProperty('renewal');
+  });
+
+  it('only checks a lease that has no end of its own', () => {
+    const bound = decide(unusedLock, { ...mine, leaseMs: null, sessionId: 'session-1' }, facts).next;
+    expect(swapOf(bound)).toEqual({ name: 'a', next: { ...bound, rev: bound.rev + 1, changedAt: later.now } });
+  });
+
+  it('is told from an acquire', () => {
+    expect(swapOf(held, mine)).not.toHaveProperty('renewal');
+    expect(planAll([part('a')], facts)).not.toHaveProperty('swaps.0.renewal');
+  });
+});
+
 describe('canonicalOrder', () => {
   it('sorts by name and leaves the input unchanged', () => {
     const asked = ['b', 'a', 'c', 'ab', 'B'].map((name) => ({ name }));
@@ -68,6 +118,13 @@ describe('waitOf', () => {
     expect(waitOf([waiting, theirs], mine.leaseId)?.since).toBe(startOfTime + 1_000);
     const longer = queuedBehind(theirs, 9_000);
     expect(waitOf([longer, waiting], mine.leaseId)?.deadlineAt).toBe(startOfTime + 6_000);
+  });
+
+  it('leaves out the waits of others in the same queue', () => {
+    const other = decide(theirs, acquireOf('lease-other-000000', { waitMs: 2_000 }), facts).next;
+    const waiting = queuedBehind(other, 5_000);
+    expect(waitOf([waiting], mine.leaseId)).toEqual({ since: startOfTime + 1_000, deadlineAt: startOfTime + 6_000 });
+    expect(waitOf([other], mine.leaseId)).toBeUndefined();
   });
 
   it('counts a holder from when it queued, and has no end if the lease is in no queue', () => {

@@ -1,16 +1,16 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LambdaCallbacks, StepFunctionsTasks } from '../../../src/notify/aws/completions.ts';
-import { ApiGatewayConnections } from '../../../src/notify/aws/connections.ts';
+import { ApiGatewayConnections, LambdaCallbacks, StepFunctionsTasks } from '../../../src/notify/aws/deliveries.ts';
 import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { patientServer } from '../../support/patient-server.ts';
 
 interface Heard {
   readonly path: string;
@@ -34,7 +34,7 @@ const setting = () => ({
 beforeEach(async () => {
   heard = [];
   answer = () => ({ status: 200, body: {} });
-  server = createServer((request, response) => {
+  server = patientServer((request, response) => {
     let text = '';
     request.on('data', (chunk) => {
       text += chunk;
@@ -72,7 +72,10 @@ const finalRefusals = [
 ] as const;
 const passingRefusals = [
   [400, 'ThrottlingException'],
+  [400, 'ExpiredTokenException'],
   [400, 'KmsThrottlingException'],
+  [408, 'RequestTimeout'],
+  [408, 'SlowDown'],
   [429, 'LimitExceededException'],
   [429, 'TooManyRequestsException'],
   [500, 'InternalFailure'],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { lockLimits } from '../../../src/lock/limits.ts';
 import { HandOffs } from '../../../src/notify/hand-offs.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { createWorld, lockKey } from './world.ts';
@@ -42,4 +43,43 @@ describe('a process that hands a lock over', () => {
     expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
     expect(world.posted).toEqual([]);
   });
+
+  it('delivers nothing to a caller that did not wait, because it got the answer', async () => {
+    const world = createWorld();
+    const handOffs = new HandOffs(world.ports);
+    await world.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' });
+    await handOffs.settle();
+    expect((await world.store.read(lockKey)).holders).toHaveLength(1);
+    expect(world.posted).toEqual([]);
+  });
+
+  it('shortens a grant at once whose connection is gone, and counts its only try', async () => {
+    const world = createWorld();
+    const handOffs = new HandOffs(world.ports);
+    world.ways.post = async () => 'gone';
+    await world.acquire('lease-holder-00001');
+    await world.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' }, { leaseMs: 60_000 });
+    await world.release('lease-holder-00001');
+    await handOffs.settle();
+    const { holders, fence } = await world.store.read(lockKey);
+    expect((holders[0]?.expiresAt ?? 0) - world.clock.now()).toBe(lockLimits.waiterAbsenceMs);
+    expect(await world.ports.deliveries.read(lockKey, fence)).toMatchObject({ tries: 1, delivered: false });
+  });
+
+  it.each(['hangs', 'fails'])(
+    'does not fail the release, nor delay it by more than a second, if the post %s',
+    async (how) => {
+      const world = createWorld();
+      const post = how === 'hangs' ? () => new Promise<never>(() => {}) : () => Promise.reject(new Error('no route'));
+      const handOffs = new HandOffs({ ...world.ports, connections: { ...world.ports.connections, post } });
+      await world.acquire('lease-holder-00001', { leaseMs: 60_000 });
+      await world.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' });
+      await world.release('lease-holder-00001');
+      const settled = handOffs.settle().then(() => 'settled');
+      await world.clock.advance(1_000);
+      expect(await Promise.race([settled, new Promise((resolve) => setImmediate(resolve))])).toBe('settled');
+      // The notifier finds a grant that was not delivered.
+      expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
+    },
+  );
 });

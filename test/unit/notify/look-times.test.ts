@@ -81,4 +81,16 @@ describe('lookAgainAt', () => {
   it('asks for no look if nobody waits any more', () => {
     expect(lookAgainAt(states([0, take(10_000)]).at(-1) as LockState, at(0))).toBeNull();
   });
+
+  it('waits a moment if something seems to be due still, so that the looks do not repeat without a pause', () => {
+    const [state] = states([0, take(10_000)], [1, parked(first)]).slice(-1) as [LockState];
+    expect(lookAgainAt({ ...state, holders: [] }, at(2))).toBe(startOfTime + 2 + 200);
+  });
+
+  it('looks at a lock whose waiters are all in pages', () => {
+    const [, state] = states([0, take(10_000)]) as [LockState, LockState];
+    const inPages = { ...state, pages: { first: 7, last: 7 } };
+    expect(lookDueAt(inPages, at(1))).toBe(startOfTime + 10_000 + graceMs);
+    expect(lookDueAt({ ...state, pages: { first: 8, last: 7 } }, at(1))).toBeNull();
+  });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 import { createWorld, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -25,6 +26,30 @@ describe('measuring what the stream shows', () => {
     expect(valuesOf(world, 'HoldTime')).toEqual([1_250, 0]);
     expect(valuesOf(world, 'HandOffLatency')).toEqual([250]);
     expect(valuesOf(world, 'QueueDepth')).toEqual([1, 0]);
+  });
+
+  it('counts a lease that was lost with its session as an expiry', async () => {
+    const world = createWorld();
+    const { sessionStore } = world.locks;
+    const [sessionId, now] = ['session-0000001', world.clock.now()];
+    const state = { sessionId, owner: 'me', ttlMs: 60_000, createdAt: now, waits: [] };
+    await sessionStore.create('test', { ...state, expiresAt: epochMs(now + 60_000) });
+    await world.acquire(holder, { leaseMs: null, sessionId });
+    await sessionStore.end({ namespace: 'test', sessionId }, now);
+    await world.acquire(waiter);
+    await world.drain();
+    expect(valuesOf(world, 'Expiries')).toEqual([1]);
+  });
+
+  it('counts the time since the last of several leases ended, because the waiter needed all of them', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { limit: 2, leaseMs: 1_000 });
+    await world.acquire('lease-holder-00002', { limit: 2, leaseMs: 3_000 });
+    await world.park(waiter, { type: 'event', ref: 'first' }, { limit: 2, permits: 2 });
+    await world.drain();
+    await world.clock.advance(3_250);
+    await world.drain();
+    expect(valuesOf(world, 'HandOffLatency')).toEqual([250]);
   });
 
   it('counts a hand-off in the same write as no delay', async () => {

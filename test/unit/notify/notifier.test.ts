@@ -4,7 +4,7 @@ import { lockLimits } from '../../../src/lock/limits.ts';
 import { historyView } from '../../../src/notify/change-events.ts';
 import { createNotifier } from '../../../src/notify/notifier.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
-import { historyPage } from '../../../src/service/history.ts';
+import { historyPage } from '../../../src/service/look.ts';
 import type { HistoryEntry } from '../../../src/store/history-store.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
@@ -375,6 +375,43 @@ describe('the history of a hold', () => {
   });
 });
 
+describe('a waiter behind the front of a long queue', () => {
+  it('is told how its wait ended, and its history shows each step', async () => {
+    const world = createWorld({ sizes: { front: 1, page: 3 } });
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.acquire('lease-front-000001', { waitMs: 60_000, attendMs: 60_000 });
+    await world.park('lease-page-0000001', token('token-1'));
+    await world.park('lease-page-0000002', socket('connection-1'));
+    await world.release('lease-page-0000001');
+    await world.release('lease-page-0000002');
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'token-1', error: 'Holdfast.WaitCancelled' }]);
+    expect(world.posted.map(({ text }) => JSON.parse(text))).toEqual([
+      { type: 'wait-ended', lock: 'wallet', leaseId: 'lease-page-0000002', reason: 'cancelled' },
+    ]);
+    const kinds = ['granted', 'queued', 'queued', 'queued', 'wait-cancelled', 'wait-cancelled'];
+    expect((await world.historyTypes()).sort()).toEqual(kinds);
+  });
+});
+
+describe('a change of a held lock', () => {
+  it('delivers the grant of its holder only when the lock was granted', async () => {
+    const world = await heldWorld(event('once'));
+    await world.release(holder);
+    await world.drain();
+    const { begin } = world.ports.deliveries;
+    let begun = 0;
+    world.ports.deliveries.begin = (...grant) => {
+      begun += 1;
+      return begin.call(world.ports.deliveries, ...grant);
+    };
+    await world.do({ kind: 'renew', leaseId: waiter });
+    await world.acquire('lease-another-0001', { waitMs: 60_000 });
+    await world.drain();
+    expect(begun).toBe(0);
+  });
+});
+
 describe('a batch of the stream', () => {
   it('reports only a record that always fails, and handles the others', async () => {
     const world = createWorld();
@@ -399,6 +436,44 @@ describe('a batch of the stream', () => {
     expect(await world.drain()).toEqual([world.records()[1]?.dynamodb?.SequenceNumber]);
     expect(world.published.map(({ detailType }) => detailType)).toEqual(['granted', 'granted']);
     expect(await world.historyTypes()).toEqual(['granted', 'released', 'granted']);
+  });
+
+  it('reports the records whose history could not be written', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    await world.release(holder);
+    const { append } = world.ports.history;
+    world.ports.history.append = async (entries) => entries;
+    expect(await world.drain()).toEqual([world.records()[1]?.dynamodb?.SequenceNumber]);
+    world.ports.history.append = append;
+    await world.deliver(world.records());
+    expect(await world.historyTypes()).toEqual(['granted', 'released']);
+  });
+
+  it('reports every change of a lock whose timer could not be armed, because the last one alone may need none', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 5_000 });
+    await world.park(waiter, event('first'));
+    await world.do({ kind: 'renew', leaseId: holder });
+    const { arm } = world.ports.timers;
+    world.ports.timers.arm = () => Promise.reject(new Error('SQS can not be reached.'));
+    const failed = await world.drain();
+    expect(failed).toEqual(
+      world
+        .records()
+        .slice(1)
+        .map(({ dynamodb }) => dynamodb?.SequenceNumber),
+    );
+    world.ports.timers.arm = arm.bind(world.timers);
+    await world.deliver(world.records().slice(1));
+    expect(world.timers.size).toBe(1);
+  });
+
+  it('reports a task that could not be failed, because nothing else would end it', async () => {
+    const world = await heldWorld(token('token-1'));
+    await world.release(waiter);
+    world.ways.task = () => Promise.reject(new Error('Step Functions can not be reached.'));
+    expect(await world.drain()).toHaveLength(1);
   });
 
   it('makes no event for an item that TTL deleted', async () => {

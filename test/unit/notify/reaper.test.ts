@@ -2,6 +2,8 @@ import type { Context, SQSEvent } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { createReaperHandler, type ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
+import type { LockTimers } from '../../../src/notify/ports.ts';
+import { createReaper } from '../../../src/notify/reaper.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { createWorld, lockKey } from './world.ts';
 
@@ -108,6 +110,31 @@ describe('the reaper', () => {
     expect(swept).toEqual({ looked: 2, failed: 0, complete: true });
     await world.drain();
     expect([world.toldRefs(), world.awaited.keys, world.timers.size]).toEqual([['first'], [lockKey], 1]);
+  });
+
+  it('keeps a lock in its list whose waiters are all in pages', async () => {
+    const world = createWorld({ sizes: { front: 1, page: 2 } });
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    await world.park('lease-waiter-00002', event('second'));
+    await world.release('lease-waiter-00001');
+    expect(await world.store.read(lockKey)).toMatchObject({ queue: [], pages: {} });
+    world.awaited.keys = [lockKey];
+    await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
+    expect(world.awaited.keys).toEqual([lockKey]);
+  });
+
+  it('does not rely on the timer that has just fired', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    const armed: (number | undefined)[] = [];
+    const timers: LockTimers = { arm: async (_key, _at, fired) => void armed.push(fired) };
+    const { locks, awaited, ports } = world;
+    const reaper = createReaper({ locks, timers, awaited, log: ports.log });
+    const fired = world.clock.now();
+    await reaper.look(lockKey, fired);
+    expect(armed).toEqual([fired]);
   });
 
   it('stops sweeping when its time is up, and says so', async () => {

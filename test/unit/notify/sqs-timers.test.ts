@@ -52,6 +52,8 @@ describe('arming a timer', () => {
   it('rounds up to whole seconds, because a timer that fires early finds nothing to do', async () => {
     await timers.arm(key, epochMs(now + 2_001));
     expect(sent).toEqual([3_000]);
+    // The note says when it fires, and not when it should.
+    expect(noted).toBe(now + 3_000);
   });
 
   it('writes when it fires, so the next one for the same time is not armed', async () => {

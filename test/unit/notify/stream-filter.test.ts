@@ -10,7 +10,7 @@ const awaited = { ap: { S: 'awaited/1' } };
 const ownWrites = ['session', 'record', 'timer', 'connection', 'lock/x', '0001794836660898.0000000000000003.0001'];
 
 describe('the filter of the publisher', () => {
-  it.each(['lock', 'watcher/abc='])('passes %s', (sk) => {
+  it.each(['lock', 'page', 'watcher/abc='])('passes %s', (sk) => {
     expect(passesFilter(recordOf(sk), publisherFilter)).toBe(true);
   });
 

@@ -1,10 +1,11 @@
 /** The notifier and the reaper with a clock that the test advances, and a stream that shows every write. */
+
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { ProcessTimers } from '../../../src/local/timers.ts';
 import type { LockCommand } from '../../../src/lock/commands.ts';
 import type { QueueSizes } from '../../../src/lock/pages.ts';
-import type { Notify } from '../../../src/lock/state.ts';
+import type { LockKey, Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { notifierEffects } from '../../../src/notify/notifier.ts';
 import type { BusEvent, Completions, Delivered, NotifierPorts, PublisherPorts } from '../../../src/notify/ports.ts';
@@ -13,13 +14,12 @@ import { createReaper } from '../../../src/notify/reaper.ts';
 import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../../src/service/context.ts';
-import { historyPage } from '../../../src/service/history.ts';
-import type { AwaitedLocks } from '../../../src/store/awaited-locks.ts';
+import { historyPage } from '../../../src/service/look.ts';
 import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
-import type { LockKey } from '../../../src/store/lock-store.ts';
 import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
+import type { AwaitedLocks } from '../../../src/store/notifier-store.ts';
 import type { Watcher } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';

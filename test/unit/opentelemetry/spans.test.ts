@@ -67,6 +67,17 @@ describe('the spans of a lock', () => {
     expect(spans('holdfast hold')).toEqual([]);
   });
 
+  it('do not show the message of an error that is not ours', async () => {
+    const { twin, one, other } = world();
+    await twin.until(other.acquire('wallet:42'));
+    const giveUp = new AbortController();
+    const waiting = one.acquire('wallet:42', { signal: giveUp.signal }).catch(() => undefined);
+    await twin.settle();
+    giveUp.abort(new RangeError('card 4711 declined'));
+    await twin.until(waiting);
+    expect(spans('holdfast wait')[0]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'RangeError' });
+  });
+
   it('report a lost lock as lost, at the time of the loss', async () => {
     const { twin, one } = world();
     const lock = await twin.until(one.acquire('wallet:42', { leaseMs: 10_000 }));

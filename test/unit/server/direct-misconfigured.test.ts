@@ -1,14 +1,12 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { serveEngine } from '../../../src/engine/server.ts';
 import { createDirect, type DirectOptions } from '../../../src/server/index.ts';
+import { refusingDynamoDB } from '../../support/refusing-dynamodb.ts';
 
 const region = 'us-east-1';
 const keys = { accessKeyId: 'local', secretAccessKey: 'local' };
 
-/** Fails at once: there is only one try, so no backoff. */
+/** Fails at once: there is only one try, so no backoff. The deadline is for a busy machine. */
 async function failure(options: Partial<DirectOptions>) {
   let retries = 0;
   await using locks = createDirect({
@@ -16,6 +14,7 @@ async function failure(options: Partial<DirectOptions>) {
     namespace: 'test',
     region,
     credentials: keys,
+    deadlineMs: 60_000,
     onEvent: ({ type }) => {
       if (type === 'retry') retries += 1;
     },
@@ -26,17 +25,6 @@ async function failure(options: Partial<DirectOptions>) {
     (caught: unknown) => caught as Error & { code: string },
   );
   return { error, retries };
-}
-
-/** A DynamoDB that refuses everything. */
-async function refusing(type: string): Promise<string> {
-  const server = createServer((_, response) => {
-    response.writeHead(400, { 'content-type': 'application/x-amz-json-1.0' });
-    response.end(JSON.stringify({ __type: `com.amazon.coral.service#${type}`, message: 'no' }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 describe('direct mode, wrongly set up', () => {
@@ -61,10 +49,20 @@ describe('direct mode, wrongly set up', () => {
     expect(retries).toBe(0);
   });
 
+  it('says that no Region is set', async () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_PROFILE']) vi.stubEnv(name, undefined);
+    for (const name of ['AWS_CONFIG_FILE', 'AWS_SHARED_CREDENTIALS_FILE']) vi.stubEnv(name, '/dev/null');
+    const { error, retries } = await failure({ region: undefined, endpoint: 'http://127.0.0.1:9' });
+    expect(error).toMatchObject({ code: 'misconfigured' });
+    expect(error.message).toContain('no AWS Region is set');
+    expect(retries).toBe(0);
+  });
+
   it.each(['AccessDeniedException', 'UnrecognizedClientException'])(
     'says that %s means missing rights',
     async (type) => {
-      const { error, retries } = await failure({ endpoint: await refusing(type) });
+      const { error, retries } = await failure({ endpoint: await refusingDynamoDB(type) });
       expect(error).toMatchObject({ code: 'misconfigured', cause: { name: type } });
       expect(retries).toBe(0);
     },

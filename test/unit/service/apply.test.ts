@@ -10,19 +10,19 @@ import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob } from '../lock/story.ts';
 import { key } from './world.ts';
 
-type Writes = Partial<Pick<LockStore, 'attempt' | 'swap'>>;
+type Requests = Partial<Pick<LockStore, 'read' | 'attempt' | 'swap'>>;
 
 /** A service on a store in memory. A test can change how some writes behave. */
-function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: LockState) {
+function world(writes: (memory: MemoryLockStore) => Requests = () => ({}), seen?: LockState) {
   const time = new VirtualTime();
   const memory = new MemoryLockStore();
   const announced: LockState[] = [];
   const known = new LockMemory(time);
   if (seen !== undefined) known.learn(key, seen);
-  known.onNews((_key, state) => announced.push(state));
+  known.onNewerState((_key, state) => announced.push(state));
   const store = new Proxy<LockStore>(memory, {
     get: (target, name) => {
-      const method = writes(memory)[name as keyof Writes] ?? target[name as keyof LockStore];
+      const method = writes(memory)[name as keyof Requests] ?? target[name as keyof LockStore];
       return typeof method === 'function' ? method.bind(target) : method;
     },
   });
@@ -33,6 +33,7 @@ function world(writes: (memory: MemoryLockStore) => Writes = () => ({}), seen?: 
     random: () => 0.5,
     graceMs: 250,
     memory: known,
+    rememberedMs: 100,
     // Only the parts that `apply` uses: no command here belongs to a session.
   } as unknown as LockContext;
   return { time, memory, announced, context };
@@ -99,6 +100,27 @@ describe('apply', () => {
     expect((await apply(context, key, release)).answer).toEqual({ kind: 'released', reason: 'ok' });
   });
 
+  it('answers a release like its first try also if the last write before a pause had the lost answer', async () => {
+    let swaps = 0;
+    const { context, time } = world((memory) => ({
+      swap: async (lock, next): Promise<Written> => {
+        swaps += 1;
+        const isHeard = swaps === 1;
+        // Of the tries of one round, only the last one is written, and its answer is lost.
+        if (isHeard || swaps === 4) {
+          const written = await memory.swap(lock, next);
+          if (isHeard) return written;
+          return { applied: false, state: { ...next, holders: [], ended: [] }, perhapsMine: true };
+        }
+        return { applied: false, state: await memory.read(lock), perhapsMine: false };
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    const released = apply(context, key, release);
+    await time.advance(1_000);
+    expect((await released).answer).toEqual({ kind: 'released', reason: 'ok' });
+  });
+
   it('answers already_released if the request was sent once', async () => {
     const { context } = world();
     await apply(context, key, acquireOf(alice));
@@ -137,7 +159,56 @@ describe('apply', () => {
     expect(swaps).toBe(30);
   });
 
-  it('takes a lock that became free unnoticed, although others were known to wait', async () => {
+  it('takes a lock that became free unnoticed, although it was known to be held a moment ago', async () => {
+    const { context: elsewhere, memory } = world();
+    await apply(elsewhere, key, acquireOf(alice));
+    const held = await memory.read(key);
+    const { context } = world(undefined, held);
+    const { answer } = await apply(context, key, acquireOf(bob, { waitMs: 1_000 }));
+    expect(answer).toMatchObject({ kind: 'granted' });
+  });
+
+  it('does not try to take a lock that was seen held: it joins at once, or reads first if that was a while ago', async () => {
+    const sent: string[] = [];
+    const { context, time } = world((memory) => ({
+      read: (lock) => {
+        sent.push('read');
+        return memory.read(lock);
+      },
+      attempt: (lock) => {
+        sent.push('attempt');
+        return memory.attempt(lock);
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    sent.length = 0;
+    const waiting = await apply(context, key, acquireOf(bob, { waitMs: 1_000 }));
+    expect(waiting.answer).toMatchObject({ kind: 'waiting', position: 1 });
+    expect(sent).toEqual([]);
+
+    await apply(context, key, { kind: 'release', leaseId: bob });
+    sent.length = 0;
+    await time.advance(101);
+    await apply(context, key, acquireOf('lease-carol-000000', { waitMs: 1_000 }));
+    expect(sent).toEqual(['read']);
+  });
+
+  it('tries to take a lock that was free when it was last seen', async () => {
+    let reads = 0;
+    const { context, time } = world((memory) => ({
+      read: (lock) => {
+        reads += 1;
+        return memory.read(lock);
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    await apply(context, key, { kind: 'release', leaseId: alice });
+    await time.advance(101);
+    expect((await apply(context, key, acquireOf(bob, { waitMs: 1_000 }))).answer).toMatchObject({ kind: 'granted' });
+    expect(reads).toBe(0);
+  });
+
+  it('takes a lock that became free unnoticed, although others others were known to wait', async () => {
     const { context: elsewhere, memory } = world();
     await apply(elsewhere, key, acquireOf(alice));
     await apply(elsewhere, key, acquireOf(bob, { waitMs: 1_000 }));

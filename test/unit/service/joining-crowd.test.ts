@@ -14,6 +14,9 @@ const { frontLengthMax, pageLengthMax } = lockLimits;
 /** A store whose calls take four milliseconds, as in DynamoDB, so that requests of many processes cross. */
 class SlowStore extends MemoryLockStore {
   readonly #time: VirtualTime;
+  callMs = 4;
+  /** Writes without a read, to the lock itself. */
+  attempts = 0;
   /** The lock's key takes no writes. */
   isThrottled = false;
   refused = 0;
@@ -24,7 +27,7 @@ class SlowStore extends MemoryLockStore {
   }
 
   async #slowly<T>(work: () => Promise<T>): Promise<T> {
-    await new Promise<void>((resolve) => this.#time.after(4, resolve));
+    await new Promise<void>((resolve) => this.#time.after(this.callMs, resolve));
     const done = await work();
     if ((done as { applied?: boolean }).applied === false) this.refused += 1;
     return done;
@@ -35,6 +38,7 @@ class SlowStore extends MemoryLockStore {
   }
 
   override attempt(...args: Parameters<MemoryLockStore['attempt']>) {
+    this.attempts += 1;
     if (this.isThrottled) return Promise.reject(new StoreError('throttled', 'The store asked for less traffic.'));
     return this.#slowly(() => super.attempt(...args));
   }
@@ -100,6 +104,24 @@ describe('a crowd that joins a queue', () => {
     expect(await run(join(newcomer))).toBe('waiting');
     // The first write of a process that knows nothing of the lock is refused, and no other.
     expect(store.refused).toBe(1);
+  });
+
+  it('waits for its turn on a slow store without further writes to the lock, and is told in time to repeat', async () => {
+    const { time, store, newProcess, join, run } = createWorld();
+    const process = newProcess();
+    for (let index = 0; index <= frontLengthMax; index++) await run(join(process));
+    store.attempts = 0;
+    store.callMs = 500;
+    const startedAt = time.now();
+    const answers = await run(
+      Promise.all(
+        Array.from({ length: 100 }, () => join(process).catch((error: unknown) => (error as StoreError).code)),
+      ),
+    );
+    expect(new Set(answers)).toEqual(new Set(['waiting', 'throttled']));
+    expect(store.attempts).toBe(0);
+    // Long before API Gateway would cut the request.
+    expect(time.now() - startedAt).toBeLessThan(20_000);
   });
 
   it('joins by what a read shows if the key of the lock takes no writes', async () => {

@@ -5,6 +5,7 @@ import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { acquireAll } from '../../../src/service/multi.ts';
+import { createSession } from '../../../src/service/sessions.ts';
 import type { LockStore } from '../../../src/store/lock-store.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
@@ -114,6 +115,61 @@ describe('acquireAll', () => {
     await time.advance(lockLimits.waiterAbsenceMs - 100);
     const barging = acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: 'lease-of-barger-00' });
     expect(await barging).toMatchObject({ answer: { kind: 'held' } });
+  });
+
+  it('takes locks in the order of their names, whatever the order of the request', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    void acquireAll(locks, namespace, { ...both, entries: [{ name: 'b' }, { name: 'a' }] });
+    await time.advance(100);
+    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: both.leaseId }]);
+  });
+
+  it('waits for all locks together as long as it asked for, and not for each of them', async () => {
+    const { time, locks } = world();
+    for (const name of ['a', 'b']) await acquire(locks, { namespace, name }, { ...theirs, leaseMs: 600_000 });
+    const asked = watched(acquireAll(locks, namespace, { ...both, waitMs: 10_000 }));
+    await time.advance(8_000);
+    await release(locks, { namespace, name: 'a' }, theirs);
+    await time.advance(2_000);
+    expect(asked.done).toBe(true);
+    expect(await asked.promise).toMatchObject({ kind: 'refused', refusals: [{ name: 'b' }] });
+  });
+
+  it('keeps what it has if its caller is gone, because a repeat goes on from there', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const gone = new AbortController();
+    const asked = acquireAll(locks, namespace, both, gone.signal);
+    await time.advance(100);
+    gone.abort();
+    await time.settle();
+    await asked;
+    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: both.leaseId }]);
+  });
+
+  it('gives back the other locks if one was revoked while it gathered them', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const asked = acquireAll(locks, namespace, both);
+    await time.advance(100);
+    const [holder] = (await locks.store.read({ namespace, name: 'a' })).holders;
+    await apply(locks, { namespace, name: 'a' }, { kind: 'revoke', fence: holder?.fence ?? 0, reason: 'stuck' });
+    await release(locks, { namespace, name: 'b' }, theirs);
+    await time.advance(1_000);
+    expect(await asked).toMatchObject({ kind: 'refused', refusals: [{ name: 'a', answer: { reason: 'revoked' } }] });
+    expect((await locks.store.read({ namespace, name: 'b' })).holders).toEqual([]);
+  });
+
+  it('notes the parts of locks that it takes under a session, so that the end of the session finds them', async () => {
+    const { locks } = world();
+    const { session } = await createSession(locks, namespace, { ttlMs: 60_000, owner: 'me' });
+    const { sessionId } = session;
+    const noted: string[] = [];
+    locks.sessionStore.notePart = async (_key, lock) => void noted.push(lock);
+    const entries = [{ name: 'a', limit: 2 }, { name: 'b' }, { name: 'c', mode: 'shared' as const }];
+    await acquireAll(locks, namespace, { entries, leaseId: both.leaseId, owner: 'me', waitMs: 0, sessionId });
+    expect(noted.sort()).toEqual(['a', 'c']);
   });
 
   it('does not grant if a lock that it held already is lost in between', async () => {

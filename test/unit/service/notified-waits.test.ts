@@ -75,12 +75,12 @@ describe('a notified wait', () => {
 
   it('ends by one sweep at the instant when the lease before it may be taken over', async () => {
     const { lock, begin, time } = awaitedLock(1_000);
-    const seats = [begin(bob), begin(carol)];
+    const waits = [begin(bob), begin(carol)];
     await time.advance(1_000 + graceMs - 1);
     expect(lock.sweeps).toBe(0);
     await time.advance(1);
     expect(lock.sweeps, 'one timer per lock, however many wait').toBe(1);
-    expect(seats.map(({ done }) => done)).toEqual([true, false]);
+    expect(waits.map(({ done }) => done)).toEqual([true, false]);
   });
 
   it('moves that instant when the holder renews', async () => {
@@ -144,10 +144,10 @@ describe('a notified wait', () => {
 
   it('leaves no timer after the last waiter has left', async () => {
     const { lock, memory, begin, time } = awaitedLock();
-    const seats = [begin(bob), begin(carol)];
+    const waits = [begin(bob), begin(carol)];
     memory.learn(key, lock.write(release));
     memory.learn(key, lock.write({ kind: 'release', leaseId: bob }));
-    await Promise.all(seats.map(({ promise }) => promise));
+    await Promise.all(waits.map(({ promise }) => promise));
     await time.settle();
     expect(time.nextAt).toBeUndefined();
   });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import type { LockState } from '../../../src/lock/state.ts';
 import { depthOf } from '../../../src/lock/view.ts';
-import { PolledWaits, paceMs } from '../../../src/service/polled-waits.ts';
+import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { paceMs, polledWaits } from '../../../src/service/polled-waits.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol } from '../lock/story.ts';
-import { SeenLock, watched } from './world.ts';
+import { key, SeenLock, watched } from './world.ts';
 
 const { graceMs } = lockLimits;
 const waiting = { waitMs: 60_000 };
@@ -19,59 +21,165 @@ function heldLock(leaseMs = 30_000): SeenLock {
   return lock;
 }
 
-function waitFor(
-  lock: SeenLock,
-  leaseId = bob,
-  { withinMs = 20_000, gone }: { withinMs?: number; gone?: AbortSignal } = {},
-) {
-  const open = new PolledWaits({ timers: lock.time, random: noJitter }).begin(lock);
-  return watched(open.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone }));
+/** A process that other processes don't tell of their writes. */
+function processOn(lock: SeenLock) {
+  const memory = new LockMemory(lock.time);
+  const waits = polledWaits({ clock: lock.time, timers: lock.time, memory, random: noJitter });
+  const waitFor = (
+    leaseId: string,
+    { withinMs = 20_000, gone, page }: { withinMs?: number; gone?: AbortSignal; page?: number } = {},
+  ) => {
+    const open = waits.begin(lock);
+    const wait = open.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone, page });
+    return watched(wait.finally(() => open.end()));
+  };
+  return { memory, waits, waitFor };
 }
+
+const waitFor = (lock: SeenLock, leaseId = bob, more: { withinMs?: number; gone?: AbortSignal } = {}) =>
+  processOn(lock).waitFor(leaseId, more);
 
 describe('paceMs', () => {
   const lock = heldLock();
-  const facts = { now: lock.time.now(), graceMs };
-  const first = { fence: lock.state.fence, at: facts.now };
+  const paceAfter = (heldMs: number, position: number, state: LockState = lock.state) =>
+    paceMs(state, position, { now: epochMs(lock.time.now() + heldMs), graceMs });
 
-  it('is short for the next waiter', () => {
-    expect(paceMs(lock.state, 1, first, facts)).toBe(50);
+  it('is an eighth of the time since the last grant for the next waiter, within limits', () => {
+    expect(paceAfter(0, 1)).toBe(15);
+    expect(paceAfter(120, 1)).toBe(15);
+    expect(paceAfter(240, 1)).toBe(30);
+    expect(paceAfter(60_000, 1)).toBe(50);
   });
 
-  it('is longer further back, up to two seconds', () => {
-    expect(paceMs(lock.state, 5, first, facts)).toBe(200);
-    expect(paceMs(lock.state, 500, first, facts)).toBe(2_000);
+  it('is longer further back, in proportion to the position, up to two seconds', () => {
+    expect(paceAfter(0, 4)).toBe(30);
+    expect(paceAfter(800, 4)).toBe(200);
+    expect(paceAfter(60_000, 4)).toBe(400);
+    expect(paceAfter(60_000, 500)).toBe(2_000);
   });
 
-  it('is slower still where thousands wait, so that all of them together do not overload the key', () => {
-    const crowded = { ...lock.state, pages: { first: 1, last: 400 } };
-    const waiters = depthOf(crowded, facts);
-    expect(waiters).toBeGreaterThan(2_000);
-    expect((waiters * 1_000) / paceMs(crowded, 2_000, first, facts)).toBeLessThanOrEqual(300);
+  it('counts from the latest grant if there are several holders', () => {
+    const [holder] = lock.state.holders;
+    const readers = [holder, { ...holder, acquiredAt: lock.in(200) }] as LockState['holders'];
+    expect(paceAfter(360, 1, { ...lock.state, holders: readers })).toBe(20);
   });
 
-  it('follows the rate of grants: two looks for each waiter ahead', () => {
-    const drained = { ...lock.state, fence: lock.state.fence + 10 };
-    const later = { ...facts, now: epochMs(facts.now + 1_500) };
-    expect(paceMs(drained, 3, first, later)).toBe(150);
+  it('does not fail if the clock of another process is ahead', () => {
+    expect(paceAfter(-100, 1)).toBe(15);
   });
 
-  it('has a limit for each waiter ahead, so a slow phase ends', () => {
-    const drained = { ...lock.state, fence: lock.state.fence + 10 };
-    const later = { ...facts, now: epochMs(facts.now + 60_000) };
-    expect(paceMs(drained, 3, first, later)).toBe(200);
-    expect(paceMs(drained, 10, first, later)).toBe(900);
+  it.each([2, 10, 50, 200, 1_000, 10_000])(
+    'lets %i waiters in as many processes look at most 800 times a second',
+    (length) => {
+      const crowded = {
+        ...lock.state,
+        queue: [],
+        pages: { first: 1, last: Math.ceil(length / lockLimits.pageLengthMax) },
+      };
+      expect(depthOf(crowded, { now: lock.time.now(), graceMs })).toBeGreaterThanOrEqual(length);
+      for (const heldMs of [0, 100, 1_000, 60_000]) {
+        let perSecond = 0;
+        for (let position = 1; position <= length; position++)
+          perSecond += 1_000 / paceAfter(heldMs, position, crowded);
+        expect(perSecond).toBeLessThanOrEqual(800);
+      }
+    },
+  );
+});
+
+describe('hand-offs between processes', () => {
+  const leaseOf = (index: number) => `lease-${String(index).padStart(12, '0')}`;
+  const holdMs = 20;
+
+  it.each([2, 10, 40])('are noticed within 20 ms (median) after a quiet time, with %i waiting', async (count) => {
+    const lock = new SeenLock();
+    const { time } = lock;
+    lock.write(acquireOf(alice, waiting));
+    const lateMs: number[] = [];
+    let releasedAt = 0;
+    const join = (index: number) => {
+      lock.write(acquireOf(leaseOf(index), waiting));
+      const noticed = processOn(lock).waitFor(leaseOf(index), { withinMs: 60_000 }).promise;
+      void noticed.then(() => {
+        lateMs.push(time.now() - releasedAt);
+        time.after(holdMs, () => {
+          releasedAt = time.now();
+          lock.write({ kind: 'release', leaseId: leaseOf(index) });
+          join(index + count);
+        });
+      });
+    };
+    for (let index = 0; index < count; index++) join(index);
+    // A rate of grants that counts this time makes holds seem long.
+    await time.advance(10_000);
+    lock.looks = 0;
+    releasedAt = time.now();
+    lock.write({ kind: 'release', leaseId: alice });
+    await time.advance(5_000);
+    lateMs.sort((one, other) => one - other);
+    expect(lateMs.length).toBeGreaterThan(100);
+    expect(lateMs[Math.floor(lateMs.length / 2)]).toBeLessThanOrEqual(20);
+    expect(lock.looks / 5).toBeLessThanOrEqual(500);
+  });
+});
+
+describe('waiters in one process', () => {
+  it('share their looks', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    const { waitFor: begin } = processOn(lock);
+    const waits = [begin(bob), begin(carol)];
+    await lock.time.advance(10_000);
+    expect(waits.map(({ done }) => done)).toEqual([false, false]);
+    expect(lock.looks).toBeLessThanOrEqual(230);
   });
 
-  it('is exact if the lease of the holder ends first, and only for the next waiter', () => {
-    const end = lock.state.holders[0]?.expiresAt ?? 0;
-    const near = { ...facts, now: epochMs(end + graceMs - 20) };
-    expect(paceMs(lock.state, 1, first, near)).toBe(20);
-    expect(paceMs(lock.state, 2, first, near)).toBeGreaterThanOrEqual(50);
+  it('hear of a release in their process without a look', async () => {
+    const lock = heldLock();
+    const { waitFor: begin, memory } = processOn(lock);
+    const wait = begin(bob);
+    await lock.time.advance(1_000);
+    const { looks } = lock;
+    memory.learn(key, lock.write({ kind: 'release', leaseId: alice }));
+    await lock.time.settle();
+    expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
+    expect(lock.looks).toBe(looks);
   });
 
-  it('is never zero, even if a takeover is long overdue', () => {
-    const late = { ...facts, now: epochMs(facts.now + 86_400_000) };
-    expect(paceMs(lock.state, 1, first, late)).toBe(1);
+  it('do not put off the look for the first of them when others join', async () => {
+    const lock = heldLock();
+    const { waitFor: begin } = processOn(lock);
+    lock.state = { ...lock.state, pages: { first: 1, last: 20 } };
+    begin(bob);
+    for (let joined = 0; joined < 100; joined++) {
+      begin(`lease-${joined}-000000000`, { page: 1 });
+      await lock.time.advance(10);
+    }
+    expect(lock.looks).toBeGreaterThanOrEqual(20);
+  });
+
+  it('do not all fail if a look fails', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    const { waitFor: begin } = processOn(lock);
+    const [first, second] = [begin(bob), begin(carol)];
+    lock.failure = new Error('out of reach');
+    await lock.time.advance(16);
+    await expect(first?.promise).rejects.toThrow('out of reach');
+    expect(second?.done).toBe(false);
+    lock.failure = undefined;
+    lock.write({ kind: 'release', leaseId: bob });
+    lock.write({ kind: 'release', leaseId: alice });
+    await lock.time.advance(50);
+    expect((await second?.promise)?.holders).toMatchObject([{ leaseId: carol }]);
+  });
+
+  it('wake when the item of the lock was deleted', async () => {
+    const lock = heldLock();
+    const wait = waitFor(lock);
+    lock.state = { ...lock.state, rev: 0, fence: 0, holders: [], queue: [] };
+    await lock.time.advance(50);
+    expect(wait.done).toBe(true);
   });
 });
 
@@ -138,12 +246,13 @@ describe('a polled wait', () => {
     expect(wait.done).toBe(true);
   });
 
-  it('looks at most twenty times a second as the first waiter', async () => {
+  it('looks about twenty times a second as the first waiter of a long hold', async () => {
     const lock = heldLock();
     waitFor(lock);
     await lock.time.advance(10_000);
-    expect(lock.looks).toBeGreaterThanOrEqual(190);
-    expect(lock.looks).toBeLessThanOrEqual(200);
+    // A few more in the first half second, when the lock was just granted.
+    expect(lock.looks).toBeGreaterThanOrEqual(200);
+    expect(lock.looks).toBeLessThanOrEqual(220);
   });
 
   it('fails if the store does, so the waiter can ask again', async () => {

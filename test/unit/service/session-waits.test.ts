@@ -99,4 +99,30 @@ describe('a deadlock', () => {
     await time.advance(1_000);
     expect(await second).toMatchObject({ answer: { kind: 'granted' } });
   });
+
+  it('of many sessions is told to its victim in few bytes, and shows no session id', async () => {
+    const { time, open, take } = world();
+    const ids: string[] = [];
+    const owners = Array.from({ length: 12 }, (_, index) => `${index} ${'ö'.repeat(100)}`);
+    for (const [index, owner] of owners.entries()) {
+      ids.push(await open(owner));
+      await take(`lock-${index}`, `${index}`, { owner, sessionId: ids[index] });
+    }
+    let last: ReturnType<typeof take> | undefined;
+    for (const [index, owner] of owners.entries()) {
+      const name = `lock-${(index + 1) % owners.length}`;
+      last = take(name, `${index}`, { owner, sessionId: ids[index], waitMs: 60_000 });
+      await time.advance(10);
+    }
+    await time.advance(1_000);
+    const answer = (await last)?.answer ?? { kind: 'done' };
+    const cycle = answer.kind === 'deadlock' ? answer.cycle : '';
+    expect(Buffer.byteLength(cycle)).toBeLessThanOrEqual(2_048);
+    // It begins with the victim. In the middle, steps are left out.
+    expect(JSON.parse(cycle)).toMatchObject([
+      { owner: owners.at(-1), waitsFor: 'lock-0' },
+      { owner: owners.at(-2), waitsFor: `lock-${owners.length - 1}` },
+    ]);
+    for (const id of ids) expect(cycle).not.toContain(id);
+  });
 });

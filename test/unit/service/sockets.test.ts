@@ -30,7 +30,7 @@ async function heldLock() {
   await acquireOnSocket(context, sockets, key, hold, 'me');
   const presentMs = async () => {
     const [waiter] = (await store.read(key)).queue;
-    return waiter === undefined ? undefined : waiter.aliveUntil - time.now();
+    return waiter === undefined ? undefined : waiter.presentUntil - time.now();
   };
   return { context, sockets, open, park, presentMs };
 }

@@ -1,9 +1,10 @@
 import { createHash, createHmac } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { tableClients } from '../../../src/store/dynamodb/client.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
+import { patientServer } from '../../support/patient-server.ts';
 
 interface Sent {
   readonly headers: Record<string, string>;
@@ -35,9 +36,12 @@ afterEach(() => {
 });
 
 /** A store that gives the set answers, one after the other, and records what it was sent. */
-async function storeThatAnswers(...replies: Reply[]) {
+const storeThatAnswers = (...replies: Reply[]) => storeWithin(60_000, ...replies);
+
+/** As above. A request without an answer ends after the given time. */
+async function storeWithin(requestMs: number, ...replies: Reply[]) {
   const sent: Sent[] = [];
-  const server: Server = createServer((request: IncomingMessage, response) => {
+  const server: Server = patientServer((request: IncomingMessage, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => {
       body += chunk.toString();
@@ -50,7 +54,7 @@ async function storeThatAnswers(...replies: Reply[]) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret', sessionToken: 'a session token' };
-  const patience = { connectionMs: 1_000, requestMs: 300, socketsMax: 4 };
+  const patience = { connectionMs: 60_000, requestMs, socketsMax: 4 };
   const { client, documents, calls } = tableClients({ endpoint, region: 'eu-west-1', credentials }, patience);
   closing.push(() => {
     client.destroy();
@@ -100,15 +104,17 @@ describe('a call over the wire', () => {
   });
 
   it.each([
-    ['the connection breaks', cut],
-    ['the answer is cut short', cutShort],
-    ['the store is out of order', refuse(500, 'InternalServerError')],
-    ['the store asks for less traffic', refuse(400, 'ThrottlingException')],
-    ['nothing is answered', () => {}],
-    ['an answer begins and does not end', (response: ServerResponse) => response.write('{')],
-  ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault) => {
+    ['the connection breaks', cut, 60_000],
+    ['the answer is cut short', cutShort, 60_000],
+    ['the store is out of order', refuse(500, 'InternalServerError'), 60_000],
+    ['the store asks for less traffic', refuse(400, 'ThrottlingException'), 60_000],
+    // Long enough for the second request to be answered on a busy machine.
+    ['nothing is answered', () => {}, 3_000],
+    ['an answer begins and does not end', (response: ServerResponse) => response.write('{'), 3_000],
+  ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault, requestMs) => {
     const Item = { n: { N: '1' } };
-    const { sent, table } = await storeThatAnswers(fault, refuse(400, 'ConditionalCheckFailedException', { Item }));
+    const refusal = refuse(400, 'ConditionalCheckFailedException', { Item });
+    const { sent, table } = await storeWithin(requestMs, fault, refusal);
     const written = await table.update(key, raise);
     expect(written).toEqual({ applied: false, item: { n: 1 }, perhapsMine: true });
     expect(sent).toHaveLength(2);

@@ -5,6 +5,7 @@ import { BoundedMap } from '../../../src/tools/bounded-map.ts';
 import { errorText, reasonOf } from '../../../src/tools/error-text.ts';
 import { forEachAtMost } from '../../../src/tools/pool.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
+import { Turns } from '../../../src/tools/turns.ts';
 
 describe('backoffMs', () => {
   it('is random up to a limit that doubles with each attempt and then stays', () => {
@@ -89,5 +90,29 @@ describe('errorText', () => {
   it('shows nothing of the request that an error carries', () => {
     const error = Object.assign(new Error('refused'), { request: 'leaseId=secret' });
     expect(errorText(error)).toBe('Error: refused');
+  });
+});
+
+describe('Turns', () => {
+  it('lets as many work as it may, and the others in order, without those who left', async () => {
+    const turns = new Turns(2);
+    const began: number[] = [];
+    const taken = [0, 1, 2, 3, 4].map((index) => {
+      const turn = turns.take();
+      void turn.ready.then(() => began.push(index));
+      return turn;
+    });
+    const settled = () => new Promise(setImmediate);
+    await settled();
+    expect(began).toEqual([0, 1]);
+    taken[2]?.end();
+    // Twice: it must not count as two.
+    taken[1]?.end();
+    taken[1]?.end();
+    await settled();
+    expect(began).toEqual([0, 1, 3]);
+    taken[0]?.end();
+    await settled();
+    expect(began).toEqual([0, 1, 3, 4]);
   });
 });

@@ -1,0 +1,258 @@
+/** The rules of DynamoDB that the built-in engine keeps, and that the comparison with another engine seldom meets. */
+import { connect } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { MemoryEngine } from '../../../src/engine/engine.ts';
+import { serveEngine } from '../../../src/engine/server.ts';
+import type { Item } from '../../../src/engine/values.ts';
+
+const TableName = 't';
+const definition = {
+  TableName,
+  KeySchema: [
+    { AttributeName: 'p', KeyType: 'HASH' },
+    { AttributeName: 's', KeyType: 'RANGE' },
+  ],
+  AttributeDefinitions: ['p', 's', 'g'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+  GlobalSecondaryIndexes: [
+    {
+      IndexName: 'by-g',
+      KeySchema: [{ AttributeName: 'g', KeyType: 'HASH' }],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    },
+  ],
+  StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' },
+};
+
+interface StreamRecord {
+  readonly eventName: string;
+  readonly userIdentity?: object;
+  readonly dynamodb: { readonly ApproximateCreationDateTime: number; readonly SequenceNumber: string };
+}
+
+function world() {
+  const clock = { ms: 1_900_000_000_000 };
+  const units: number[] = [];
+  const onUsage = ({ units: { write, indexes } }: { units: { write: number; indexes: Record<string, number> } }) =>
+    void units.push(write + Object.values(indexes).reduce((sum, more) => sum + more, 0));
+  const engine = new MemoryEngine({ now: () => clock.ms, onUsage });
+  // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test checks.
+  const call = (operation: string, input: object = {}): any => engine.call(operation, { TableName, ...input });
+  call('CreateTable', definition);
+  const keyOf = (sort: string) => ({ p: { S: 'p' }, s: { S: sort } });
+  const put = (sort: string, more: Item = {}) => call('PutItem', { Item: { ...keyOf(sort), ...more } });
+  const get = (sort: string) => call('GetItem', { Key: keyOf(sort) }).Item as Item | undefined;
+  const update = (sort: string, UpdateExpression: string, values: Item = {}, names: object = {}) =>
+    call('UpdateItem', {
+      Key: keyOf(sort),
+      UpdateExpression,
+      ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
+      ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
+    });
+  const StreamArn = call('DescribeTable').Table.LatestStreamArn;
+  const iterator = (ShardIteratorType: string, SequenceNumber?: string): string =>
+    call('GetShardIterator', { StreamArn, ShardIteratorType, SequenceNumber }).ShardIterator;
+  const records = (ShardIterator: string): StreamRecord[] => call('GetRecords', { ShardIterator }).Records;
+  return { clock, units, engine, call, keyOf, put, get, update, iterator, records };
+}
+
+describe('the stream', () => {
+  it('has one record for each change, in seconds, and none for a write that changes nothing', () => {
+    const { put, iterator, records } = world();
+    put('a', { n: { N: '1' } });
+    put('a', { n: { N: '1' } });
+    put('a', { n: { N: '2' } });
+    const found = records(iterator('TRIM_HORIZON'));
+    expect(found.map(({ eventName }) => eventName)).toEqual(['INSERT', 'MODIFY']);
+    expect(found[0]?.dynamodb.ApproximateCreationDateTime).toBe(1_900_000_000);
+  });
+
+  it('keeps the latest records, and refuses a position before them', () => {
+    const { put, iterator, records } = world();
+    const first = iterator('TRIM_HORIZON');
+    for (let turn = 0; turn < 40_000; turn++) put('a', { n: { N: String(turn) } });
+    expect(() => records(first)).toThrow('no longer kept');
+    const oldest = records(iterator('TRIM_HORIZON'))[0]?.dynamodb.SequenceNumber ?? '';
+    expect(records(iterator('AT_SEQUENCE_NUMBER', oldest))[0]?.dynamodb.SequenceNumber).toBe(oldest);
+    const before = String(Number(oldest) - 1);
+    expect(records(iterator('AFTER_SEQUENCE_NUMBER', before))[0]?.dynamodb.SequenceNumber).toBe(oldest);
+  });
+
+  it('refuses a sequence number that it has not reached', () => {
+    const { put, iterator } = world();
+    put('a');
+    expect(() => iterator('AFTER_SEQUENCE_NUMBER', '2')).toThrow('Invalid SequenceNumber');
+  });
+});
+
+describe('the time to live', () => {
+  it('is in seconds: only items whose time is over are deleted, and the stream says by whom', () => {
+    const { clock, engine, call, put, get, iterator, records } = world();
+    call('UpdateTimeToLive', { TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true } });
+    const seconds = clock.ms / 1_000;
+    put('over', { ttl: { N: String(seconds - 1) } });
+    put('soon', { ttl: { N: String(seconds + 60) } });
+    put('never');
+    const from = iterator('LATEST');
+    engine.collectExpired();
+    expect(['over', 'soon', 'never'].map((name) => get(name) !== undefined)).toEqual([false, true, true]);
+    expect(records(from)).toMatchObject([
+      { eventName: 'REMOVE', userIdentity: { PrincipalId: 'dynamodb.amazonaws.com' } },
+    ]);
+  });
+});
+
+describe('a query', () => {
+  const found = ({ Items, LastEvaluatedKey }: { Items: Item[]; LastEvaluatedKey?: Item }) => ({
+    sorts: Items.map(({ s }) => (s as { S: string }).S).join(''),
+    LastEvaluatedKey,
+  });
+
+  it.each([true, false])('goes on after its last key, with none twice and none left out: forward %s', (forward) => {
+    const { call, put } = world();
+    for (const sort of ['c', 'a', 'd', 'b']) put(sort);
+    const page = (ExclusiveStartKey?: Item) =>
+      found(
+        call('Query', {
+          KeyConditionExpression: 'p = :p',
+          ExpressionAttributeValues: { ':p': { S: 'p' } },
+          Limit: 2,
+          ScanIndexForward: forward,
+          ...(ExclusiveStartKey && { ExclusiveStartKey }),
+        }),
+      );
+    const first = page();
+    const second = page(first.LastEvaluatedKey);
+    expect([first.sorts, second.sorts]).toEqual(forward ? ['ab', 'cd'] : ['dc', 'ba']);
+    // A page that is exactly full says that there may be more.
+    expect(found(call('Scan', { Limit: 4 })).LastEvaluatedKey).toBeDefined();
+    expect(page(second.LastEvaluatedKey)).toEqual({ sorts: '', LastEvaluatedKey: undefined });
+  });
+
+  it('finds an item in its index only under its latest key', () => {
+    const { call, put } = world();
+    const indexed = (group: string) =>
+      call('Query', {
+        IndexName: 'by-g',
+        KeyConditionExpression: 'g = :g',
+        ExpressionAttributeValues: { ':g': { S: group } },
+      }).Count;
+    put('a', { g: { S: 'old' } });
+    put('a', { g: { S: 'new' } });
+    put('a', { g: { S: 'new' }, n: { N: '1' } });
+    expect([indexed('old'), indexed('new')]).toEqual([0, 1]);
+  });
+});
+
+describe('an update', () => {
+  it('removes elements of a list by their places before the update, and appends after its end', () => {
+    const { put, get, update } = world();
+    const list = (...texts: string[]) => ({ L: texts.map((S) => ({ S })) });
+    put('a', { l: list('0', '1', '2', '3') });
+    update('a', 'REMOVE l[0], l[2]');
+    expect(get('a')?.l).toEqual(list('1', '3'));
+    update('a', 'SET l[9] = :x', { ':x': { S: 'end' } });
+    expect(get('a')?.l).toEqual(list('1', '3', 'end'));
+  });
+
+  it('removes a set with its last member', () => {
+    const { put, get, update } = world();
+    put('a', { members: { SS: ['x', 'y'] } });
+    update('a', 'DELETE members :some', { ':some': { SS: ['x', 'y'] } });
+    expect(get('a')).not.toHaveProperty('members');
+  });
+
+  it('compares a missing attribute as different from every value', () => {
+    const { call, put } = world();
+    const Item = { p: { S: 'p' }, s: { S: 'a' } };
+    const guarded = (ConditionExpression: string) => () =>
+      call('PutItem', { Item, ConditionExpression, ExpressionAttributeValues: { ':x': { S: 'x' } } });
+    put('a');
+    expect(guarded('missing = :x')).toThrow('conditional');
+    expect(guarded('missing < :x')).toThrow('conditional');
+    expect(guarded('missing <> :x')).not.toThrow();
+  });
+});
+
+describe('a request that DynamoDB refuses', () => {
+  it.each([
+    [
+      'too many reads at once',
+      'BatchGetItem',
+      { RequestItems: { t: { Keys: Array.from({ length: 101 }, keyNumber) } } },
+    ],
+    [
+      'a value that no expression uses',
+      'PutItem',
+      { Item: keyNumber(null, 1), ExpressionAttributeValues: { ':unused': { S: 'x' } } },
+    ],
+    ['an item that is too large', 'PutItem', { Item: { ...keyNumber(null, 1), x: { S: 'x'.repeat(400 * 1024) } } }],
+  ])('is refused here: %s', (_, operation, input) => {
+    const { call } = world();
+    expect(() => call(operation, input)).toThrow(/Too many|unused|maximum allowed size/);
+  });
+
+  function keyNumber(_: unknown, number: number): Item {
+    return { p: { S: 'p' }, s: { S: `s${number}` } };
+  }
+});
+
+describe('the units of a write', () => {
+  it('are one for each kilobyte that has begun, and two entries for an index whose key moved', () => {
+    const { units, put } = world();
+    // Names and keys have five bytes.
+    put('a', { x: { S: 'x'.repeat(1_024 - 5) } });
+    put('b', { x: { S: 'x'.repeat(1_025 - 5) } });
+    put('c', { g: { S: 'old' } });
+    put('c', { g: { S: 'new' } });
+    expect(units).toEqual([1, 2, 2, 3]);
+  });
+});
+
+describe('the engine on a port', () => {
+  async function served() {
+    const engine = await serveEngine();
+    onTestFinished(() => engine.stop());
+    const ask = (operation: string, body: string | ReadableStream<Uint8Array>) =>
+      fetch(engine.endpoint, {
+        method: 'POST',
+        headers: { 'x-amz-target': `DynamoDB_20120810.${operation}` },
+        body,
+        ...(body instanceof ReadableStream && { duplex: 'half' }),
+      } as RequestInit);
+    await ask('CreateTable', JSON.stringify(definition));
+    return { engine, ask };
+  }
+
+  it('reads text whose bytes arrive apart', async () => {
+    const { ask } = await served();
+    const bytes = new TextEncoder().encode(JSON.stringify({ TableName, Item: { p: { S: 'é' }, s: { S: 'ü' } } }));
+    const apart = new ReadableStream({
+      async start(controller) {
+        for (const byte of bytes) {
+          controller.enqueue(new Uint8Array([byte]));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        controller.close();
+      },
+    });
+    expect((await ask('PutItem', apart)).status).toBe(200);
+    const { Items } = (await (await ask('Scan', JSON.stringify({ TableName }))).json()) as { Items: Item[] };
+    expect(Items).toEqual([{ p: { S: 'é' }, s: { S: 'ü' } }]);
+  });
+
+  it('answers 400 to a wrong request and 500 to a failure of its own, which a client repeats', async () => {
+    const { ask } = await served();
+    expect((await ask('GetItem', JSON.stringify({ TableName: 'other', Key: {} }))).status).toBe(400);
+    expect((await ask('PutItem', '{"TableName":"t"}')).status).toBe(500);
+  });
+
+  it('stops although a client keeps its connection open', async () => {
+    const { engine } = await served();
+    const { hostname, port } = new URL(engine.endpoint);
+    const socket = connect(Number(port), hostname);
+    await new Promise((resolve) => socket.once('connect', resolve));
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    await engine.stop();
+    await closed;
+  });
+});

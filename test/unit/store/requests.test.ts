@@ -1,0 +1,252 @@
+/** What the stores ask of DynamoDB, seen on the requests themselves: consistency, times of collection, and repeats. */
+import { ProvisionedThroughputExceededException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { describe, expect, it } from 'vitest';
+import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
+import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
+import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { DynamoDBDeliveries, DynamoDBTimerNotes } from '../../../src/store/dynamodb/notifier-items.ts';
+import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-store.ts';
+import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
+import { DynamoDBSockets } from '../../../src/store/dynamodb/socket-items.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { after, epochMs } from '../../../src/time/clock.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
+
+const now = epochMs(1_800_000_000_000);
+const [hour, day] = [3_600_000, 86_400_000];
+const key = { namespace: 'test', name: 'lock' };
+const session = { namespace: 'test', sessionId: 'session-1' };
+const later = (ms: number) => after(now, ms);
+const secondsAfterNow = (ttl: number): number => ttl - now / 1_000;
+
+// biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
+type Input = any;
+
+/** A table that notes each request and answers as the test says. */
+function tableThat(answer: (input: Input) => unknown = () => ({})) {
+  const inputs: Input[] = [];
+  const client = {
+    send: async ({ input }: { input: Input }) => {
+      inputs.push(input);
+      return answer(input);
+    },
+  } as unknown as DynamoDBDocumentClient;
+  const time = new VirtualTime({ startAt: now });
+  return { inputs, time, access: { client, tableName: 'locks', clock: time, timers: time, random: () => 0 } };
+}
+
+/** The time of collection in a request, in seconds from now. */
+function collectedAfter(input: Input): number {
+  const [batch] = Object.values(input.RequestItems ?? {}) as { PutRequest: { Item: { ttl: number } } }[][];
+  const put = input.Item ?? batch?.[0]?.PutRequest.Item ?? input.TransactItems?.[1].Put.Item;
+  return secondsAfterNow(put?.ttl ?? input.ExpressionAttributeValues[':collectAt']);
+}
+
+describe('an item is collected', () => {
+  const bySession = { sessionId: session.sessionId, owner: 'me', ttlMs: 30_000, createdAt: now, waits: [] };
+  const waiter = {
+    ...{ leaseId: 'lease-a-0000000000', owner: 'me', permits: 1, leaseMs: 1_000, queuedAt: now },
+    ...{ deadlineAt: later(60_000), presentUntil: later(60_000) },
+  };
+  const put = { kind: 'put', value: '1', expects: { kind: 'version', version: 1 }, writeId: 'w', expiresInMs: 5_000 };
+  const event = { at: now, type: 'released', fence: 1, owner: 'me' } as const;
+  type Access = ReturnType<typeof tableThat>['access'];
+
+  const kinds: [string, number, (access: Access) => Promise<unknown>][] = [
+    ['a delivery', 2 * day, (access) => new DynamoDBDeliveries(access).begin(key, 1)],
+    ['a delivery that was made', 2 * day, (access) => new DynamoDBDeliveries(access).markDelivered(key, 1)],
+    ['the note of a timer', hour + 5_000, (access) => new DynamoDBTimerNotes(access).write(key, later(5_000))],
+    [
+      'a ticket',
+      60_000,
+      (access) =>
+        new DynamoDBSockets(access).issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) }),
+    ],
+    [
+      'a wait on a connection',
+      hour + 5_000,
+      (access) => new DynamoDBSockets(access).noteWait('c', { key, leaseId: 'lease' }, later(5_000)),
+    ],
+    [
+      'a connection',
+      3 * hour,
+      (access) =>
+        new DynamoDBWatchers(access).add({
+          ...{ namespace: 'test', caller: 'me', connectionId: 'c', connectedAt: now },
+          subject: 'nothing',
+        }),
+    ],
+    [
+      'a session',
+      7 * day + 30_000,
+      (access) => new DynamoDBSessionStore(access).create('test', { ...bySession, expiresAt: later(30_000) }),
+    ],
+    [
+      'a session with a keepalive',
+      7 * day + hour,
+      (access) => new DynamoDBSessionStore(access).keepAlive(session, now),
+    ],
+    ['a session that has ended', 7 * day, (access) => new DynamoDBSessionStore(access).end(session, now)],
+    ['the note of a part', 37 * day, (access) => new DynamoDBSessionStore(access).notePart(session, 'lock', now)],
+    [
+      'an entry of a history',
+      7 * day,
+      (access) => new DynamoDBHistory(access).append([{ key, place: 'place', event }]),
+    ],
+    [
+      'the value of a record',
+      65_000,
+      (access) => new DynamoDBRecordStore(access).attempt({ namespace: 'test', key: 'r' }, put as never, now),
+    ],
+    [
+      'a page',
+      30 * day,
+      (access) =>
+        new DynamoDBLockStore(access).appendToPage(
+          { lock: key, number: 7 },
+          { waiter, fence: 1 },
+          { front: 2, page: 2 },
+        ),
+    ],
+    ['a closed page', 30 * day, (access) => new DynamoDBLockStore(access).closePage({ lock: key, number: 7 }, now)],
+    [
+      'a lock',
+      30 * day,
+      (access) => new DynamoDBLockStore(access).attempt(key, acquireOf('lease-a-0000000000'), { now, graceMs: 250 }),
+    ],
+    [
+      'a lock with the shortest retention and the longest lease',
+      2 * day,
+      (access) =>
+        new DynamoDBLockStore({ ...access, retentionMs: 2 * day }).attempt(
+          key,
+          acquireOf('lease-a-0000000000', { leaseMs: day }),
+          { now, graceMs: 250 },
+        ),
+    ],
+  ];
+
+  it.each(kinds)('in seconds, and at the right time: %s', async (_kind, afterMs, write) => {
+    const { access, inputs } = tableThat();
+    // Some answers are not what the store expects. Only the request matters here.
+    await write(access).catch(() => undefined);
+    expect(collectedAfter(inputs.at(-1))).toBe(afterMs / 1_000);
+  });
+
+  it('never while a session holds it', async () => {
+    const { access, inputs } = tableThat();
+    const acquire = acquireOf('lease-a-0000000000', { limit: 2, leaseMs: null, sessionId: session.sessionId });
+    await new DynamoDBLockStore(access).attempt(key, acquire, { now, graceMs: 250 }).catch(() => undefined);
+    expect(inputs[0].UpdateExpression).toMatch(/REMOVE #collectAt/);
+  });
+});
+
+describe('a read that decides something', () => {
+  const reads: [string, (access: ReturnType<typeof tableThat>['access']) => Promise<unknown>][] = [
+    ['a lock', (access) => new DynamoDBLockStore(access).read(key)],
+    ['many locks', (access) => new DynamoDBLockStore(access).readMany([key, { ...key, name: 'other' }])],
+    ['pages', (access) => new DynamoDBLockStore(access).readPages([{ lock: key, number: 7 }])],
+    ['a session', (access) => new DynamoDBSessionStore(access).read('test', ['one'])],
+    ['several sessions', (access) => new DynamoDBSessionStore(access).read('test', ['one', 'other'])],
+    ['a record', (access) => new DynamoDBRecordStore(access).read({ namespace: 'test', key: 'r' })],
+    ['watchers', (access) => new DynamoDBWatchers(access).welcomed('test')],
+    ['a connection', (access) => new DynamoDBSockets(access).connection('c')],
+    ['the waits of a connection', (access) => new DynamoDBSockets(access).waitsOn('c', 'test')],
+    ['a delivery', (access) => new DynamoDBDeliveries(access).read(key, 1)],
+    ['the note of a timer', (access) => new DynamoDBTimerNotes(access).read(key)],
+  ];
+
+  it.each(reads)('is consistent: %s', async (_what, read) => {
+    const { access, inputs } = tableThat();
+    await read(access);
+    const [batch] = Object.values(inputs[0].RequestItems ?? {}) as { ConsistentRead?: boolean }[];
+    expect((batch ?? inputs[0]).ConsistentRead).toBe(true);
+  });
+});
+
+describe('a table that does only a part', () => {
+  const items = Array.from({ length: 30 }, (_, index) => ({ pk: `item-${index}`, sk: 'item' }));
+
+  it('is asked again for keys that it did not read, in batches of a hundred', async () => {
+    const many = Array.from({ length: 130 }, (_, index) => ({ pk: `item-${index}`, sk: 'item' }));
+    const { access, inputs, time } = tableThat(({ RequestItems: { locks } }) => ({
+      Responses: { locks: locks.Keys.slice(0, 40) },
+      UnprocessedKeys: locks.Keys.length > 40 ? { locks: { Keys: locks.Keys.slice(40) } } : {},
+    }));
+    const read = new ItemTable(access).getMany(many);
+    await time.advance(5_000);
+    expect((await read).map((item) => item?.pk)).toEqual(many.map(({ pk }) => pk));
+    for (const { RequestItems } of inputs) expect(RequestItems.locks.Keys.length).toBeLessThanOrEqual(100);
+  });
+
+  it('is given up if it reads nothing several times in a row', async () => {
+    const { access, inputs, time } = tableThat(({ RequestItems }) => ({ UnprocessedKeys: RequestItems }));
+    const read = new ItemTable(access).getMany(items).catch((error: unknown) => error);
+    await time.advance(60_000);
+    expect(await read).toMatchObject({ code: 'throttled' });
+    expect(inputs).toHaveLength(5);
+  });
+
+  it('is asked again for what it did not write, in batches of 25, and the rest is returned', async () => {
+    const stuck = 'item-27';
+    const { access, inputs, time } = tableThat(({ RequestItems: { locks } }) => ({
+      UnprocessedItems: { locks: locks.filter((request: Input) => request.PutRequest.Item.pk === stuck) },
+    }));
+    const written = new ItemTable(access).replaceMany(items);
+    await time.advance(60_000);
+    expect(await written).toEqual([{ pk: stuck, sk: 'item' }]);
+    expect(inputs.map(({ RequestItems }) => RequestItems.locks.length)).toEqual([25, 5, 1, 1, 1]);
+  });
+
+  it('is not believed to have written a batch that it refused', async () => {
+    const { access, time } = tableThat(() => {
+      throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
+    });
+    const written = new ItemTable(access).replaceMany(items);
+    await time.advance(60_000);
+    expect(await written).toEqual(items);
+  });
+
+  it('is asked for the next page of a query until there is none', async () => {
+    const { access } = tableThat(({ ExclusiveStartKey }) =>
+      ExclusiveStartKey === undefined
+        ? { Items: [{ pk: 'first' }], LastEvaluatedKey: { pk: 'first' } }
+        : { Items: [{ pk: 'second' }] },
+    );
+    const query = { where: 'partition = :p', words: { partition: 'pk' }, values: { p: 'x' } };
+    expect(await new ItemTable(access).query(query)).toEqual([{ pk: 'first' }, { pk: 'second' }]);
+  });
+});
+
+describe('a write that meets a transaction', () => {
+  const conflict = () => new TransactionConflictException({ message: 'busy', $metadata: {} });
+  const write = (table: ItemTable) => table.replace({ pk: 'item', sk: 'item' });
+
+  it('is tried again a few times', async () => {
+    let refusals = 2;
+    const { access, inputs, time } = tableThat(() => {
+      if (refusals-- > 0) throw conflict();
+      return {};
+    });
+    const written = write(new ItemTable(access));
+    await time.advance(1_000);
+    await written;
+    expect(inputs).toHaveLength(3);
+  });
+
+  it('is a conflict after that, and no other failure is repeated here', async () => {
+    for (const [error, code, tries] of [
+      [conflict(), 'conflict', 5],
+      [new ProvisionedThroughputExceededException({ message: 'slow', $metadata: {} }), 'throttled', 1],
+    ] as const) {
+      const { access, inputs, time } = tableThat(() => {
+        throw error;
+      });
+      const written = write(new ItemTable(access)).catch((failure: unknown) => failure);
+      await time.advance(5_000);
+      expect([await written, inputs.length]).toEqual([expect.objectContaining({ code }), tries]);
+    }
+  });
+});
