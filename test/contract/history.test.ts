@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { LockKey } from '../../src/lock/state.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
 import { endedHold, placeOf } from '../../src/store/history-rules.ts';
@@ -10,7 +11,6 @@ import {
   type HistoryStore,
   historyKeptMs,
 } from '../../src/store/history-store.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';

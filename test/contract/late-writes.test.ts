@@ -39,7 +39,7 @@ describe('a direct hand-off', () => {
       leaseMs: 5_000,
       queuedAt: startOfTime,
       deadlineAt: inMs(60_000),
-      aliveUntil: goneAt,
+      presentUntil: goneAt,
     };
     expect((await store.enqueue(key, { waiter, limit: state.limit, sizes: queueSizes })).applied).toBe(true);
     const release = { kind: 'release' as const, leaseId: mine };

@@ -1,5 +1,6 @@
 import { PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { LockKey } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
@@ -7,7 +8,6 @@ import { createSession } from '../../src/service/sessions.ts';
 import { layoutKnown, lockItemKey, toLockItem, ttlOf } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault, retentionMsMin } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
 

@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { listingKeyOf } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
+import type { LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
@@ -59,11 +59,11 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     const [polling] = (await command(key, waits({ attendMs: 4_000 }))).queue;
     const [onFirst] = (await command(key, on('one'))).queue;
     expect((await store.attend(key, 0, polling as Waiter, startOfTime)).applied).toBe(false);
-    const absent = { ...(onFirst as Waiter), aliveUntil: epochMs(startOfTime + 5_000) };
+    const absent = { ...(onFirst as Waiter), presentUntil: epochMs(startOfTime + 5_000) };
     const { queue } = await command(key, on('two'));
     expect((await store.attend(key, 0, absent, startOfTime)).applied).toBe(false);
     expect((await store.read(key)).queue).toEqual(queue);
-    const gone = { ...(queue[0] as Waiter), aliveUntil: absent.aliveUntil };
+    const gone = { ...(queue[0] as Waiter), presentUntil: absent.presentUntil };
     expect((await store.attend(key, 0, gone, startOfTime)).applied).toBe(true);
   });
 

@@ -194,7 +194,6 @@ describe('the built-in engine', () => {
   // dynoxide reports no units for writes, and differs from DynamoDB in what it calls a type error.
   it.skipIf(shared.name !== 'dynamodb-local')(
     'makes the same items as DynamoDB Local, refuses the same requests, and charges the same units',
-    { timeout: 60_000 },
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(request, { minLength: 4, maxLength: 25 }), async (requests) => {

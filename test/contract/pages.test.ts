@@ -14,19 +14,20 @@ import {
   queueSizes,
   stepAwayIn,
 } from '../../src/lock/pages.ts';
-import { type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
-import { inspect, release } from '../../src/service/lease.ts';
+import { release } from '../../src/service/lease.ts';
+import { inspect } from '../../src/service/look.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
-import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
+import type { LockStore } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs, after as later } from '../../src/time/clock.ts';
-import { type FreshTable, freshTable } from '../support/engine.ts';
+import { drawn, type FreshTable, freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
 import { countRequests } from '../support/request-count.ts';
 
@@ -49,7 +50,7 @@ const waiterOf = (index: number, more: Partial<Waiter> = {}): Waiter => ({
   leaseMs: 60_000,
   queuedAt: epochMs(startOfTime + index),
   deadlineAt: later(startOfTime, 60_000),
-  aliveUntil: later(startOfTime, 30_000),
+  presentUntil: later(startOfTime, 30_000),
   ...more,
 });
 
@@ -79,9 +80,9 @@ describe.each(stores)('a page in %s', (_name, open) => {
             kind === 'append'
               ? append(model, { waiter, fence: 5 }, sizes)
               : kind === 'attend'
-                ? attendIn(model, { leaseId: waiter.leaseId, aliveUntil: at, notify })
+                ? attendIn(model, { leaseId: waiter.leaseId, presentUntil: at, notify })
                 : kind === 'step-away'
-                  ? stepAwayIn(model, { leaseId: waiter.leaseId, aliveUntil: at, connectionId })
+                  ? stepAwayIn(model, { leaseId: waiter.leaseId, presentUntil: at, connectionId })
                   : kind === 'close'
                     ? close(model, at)
                     : leaveIn(model, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up');
@@ -89,9 +90,9 @@ describe.each(stores)('a page in %s', (_name, open) => {
             kind === 'append'
               ? await store.appendToPage(page, { waiter, fence: 5 }, sizes)
               : kind === 'attend'
-                ? await store.attendInPage(page, { leaseId: waiter.leaseId, aliveUntil: at, notify })
+                ? await store.attendInPage(page, { leaseId: waiter.leaseId, presentUntil: at, notify })
                 : kind === 'step-away'
-                  ? await store.stepAwayInPage(page, { leaseId: waiter.leaseId, aliveUntil: at, connectionId })
+                  ? await store.stepAwayInPage(page, { leaseId: waiter.leaseId, presentUntil: at, connectionId })
                   : kind === 'close'
                     ? { applied: true, page: await store.closePage(page, at) }
                     : await store.leavePage(page, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up', at);
@@ -108,10 +109,10 @@ describe.each(stores)('a page in %s', (_name, open) => {
         const [read] = await store.readPages([page]);
         expect(read?.waiters).toEqual(model.waiters);
       }),
-      { numRuns: 60 },
+      { numRuns: drawn(60) },
     );
-    expect(seen.applied).toBeGreaterThan(50);
-    expect(seen.refused).toBeGreaterThan(20);
+    expect(seen.applied).toBeGreaterThan(drawn(50));
+    expect(seen.refused).toBeGreaterThan(drawn(20));
   });
 });
 
@@ -123,7 +124,7 @@ async function crowdedLock(store: LockStore, waiters: number, pages?: LockState[
   const state = await store.read(key);
   const now = context.clock.now();
   const queue = Array.from({ length: waiters }, (_, index) =>
-    waiterOf(index, { queuedAt: now, deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) }),
+    waiterOf(index, { queuedAt: now, deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) }),
   );
   await store.swap(key, { ...state, rev: state.rev + 1, queue, ...(pages === undefined ? {} : { pages }) });
   return key;
@@ -168,7 +169,7 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
     const key = await crowdedLock(store, 0, { first: 7, last: 8 });
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
     const now = context.clock.now();
-    const present = { deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) };
+    const present = { deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) };
     for (const [number, index] of [
       [7, 1],
       [7, 2],
@@ -221,9 +222,9 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     // The end of the connection that it has left is nothing to it.
     await apply(other, key, { kind: 'step-away', leaseId: leaseOf(3), connectionId: 'first' });
     const { state, facts } = await inspect(context, key);
-    expect(find(state, 3)?.aliveUntil).toBeGreaterThan(facts.now + 60_000);
+    expect(find(state, 3)?.presentUntil).toBeGreaterThan(facts.now + 60_000);
     await apply(other, key, { kind: 'step-away', leaseId: leaseOf(3), connectionId: 'second' });
-    expect(find((await inspect(context, key)).state, 3)?.aliveUntil).toBeLessThanOrEqual(context.clock.now() + 5_000);
+    expect(find((await inspect(context, key)).state, 3)?.presentUntil).toBeLessThanOrEqual(context.clock.now() + 5_000);
     await acquire(other, key, parked(3, 'third'));
     for (const index of [0, 1, 2]) await release(context, key, { leaseId: leaseOf(index) });
     expect((await context.store.read(key)).holders).toMatchObject([
@@ -296,8 +297,8 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     const context = contextOn(store);
     const now = context.clock.now();
     // Of most pages nobody ever joined: they are as empty as if all had died.
-    const dead = { deadlineAt: later(now, 60_000), aliveUntil: later(now, -1) };
-    const alive = { deadlineAt: later(now, 60_000), aliveUntil: later(now, 60_000) };
+    const dead = { deadlineAt: later(now, 60_000), presentUntil: later(now, -1) };
+    const alive = { deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) };
     for (const [number, waiter] of [
       [1, waiterOf(1, dead)],
       [450, waiterOf(2, dead)],
@@ -445,7 +446,7 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
           seen = Math.max(seen, model.queue.length);
         }
       }),
-      { numRuns: name === 'memory' ? 150 : 10 },
+      { numRuns: name === 'memory' ? 150 : drawn(16) },
     );
     expect(seen, 'long enough for several pages').toBeGreaterThan(5);
   });
@@ -555,6 +556,8 @@ describe('many waiters', () => {
         waitMs: 600_000,
         mode: 'shared' as const,
         metadata,
+        // Parked, so that a slow machine does not make the first ones absent before the last has joined.
+        notify: { type: 'event' as const, ref: 'crowd' },
       };
       await acquire(context, key, { ...reader, place: 'new' });
     }

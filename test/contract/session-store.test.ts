@@ -12,7 +12,7 @@ import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts'
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
-import { exactOnly, freshTable } from '../support/engine.ts';
+import { drawn, exactOnly, freshTable } from '../support/engine.ts';
 import { startOfTime } from '../support/lock-worlds.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
@@ -75,7 +75,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
         }
         expect(await store.read('contract', [session.sessionId, 'never-was'])).toEqual([expected, undefined]);
       }),
-      { numRuns: 60 },
+      { numRuns: drawn(60) },
     );
   });
 

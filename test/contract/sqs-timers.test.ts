@@ -3,7 +3,7 @@ import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readTimer, SqsTimers } from '../../src/notify/aws/timers.ts';
 import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBTimerNotes } from '../../src/store/dynamodb/timer-items.ts';
+import { DynamoDBTimerNotes } from '../../src/store/dynamodb/notifier-items.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 

@@ -182,7 +182,7 @@ inline dropHead() { d_step { i = 0; do :: i + 1 < flen -> front[i] = front[i + 1
 /* The holder is gone: the first in the front that is there takes over in the same write. n = 1 where a page has to move up first. */
 inline serveNext() {
   do
-  /* Its place is gone: a late copy of its request would queue anew. */
+  /* Its place is gone: a late copy of its request would queue again. */
   :: flen > 0 && isAbsent(front[0]) -> order[front[0]] = 0; dropHead()
   :: flen > 0 && !isAbsent(front[0]) -> ended[holder] = true; next = front[0]; assert(!absent[next]); dropHead(); grant(next); next = 0; n = 0; break
   :: flen == 0 && !pagesStandInTheWay -> ended[holder] = true; holder = 0; expired = false; n = 0; break
@@ -200,7 +200,7 @@ inline nameNextPage(seen) {
   }
 }
 
-/* Moves the first page up in two writes: close it, which shows what is in it; then merge. Whoever finds it closed repeats the merge. */
+/* Moves the first page up in two writes: close it, which shows what is in it; then merge. A process that finds it closed repeats the merge. */
 inline moveUp() {
   atomic {
     n = 0;
@@ -230,7 +230,7 @@ inline moveUp() {
   fi
 }
 
-/* Anybody may end what time has ended: whoever asks, waits or sweeps. */
+/* Every process may end what time has ended: one that asks, waits or sweeps. */
 inline sweep() {
   atomic { n = 0; if :: isDue -> serveNext() :: else -> skip fi };
   if :: n == 1 -> moveUp() :: else -> skip fi
@@ -295,7 +295,7 @@ answered:
   /* What was read is of no use any more; forgotten, it makes fewer states. */
   atomic { h = 0; t = 0; f = 0; o = 0; known = false };
   if :: me == 0 -> goto done :: else -> skip fi;
-  /* Waits until it is granted. Whoever sees that the holder's time is over sees to it. */
+  /* Waits until it is granted. A process that sees that the holder's time is over ends it. */
   do
   :: atomic { holder == me -> if :: !expired -> believes[me] = true :: else -> skip fi }; break
   :: ended[me] && holder != me -> goto done

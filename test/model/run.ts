@@ -65,7 +65,7 @@ const faults: Readonly<Record<string, { readonly meaning: string; readonly scope
     meaning: 'a renewal counts although another holds by now',
     scope: scopeOf({ CLIENTS: 2, EXPIRIES: 1 }),
   },
-  BUG_ANYBODY_RELEASES: { meaning: 'a release frees whoever holds', scope: scopeOf({ EXPIRIES: 1 }) },
+  BUG_ANYBODY_RELEASES: { meaning: 'a release frees the lock of every holder', scope: scopeOf({ EXPIRIES: 1 }) },
   BUG_NO_MARGIN: {
     meaning: 'a client relies on its lease to the last moment',
     scope: scopeOf({ CLIENTS: 2, EXPIRIES: 1 }),

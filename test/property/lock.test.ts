@@ -97,15 +97,15 @@ describe('any history of commands', () => {
           );
           for (const holder of granted) {
             const place = before.state.queue.findIndex(({ leaseId }) => leaseId === holder.leaseId);
-            expect(before.state.queue[place]?.aliveUntil).toBeGreaterThan(now);
+            expect(before.state.queue[place]?.presentUntil).toBeGreaterThan(now);
             const stillAhead = before.state.queue
               .slice(0, place)
-              .filter(({ leaseId, aliveUntil }) => aliveUntil > now && leasesOf(state.queue).includes(leaseId));
+              .filter(({ leaseId, presentUntil }) => presentUntil > now && leasesOf(state.queue).includes(leaseId));
             expect(stillAhead, 'somebody was overtaken').toEqual([]);
           }
           // A waiter that was absent for too long and asks again queues again, at the end. All others keep their order.
-          const order = leasesOf(before.state.queue.filter(({ aliveUntil }) => aliveUntil > now)).filter((leaseId) =>
-            leasesOf(state.queue).includes(leaseId),
+          const order = leasesOf(before.state.queue.filter(({ presentUntil }) => presentUntil > now)).filter(
+            (leaseId) => leasesOf(state.queue).includes(leaseId),
           );
           expect(leasesOf(state.queue).filter((leaseId) => order.includes(leaseId))).toEqual(order);
         });
@@ -124,7 +124,7 @@ describe('any history of commands', () => {
           );
           const granted = state.holders.some(({ leaseId }) => leaseId === command.leaseId);
           if (known || !granted) return;
-          const waiting = before.state.queue.filter(({ aliveUntil }) => aliveUntil > now);
+          const waiting = before.state.queue.filter(({ presentUntil }) => presentUntil > now);
           for (const waiter of waiting) {
             expect(leasesOf(state.queue), 'a newcomer was served before a waiter').not.toContain(waiter.leaseId);
           }

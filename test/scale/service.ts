@@ -17,23 +17,26 @@ import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
 import { HandOffs } from '../../src/notify/hand-offs.ts';
 import { createNotifier } from '../../src/notify/notifier.ts';
-import type { Completions, EventBus, LockTimers, Meter, NotifyLog } from '../../src/notify/ports.ts';
+import type { Completions, EventBus, LockTimers, Meter } from '../../src/notify/ports.ts';
 import { createPublisher } from '../../src/notify/publisher.ts';
 import { createReaper } from '../../src/notify/reaper.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
 import { systemLockContext } from '../../src/service/context.ts';
-import { DynamoDBAwaitedLocks } from '../../src/store/dynamodb/awaited-items.ts';
 import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
-import { DynamoDBDeliveries } from '../../src/store/dynamodb/delivery-items.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
 import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import {
+  DynamoDBAwaitedLocks,
+  DynamoDBDeliveries,
+  DynamoDBTimerNotes,
+} from '../../src/store/dynamodb/notifier-items.ts';
 import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
-import { DynamoDBTimerNotes } from '../../src/store/dynamodb/timer-items.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
+import type { Log } from '../../src/tools/log.ts';
 import { apiGatewayWebsocketHandler, type WebsocketEvent } from '../../src/websocket/api-gateway.ts';
 import { createWebsocketHandler } from '../../src/websocket/handler.ts';
 import type { Chance } from '../simulation/chance.ts';
@@ -59,7 +62,7 @@ export interface ProcessParts {
   readonly bus?: EventBus | undefined;
 }
 
-const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
+const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
 /** The signal of a broken connection. Lambda never sees one, so it never fires. */
 const never = new AbortController().signal;
 

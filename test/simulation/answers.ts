@@ -80,7 +80,10 @@ export class AnswerPromises {
       after.ended?.how === 'expired' &&
       after.ended.at < after.expiresAt + lockLimits.graceMs
     )
-      this.#verdicts.breach('sessions', `${sessionId} was buried before its end and the grace`, { before, after });
+      this.#verdicts.breach('sessions', `${sessionId} was marked as ended before its end and the grace`, {
+        before,
+        after,
+      });
     if (after.ended !== undefined && !this.#sessionEnds.has(sessionId)) this.#sessionEnds.set(sessionId, this.#now());
   }
 

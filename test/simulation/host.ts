@@ -4,7 +4,7 @@ import { instanceOf, operate } from '../../src/http/handler.ts';
 import { toProblem } from '../../src/http/problems.ts';
 import type { Service } from '../../src/http/service.ts';
 import type { LockState } from '../../src/lock/state.ts';
-import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
+import { ApiGatewayConnections } from '../../src/notify/aws/deliveries.ts';
 import { HandOffs } from '../../src/notify/hand-offs.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';

@@ -197,7 +197,7 @@ export class LockPromises {
     const { before, after } = write;
     // A waiter that was absent too long and asks again is granted as a new caller if nobody waits.
     const waiter = holder.queuedAt === undefined ? undefined : before.queue[place];
-    if (waiter !== undefined && waiter.aliveUntil <= after.changedAt)
+    if (waiter !== undefined && waiter.presentUntil <= after.changedAt)
       this.#breach('first in, first out', write, `${holder.leaseId} was granted though it was gone`);
     const ahead = waiter === undefined ? before.queue : before.queue.slice(0, place);
     const passed = ahead.find((other) => has(after.queue, other) && this.#isThere(other, after));
@@ -223,7 +223,7 @@ export class LockPromises {
       this.#breach('only the holder', write, `${waiter.leaseId} was queued without asking`);
     if (after.queue.slice(place + 1).some((other) => has(before.queue, other)))
       this.#breach('first in, first out', write, `${waiter.leaseId} did not queue at the end`);
-    if (waiter.aliveUntil > waiter.deadlineAt)
+    if (waiter.presentUntil > waiter.deadlineAt)
       this.#breach('bounded', write, `${waiter.leaseId} counts as there beyond its deadline`);
     const early = cause.operation === 'acquireLocks' ? cause.names.filter((other) => other < name) : [];
     if (early.some((other) => this.tenancyOf(other, waiter.leaseId) === undefined))
@@ -234,7 +234,7 @@ export class LockPromises {
 
   #isThere(waiter: Waiter, { changedAt }: LockState): boolean {
     const session = waiter.sessionId === undefined ? undefined : this.#session(waiter.sessionId);
-    return waiter.aliveUntil > changedAt && session?.ended === undefined;
+    return waiter.presentUntil > changedAt && session?.ended === undefined;
   }
 
   #end(write: LockWrite, leaseId: string): void {

@@ -1,19 +1,19 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, ScheduledEvent, SQSEvent } from 'aws-lambda';
 import { ProcessTimers } from '../../src/local/timers.ts';
-import { LambdaCallbacks, StepFunctionsTasks } from '../../src/notify/aws/completions.ts';
-import { ApiGatewayConnections } from '../../src/notify/aws/connections.ts';
+import type { LockKey } from '../../src/lock/state.ts';
+import { ApiGatewayConnections, LambdaCallbacks, StepFunctionsTasks } from '../../src/notify/aws/deliveries.ts';
 import { EventBridgeBus } from '../../src/notify/aws/event-bus.ts';
 import { createReaperHandler } from '../../src/notify/aws/reaper-handler.ts';
 import { SqsTimers } from '../../src/notify/aws/timers.ts';
 import { HandOffs } from '../../src/notify/hand-offs.ts';
 import { notifierEffects } from '../../src/notify/notifier.ts';
-import { type LockTimers, type NotifyLog, noMeter } from '../../src/notify/ports.ts';
+import { type LockTimers, noMeter } from '../../src/notify/ports.ts';
 import { publisherEffects } from '../../src/notify/publisher.ts';
 import { createReaper, type Reaper } from '../../src/notify/reaper.ts';
 import { createStreamHandler, type StreamHandler } from '../../src/notify/stream-handler.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { after } from '../../src/time/clock.ts';
+import type { Log } from '../../src/tools/log.ts';
 import { missedByFilter } from '../support/missed-by-filter.ts';
 import { type Cause, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
@@ -39,7 +39,7 @@ interface NotifierParts {
   readonly path: Omit<ConstructorParameters<typeof StorePath>[0], 'process' | 'time' | 'chance'>;
 }
 
-const silent: NotifyLog = { info: () => {}, warn: () => {}, error: () => {} };
+const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
 /** One process with notifier and reaper: the code that is deployed, including its calls of AWS. */
 export class NotifierHost {

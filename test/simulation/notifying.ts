@@ -5,16 +5,17 @@
  *                              │            │
  *                          (deliveries)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
+
+import { grantOf } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { grantEventOf } from '../../src/store/history-rules.ts';
 import type { Watcher } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import { DriftingClock } from './clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { LockPromises } from './lock-promises.ts';
-import { NewsPromises } from './news-promises.ts';
 import { NotifierHost } from './notifier-host.ts';
+import { NotifierPromises } from './notifier-promises.ts';
 import { Outside } from './outside.ts';
 import type { Sockets } from './sockets.ts';
 import type { LockWrite, Table } from './store.ts';
@@ -44,7 +45,7 @@ interface NotifyingParts {
 export class Notifying {
   readonly notifiers: NotifierHost[] = [];
   readonly outside: Outside;
-  readonly news: NewsPromises;
+  readonly promises: NotifierPromises;
   readonly watchers: Watchers;
   readonly #parts: NotifyingParts;
   readonly #stream: Stream;
@@ -55,7 +56,7 @@ export class Notifying {
     const { time, chance, conditions, weather, verdicts, locks } = parts;
     this.#parts = parts;
     const { clocksInBound, clockBoundMs } = conditions;
-    this.news = new NewsPromises({
+    this.promises = new NotifierPromises({
       verdicts,
       locks,
       session: (sessionId) => parts.table.sessionStates.get(sessionId),
@@ -68,14 +69,14 @@ export class Notifying {
     this.outside = new Outside({
       ...around,
       chance: chance.branch(),
-      news: () => this.news,
+      promises: () => this.promises,
       queue: this.#queue,
       sockets: parts.sockets,
     });
     this.#stream = new Stream({
       ...around,
       chance: chance.branch(),
-      watcher: this.news,
+      watcher: this.promises,
       readers: () => this.notifiers,
     });
     this.watchers = new Watchers({ ...around, outside: this.outside, stream: this.#stream, table: parts.table });
@@ -134,7 +135,7 @@ export class Notifying {
   lockWritten(write: LockWrite): void {
     if (!this.isThere) return;
     const { name, after, stored } = write;
-    const meaning = this.news.written(write);
+    const meaning = this.promises.written(write);
     this.watchers.written(meaning.events.length);
     const key = { namespace: 'sim', name };
     if (stored.kind === 'lock') this.#stream.lockWritten(key, stored.after, meaning);
@@ -159,7 +160,7 @@ export class Notifying {
   /** Without faults: a granted waiter gets its delivery, and a waiter whose time is over is dropped. */
   checkSoon(calmSince: number): void {
     const { time, table, conditions, verdicts } = this.#parts;
-    this.news.checkSoon(calmSince);
+    this.promises.checkSoon(calmSince);
     for (const [name, { queue }] of table.states) {
       for (const { notify, deadlineAt, leaseId } of queue) {
         if (notify === undefined) continue;
@@ -176,8 +177,8 @@ export class Notifying {
     if (!this.isThere || verdicts.breaches.length > 0) return;
     if (this.#stream.pending > 0)
       verdicts.breach('bounded', `${this.#stream.pending} changes were never taken from the stream`);
-    await this.news.checkStories(async (name) => {
-      const standing = (table.states.get(name)?.holders ?? []).map(grantEventOf);
+    await this.promises.checkStories(async (name) => {
+      const standing = (table.states.get(name)?.holders ?? []).map(grantOf);
       const { events } = await table.side.history.page({ namespace: 'sim', name }, { limit: 100_000, standing });
       return events;
     });

@@ -16,7 +16,7 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
-import { addressOfCallback, type Delivery, type NewsPromises } from './news-promises.ts';
+import { addressOfCallback, type Delivery, type NotifierPromises } from './notifier-promises.ts';
 import type { Process } from './process.ts';
 import type { Sockets } from './sockets.ts';
 import type { StoreWeather } from './store-path.ts';
@@ -32,7 +32,7 @@ interface OutsideParts {
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
-  readonly news: () => NewsPromises;
+  readonly promises: () => NotifierPromises;
   readonly queue: TimerQueue;
   readonly sockets: () => Sockets;
 }
@@ -177,33 +177,33 @@ export class Outside {
     const isSent = this.#parts.sockets().post(id, text);
     if (!isSent) {
       // Only a waiter that can't be reached may lose its grant.
-      if (message.type === 'granted') this.#parts.news().foundGone(id);
+      if (message.type === 'granted') this.#parts.promises().foundGone(id);
       throw failure('GoneException');
     }
-    if (message.type === 'granted') this.#parts.news().told(cause, id, message);
+    if (message.type === 'granted') this.#parts.promises().told(cause, id, message);
   }
 
   /** Some entries of a request may be refused while the others are accepted. */
   #publish(cause: Cause, entry: { DetailType?: string | undefined; Detail?: string | undefined }): object {
-    const { weather, chance, conditions, news } = this.#parts;
+    const { weather, chance, conditions, promises } = this.#parts;
     if (!weather.calm && chance.happens(conditions.outsideFails)) return { ErrorCode: 'ThrottlingException' };
     const { DetailType = '', Detail = '' } = entry;
     const detail = JSON.parse(Detail) as Delivery & { id: string; ref: string };
-    news().checkPublic(Detail);
+    promises().checkPublic(Detail);
     if (DetailType === grantedToWaiter) this.#tell(cause, detail.ref, detail);
-    else news().published(detail.lock, detail.id, Detail);
+    else promises().published(detail.lock, detail.id, Detail);
     return { EventId: 'some' };
   }
 
   #reach(id: string, otherwise: string): Address {
     const address = this.#addresses.get(id);
     if (address?.isOpen) return address;
-    this.#parts.news().foundGone(id);
+    this.#parts.promises().foundGone(id);
     throw failure(otherwise);
   }
 
   #tell(cause: Cause, id: string, delivery: Delivery): void {
-    this.#parts.news().told(cause, id, delivery);
+    this.#parts.promises().told(cause, id, delivery);
     const address = this.#addresses.get(id);
     if (address !== undefined) this.#pass(address, delivery);
   }

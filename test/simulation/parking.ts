@@ -3,7 +3,7 @@ import type { Answer, OpenSocket } from '../../src/client/transport.ts';
 import type { Notify, TicketBody } from '../../src/contract/views.ts';
 import type { Chance } from './chance.ts';
 import type { Client } from './client.ts';
-import type { Delivery } from './news-promises.ts';
+import type { Delivery } from './notifier-promises.ts';
 import type { Listener, Outside } from './outside.ts';
 import type { SocketPromises } from './socket-promises.ts';
 import type { Verdicts } from './verdicts.ts';

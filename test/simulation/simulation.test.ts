@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type RegressionSeed, regressionSeeds } from './regression-seeds.ts';
 import { type Report, replayCommand, simulate } from './world.ts';
 
-/** As long as a busy developer waits. Continuous integration gives it more. */
-const budgetMs = Number(process.env.HOLDFAST_SIMULATION_MS ?? 30_000);
+/** About a quarter of a minute. They are counted, so that a busy machine runs as many as a quiet one. */
+const worldsCount = Number(process.env.HOLDFAST_SIMULATION_WORLDS ?? 6);
 const seedNamed = process.env.HOLDFAST_SEED;
 
 /** The message has what a person needs: the broken promise, the evidence, and the command that shows it again. */
@@ -94,7 +94,7 @@ describe('simulation', () => {
   it('sees exclusion in time broken if clocks differ by more than the grace, while the fence still protects', async () => {
     let overlaps = 0;
     let lostWhenBare = 0;
-    for (const seed of [11, 12, 13, 14]) {
+    for (const seed of [11, 12]) {
       const report = await simulate(seed, { clocksInBound: false, clockBoundMs: 8_000, hosts: 3, clients: 8 });
       expectKept(report);
       expect(report.lost.fenced).toBe(0);
@@ -106,19 +106,16 @@ describe('simulation', () => {
     expect(lostWhenBare).toBeGreaterThan(0);
   });
 
-  it(`keeps every promise in one world after another for ${budgetMs} ms`, { timeout: budgetMs + 60_000 }, async () => {
-    const endsAt = performance.now() + budgetMs;
+  it(`keeps every promise in ${worldsCount} worlds`, { timeout: 0 }, async () => {
     // The same worlds each time, so that a change which breaks a promise is the one that is seen to fail. `npm run proof`
     // looks for worlds that nobody has seen.
     const first = Number(process.env.HOLDFAST_FIRST_SEED ?? 1);
     const happened = new Set<string>();
-    let worlds = 0;
-    for (let seed = first; performance.now() < endsAt; seed++, worlds++) {
+    for (let seed = first; seed < first + worldsCount; seed++) {
       const report = await simulate(seed);
       expectKept(report);
       for (const what of report.counts.keys()) happened.add(what);
     }
-    expect(worlds).toBeGreaterThan(0);
-    if (worlds >= worldsForAll) expect(mustHappen.filter((what) => !happened.has(what))).toEqual([]);
+    if (worldsCount >= worldsForAll) expect(mustHappen.filter((what) => !happened.has(what))).toEqual([]);
   });
 });

@@ -11,7 +11,10 @@ import type { SocketWatcher } from './sockets.ts';
 import type { LockWrite } from './store.ts';
 import type { Verdicts } from './verdicts.ts';
 
-/** The SDK asks after 25 s. A request that was open at the time of the grant takes up to ten more, and a socket that does not open takes four. */
+/**
+ * A parked wait asks after 25 s, and after two more if its socket must be opened first. A poll that was open at the time of
+ * the grant and is lost takes 35 s at most: 25 for itself and ten for its answer. Then it is sent again.
+ */
 const silenceMsMax = 40_000;
 /** Without faults, the time for the work of a host after it learned of the end of a connection. */
 const absentMsMax = 5_000;
@@ -94,7 +97,7 @@ export class SocketPromises implements SocketWatcher {
       const latest = time.now() + lockLimits.waiterAbsenceMs + skewMsMax;
       for (const [name, { queue }] of states())
         for (const waiter of queue)
-          if (connectionOf(waiter) === connectionId && waiter.aliveUntil > latest)
+          if (connectionOf(waiter) === connectionId && waiter.presentUntil > latest)
             verdicts.breach('first in, first out', `${name}: ${waiter.leaseId} counts as there without a connection`, {
               waiter,
             });
@@ -135,7 +138,7 @@ export class SocketPromises implements SocketWatcher {
   /** A waiter that is parked on an open connection is present. */
   #checkPresence(name: string, waiter: Waiter, kept: Waiter): void {
     const connectionId = connectionOf(kept);
-    if (connectionId === undefined || connectionOf(waiter) !== connectionId || kept.aliveUntil >= waiter.aliveUntil)
+    if (connectionId === undefined || connectionOf(waiter) !== connectionId || kept.presentUntil >= waiter.presentUntil)
       return;
     const isOpen = this.#connections.get(connectionId)?.isOver === false;
     this.#parts.verdicts.count('sockets: a waiter becomes absent');

@@ -1,13 +1,12 @@
+import type { LockKey } from '../../src/lock/state.ts';
 import type { SessionState } from '../../src/session/state.ts';
-import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
-import type { DeliveryStore } from '../../src/store/delivery-store.ts';
 import type { HistoryStore } from '../../src/store/history-store.ts';
-import type { LockKey, LockStore } from '../../src/store/lock-store.ts';
+import type { LockStore } from '../../src/store/lock-store.ts';
+import type { AwaitedLocks, DeliveryStore, TimerNotes } from '../../src/store/notifier-store.ts';
 import type { RecordStore } from '../../src/store/record-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import type { SocketStore } from '../../src/store/socket-store.ts';
 import { StoreError } from '../../src/store/store-error.ts';
-import type { TimerNotes } from '../../src/store/timer-notes.ts';
 import type { WatcherStore } from '../../src/store/watcher-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Cause, causeNow } from './cause.ts';

@@ -4,16 +4,16 @@
  */
 import type { Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
-import { emptyPage, hasPages, moveUp, type Page, pageNumbers, type QueueSizes } from '../../src/lock/pages.ts';
-import { type LockState, permitsHeld, unusedLock } from '../../src/lock/state.ts';
+import { emptyPage, moveUp, type Page, pageNumbers, type QueueSizes } from '../../src/lock/pages.ts';
+import { hasPages, type LockKey, type LockState, permitsHeld, unusedLock } from '../../src/lock/state.ts';
 import type { RecordCommand } from '../../src/record/commands.ts';
 import type { RecordState } from '../../src/record/state.ts';
 import type { SessionState, SessionWait } from '../../src/session/state.ts';
-import type { AwaitedLocks } from '../../src/store/awaited-locks.ts';
-import type { LockKey, LockStore, PageKey } from '../../src/store/lock-store.ts';
+import type { LockStore, PageKey } from '../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import type { AwaitedLocks } from '../../src/store/notifier-store.ts';
 import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/record-store.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../../src/store/session-store.ts';
 import type { Watcher } from '../../src/store/watcher-store.ts';
@@ -298,7 +298,7 @@ function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Fa
       const [head] = state.queue;
       if (head === undefined) return hasPages(state) ? undefined : next;
       const whole = own.permits === state.limit && permitsHeld(state) === state.limit && head.permits === state.limit;
-      return whole && head.aliveUntil > now && head.sessionId === undefined ? next : undefined;
+      return whole && head.presentUntil > now && head.sessionId === undefined ? next : undefined;
     }
     default:
       return undefined;

@@ -4,7 +4,7 @@
  *
  *     clients ── network ──► hosts ── store paths ──► table ──► stream ──► hosts, notifiers ──► clients that are parked
  *        │          │          │           │             │                       │
- *     beliefs    answers    (clocks)   (failures)    promises                  news        every arrow loses, delays, repeats
+ *     beliefs    answers    (clocks)   (failures)    promises                deliveries    every arrow loses, delays, repeats
  */
 import { decide } from '../../src/lock/decide.ts';
 import { eventsBetween } from '../../src/lock/events.ts';
@@ -97,7 +97,7 @@ export class World implements TableWatcher {
       now,
       session,
       aheadMsMax: clocksInBound ? lockLimits.graceMs / 2 : clockBoundMs,
-      mayGiveUp: (name, holder) => this.#notifying.news.mayGiveUp(name, holder),
+      mayGiveUp: (name, holder) => this.#notifying.promises.mayGiveUp(name, holder),
     });
     this.#answers = new AnswerPromises({
       verdicts,
@@ -209,7 +209,7 @@ export class World implements TableWatcher {
   }
 
   deliveryMarked(name: string, fence: number): void {
-    this.#notifying.news.noted(name, fence);
+    this.#notifying.promises.noted(name, fence);
   }
 
   connectionAdded(...change: Parameters<TableWatcher['connectionAdded']>): void {
@@ -324,7 +324,7 @@ export class World implements TableWatcher {
    */
   #wakeMs(name: string, { queue }: LockState, since: number): number {
     const isParked = [since, this.#time.now()].some((instant) => {
-      const first = queue.find(({ aliveUntil }) => aliveUntil > this.#slowest(instant));
+      const first = queue.find(({ presentUntil }) => presentUntil > this.#slowest(instant));
       return first?.notify !== undefined;
     });
     return isParked ? this.#notifying.patienceMs(name, since, wakeMsMax) : wakeMsMax;

@@ -56,7 +56,7 @@ export interface Delivery {
   readonly remainingMs: number;
 }
 
-interface NewsParts {
+interface NotifierPromisesParts {
   readonly verdicts: Verdicts;
   readonly locks: LockPromises;
   readonly session: (sessionId: string) => SessionState | undefined;
@@ -85,8 +85,8 @@ export function addressOf(notify: Notify): string {
 /** Leases, sessions, task tokens and connections: all that only its owner may see. */
 const secrets = /\b[LSTC][-/][a-z]+\d+[-/]\d+\b/;
 
-export class NewsPromises {
-  readonly #parts: NewsParts;
+export class NotifierPromises {
+  readonly #parts: NotifierPromisesParts;
   readonly #dues = new Map<string, Due>();
   readonly #undelivered = new Set<Due>();
   /** Addresses at which nobody was found. */
@@ -94,7 +94,7 @@ export class NewsPromises {
   #expected = new Map<string, Expected[]>();
   #published = new Map<string, Map<string, string>>();
 
-  constructor(parts: NewsParts) {
+  constructor(parts: NotifierPromisesParts) {
     this.#parts = parts;
   }
 
@@ -182,7 +182,9 @@ export class NewsPromises {
       this.#breach('told', `${address} was told of a grant of somebody else`, evidence);
     // An owner that learned of its grant from an answer may have renewed it before the delivery.
     const leaseMs = Math.max(due.holder.leaseMs ?? Number.POSITIVE_INFINITY, ...renewalsMs);
-    if (remainingMs <= 0 || remainingMs > leaseMs + this.#parts.aheadMsMax)
+    // The time of a session may be over, and others still get nothing: it is in its grace. Then 0 is true.
+    const leastMs = due.holder.expiresAt === null ? 0 : 1;
+    if (remainingMs < leastMs || remainingMs > leaseMs + this.#parts.aheadMsMax)
       this.#breach('told', `${address} was told of ${remainingMs} ms that it does not have`, evidence);
     if (due.notedAt !== undefined && due.notedAt < cause.arrivedAt)
       this.#breach('told once', `${address} was told again although it was noted before`, evidence);
