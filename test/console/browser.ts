@@ -51,6 +51,8 @@ export async function visit(browser: Browser, address: string, options: VisitOpt
     if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
       complaints.push(message.text());
   });
+  // Only a net: a busy machine draws late.
+  context.setDefaultTimeout(120_000);
   await page.goto(address);
   return { context, page, complaints };
 }

@@ -63,7 +63,7 @@ class Crowd implements Transport {
 
 export async function startCrowd() {
   const token = newConsoleToken();
-  const options = { serviceUrl: 'http://127.0.0.1', auth: 'none', namespace: 'crowd', allowRevoke: false } as const;
+  const options = { serviceUrl: 'http://127.0.0.1', auth: 'none', namespace: 'crowd', mayChange: false } as const;
   const page = new Console({ ...options, transport: new Crowd(), token });
   const server = createServer((request, response) => {
     if (!page.handle(request, response)) response.writeHead(404).end();

@@ -36,8 +36,8 @@ scenes('the feed', (stage) => {
     });
     // Before the page has reconnected, so the stream of events does not contain it.
     await stage.release(`${ns}/a`, lease.leaseId);
-    await page.locator('.pill', { hasText: 'Live' }).waitFor({ timeout: 20_000 });
-    await page.locator('.row', { hasText: 'before released it' }).waitFor({ timeout: 10_000 });
+    await page.locator('.pill', { hasText: 'Live' }).waitFor();
+    await page.locator('.row', { hasText: 'before released it' }).waitFor();
     await stage.acquire(`${ns}/c`, { owner: 'after' });
     await page.locator('.row', { hasText: 'after got the lock' }).waitFor();
   });

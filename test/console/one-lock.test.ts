@@ -11,7 +11,7 @@ scenes('one lock', (stage) => {
       .poll(
         async () =>
           (await call<{ holders: { owner: string }[] }>(stage.service.url, `${ns}/locks/job`)).holders[0]?.owner,
-        { timeout: 15_000 },
+        { timeout: 120_000 },
       )
       .toBe('heir');
     const page = await stage.open(`${ns}/locks/job`);
@@ -25,7 +25,7 @@ scenes('one lock', (stage) => {
     // It grows live.
     const width = () => page.locator('.drawing .hold.holding rect').getAttribute('width').then(Number);
     const before = await width();
-    await expect.poll(width, { timeout: 5_000 }).toBeGreaterThan(before);
+    await expect.poll(width, { timeout: 120_000 }).toBeGreaterThan(before);
     expect(await violations(page)).toEqual([]);
   });
 

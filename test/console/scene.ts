@@ -74,7 +74,7 @@ async function embrace(locks: Holdfast): Promise<void> {
 
 /** Begins, and goes on until it is stopped. Everything has happened once after `runMs`. */
 export async function startScene(url: string, runMs: number): Promise<Scene> {
-  const locks = new Holdfast({ url, namespace });
+  const locks = new Holdfast({ url, namespace, deadlineMs: 60_000 });
   const over = new AbortController();
   await holdQuietly(locks);
   const sessions = await openSessions(locks);

@@ -72,8 +72,12 @@ async function runBlock({ text }: Block, namespace: string): Promise<Ran> {
   shell.stderr.setEncoding('utf8').on('data', (part: string) => {
     errors += part;
   });
+  // At its exit, what it wrote last may not have been read yet. A process that it left in the background holds the
+  // output open until it is ended.
+  const closed = once(shell, 'close');
   await once(shell, 'exit');
   if (shell.pid !== undefined) endGroup(shell.pid);
+  await closed;
   return { output, codes: [...errors.matchAll(/^exit code (\d+)$/gm)].map(([, code]) => Number(code)) };
 }
 

@@ -18,6 +18,7 @@ import type {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleFunctions } from '../../infra/bundle.ts';
 import { type FunctionName, functionNames } from '../../infra/function-code.ts';
+import { lockLimits } from '../../src/contract/limits.ts';
 import { routes } from '../../src/contract/operations.ts';
 import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
@@ -45,7 +46,7 @@ beforeAll(async () => {
   client.destroy();
   await bundleFunctions(folder);
   await Promise.all(functionNames.map(async (name) => Object.assign(functions, { [name]: await startFunction(name) })));
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const { lambda, aws } of Object.values(functions)) {
@@ -330,12 +331,24 @@ describe('the http and websocket bundles', () => {
     const posted = functions.http.aws.callsOf('execute-api:ManageConnections');
     expect(posted).toMatchObject([{ connectionId: 'waiter-1=', type: 'granted', lock: 'pushed', leaseId }]);
 
-    const other = { leaseId: 'lease-of-the-waiter-2', waitMs: 600_000, notify };
-    expect(await post('/v1/orders/locks/pushed/acquire', other)).toMatchObject({ status: 202 });
+    // More than the lock's own item takes, so the last of them waits in a page.
+    const others = Array.from(
+      { length: lockLimits.frontLengthMax + 1 },
+      (_, index) => `lease-of-the-waiter-${index + 2}`,
+    );
+    for (const leaseId of others) {
+      const asked = { leaseId, waitMs: 600_000, notify };
+      expect(await post('/v1/orders/locks/pushed/acquire', asked)).toMatchObject({ status: 202 });
+    }
     expect(await connect('$disconnect', 'waiter-1='), functions.websocket.lambda.log.join('\n')).toMatchObject({
       statusCode: 200,
     });
-    expect(await post('/v1/orders/locks/pushed/acquire', other)).toMatchObject({ status: 403 });
+    const [other] = others;
+    expect(await post('/v1/orders/locks/pushed/acquire', { leaseId: other, waitMs: 600_000, notify })).toMatchObject({
+      status: 403,
+    });
+    const written = functions.websocket.aws.callsOf('dynamodb:UpdateItem').map(({ Key }) => Key.pk.S as string);
+    expect(written.filter((pk) => pk.startsWith('orders/page/pushed#'))).toHaveLength(1);
   });
 });
 

@@ -10,7 +10,7 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-once-'));
   cli = cliOf((await startServing(['--memory', '--port', '0'])).url);
-}, 60_000);
+});
 
 afterAll(async () => {
   await endStarted();

@@ -104,7 +104,8 @@ export class Started {
 
 /** Runs commands against one service. */
 export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
-  const env = { HOLDFAST_URL: url, HOLDFAST_NAMESPACE: 'test', ...more };
+  // Only a net: many processes that start at once keep the service waiting.
+  const env = { HOLDFAST_URL: url, HOLDFAST_NAMESPACE: 'test', HOLDFAST_TIMEOUT: '2m', ...more };
   const start = (...args: string[]) => new Started(process.execPath, [program, ...args], env);
   return {
     env,
@@ -139,7 +140,7 @@ export async function endStarted(): Promise<void> {
       const exit = once(child, 'exit');
       child.kill('SIGCONT');
       child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), 5_000);
+      const late = setTimeout(() => child.kill('SIGKILL'), 15_000);
       return exit.finally(() => clearTimeout(late));
     }),
   );

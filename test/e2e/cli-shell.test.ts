@@ -5,7 +5,7 @@ import { type Cli, cliOf, endStarted, program, Started, startServing } from './c
 let cli: Cli;
 beforeAll(async () => {
   cli = cliOf((await startServing(['--engine', 'memory', '--port', '0'])).url);
-}, 60_000);
+});
 afterAll(endStarted);
 
 /** The shell line as a script runs it. `holdfast` is a function instead of the installed program. */
@@ -16,9 +16,12 @@ const script = (shell: string, flags: string[], lines: string) => {
   return running.finished;
 };
 
+/** A service that nobody reaches, and no time to try it again. */
+const away = ['--url', 'http://127.0.0.1:9', '--timeout', '300ms'];
+
 const take = async (lock: string) => (await cli.run('acquire', lock, '--lease', '5m', '--json')).json as object;
 
-describe.each([
+describe.concurrent.each([
   ['sh', []],
   ['sh', ['-e']],
   ['bash', []],
@@ -46,12 +49,12 @@ describe.each([
   it('ends the script if the command line or the address is wrong', async () => {
     const wrong = await script(shell, flags, `eval "$(holdfast acquire a --export --laese 1m)"\n${step}`);
     expect(wrong).toMatchObject({ code: 64, stdout: '' });
-    const away = `eval "$(holdfast acquire a --export --url http://127.0.0.1:9)"\n${step}`;
-    expect(await script(shell, flags, away)).toMatchObject({ code: 69, stdout: '' });
+    const unreached = `eval "$(holdfast acquire a --export --url http://127.0.0.1:9 --timeout 300ms)"\n${step}`;
+    expect(await script(shell, flags, unreached)).toMatchObject({ code: 69, stdout: '' });
   });
 });
 
-describe('--if-held', () => {
+describe.concurrent('--if-held', () => {
   it.each([
     ['skip', 0],
     ['fail', 75],
@@ -67,8 +70,8 @@ describe('--if-held', () => {
 
   it('is only about a held lock: the command keeps its own exit code, and so do other failures', async () => {
     expect(await cli.run('run', 'idle', '--if-held', 'skip', '--', 'sh', '-c', 'exit 75')).toMatchObject({ code: 75 });
-    const away = await cli.run('run', 'idle', '--if-held', 'skip', '--url', 'http://127.0.0.1:9', '--', 'true');
-    expect(away.code).toBe(69);
+    const unreached = await cli.run('run', 'idle', '--if-held', 'skip', ...away, '--', 'true');
+    expect(unreached.code).toBe(69);
     expect(await cli.run('run', 'idle', '--if-held', 'maybe', '--', 'true')).toMatchObject({ code: 64 });
   });
 
@@ -79,7 +82,7 @@ describe('--if-held', () => {
   });
 });
 
-describe('--json', () => {
+describe.concurrent('--json', () => {
   it.each([
     ['a held lock', ['acquire', 'json-held', '--json'], 75],
     ['a wrong flag', ['acquire', 'a', '--laese', '1m', '--json'], 64],
@@ -87,7 +90,7 @@ describe('--json', () => {
     ['a command that is not there', ['--json', 'aquire'], 64],
     ['no command', ['--json'], 64],
     ['half a command', ['record', '--json'], 64],
-    ['a service that is away', ['inspect', 'a', '--json', '--url', 'http://127.0.0.1:9'], 69],
+    ['a service that is away', ['inspect', 'a', '--json', ...away], 69],
     ['a command that can not be run', ['run', 'json-run', '--json', '--', '/no/such/program'], 127],
     ['a wrong option of serve', ['serve', '--json', '--port', 'x'], 64],
   ])('says %s as JSON on stderr, and nothing else', async (_, args, code) => {

@@ -13,7 +13,7 @@ let cli: Cli;
 
 beforeAll(async () => {
   cli = cliOf((await startServing(['--memory', '--port', '0'])).url);
-}, 60_000);
+});
 
 afterAll(endStarted);
 

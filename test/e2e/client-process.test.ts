@@ -10,6 +10,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { Holdfast } from '../../src/client/index.ts';
 import { freePort } from '../../src/local/engine/endpoint.ts';
+import { patient } from '../support/service.ts';
 
 const run = promisify(execFile);
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
@@ -54,7 +55,7 @@ describe('a process that is frozen past its lease', () => {
   afterAll(() => service.end('SIGTERM'));
 
   it('knows it when it goes on, is refused by the fence, and ends by itself', async () => {
-    await using locks = new Holdfast({ url: service.url, namespace: 'test' });
+    await using locks = new Holdfast({ url: service.url, namespace: 'test', patience: patient });
     const name = randomUUID();
     const worker = spawn(process.execPath, [at('./client-worker.ts'), service.url, name], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -65,7 +66,7 @@ describe('a process that is frozen past its lease', () => {
     const { held } = await nextLine();
 
     worker.kill('SIGSTOP');
-    const lock = await locks.acquire(name, { waitMs: 20_000 });
+    const lock = await locks.acquire(name, { waitMs: 120_000 });
     expect(lock.fence).toBeGreaterThan(held as number);
     await locks.record(name).update(() => 'by the next holder', { fence: lock.fence });
     worker.kill('SIGCONT');
@@ -76,6 +77,45 @@ describe('a process that is frozen past its lease', () => {
     expect(await exited).toBe(0);
     expect((await locks.record(name).get())?.value).toBe('by the next holder');
     expect(lock.isHeld()).toBe(true);
+  });
+});
+
+describe('a process that has waited by push', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService(['--memory', '--port', '0']);
+  });
+  afterAll(() => service.end('SIGTERM'));
+
+  it.each(['its own WebSocket', 'the package ws'])('ends by itself, without closing its client: %s', async (which) => {
+    await using locks = new Holdfast({ url: service.url, namespace: 'test' });
+    const name = randomUUID();
+    const held = await locks.acquire(name);
+    const code = `
+      const { Holdfast } = await import(${JSON.stringify(new URL('../../src/client/index.ts', import.meta.url).href)});
+      const { WebSocket } = ${which === 'the package ws' ? "await import('ws')" : 'globalThis'};
+      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test', webSocket: WebSocket });
+      const onWaiting = ({ position }) => console.log(JSON.stringify({ position }));
+      const lock = await locks.acquire(${JSON.stringify(name)}, { waitMs: 60_000, onWaiting });
+      await lock.release();
+      console.log(JSON.stringify({ released: true }));
+    `;
+    const cwd = at('../..');
+    const worker = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void worker.kill('SIGKILL'));
+    const exited = new Promise<number | null>((resolve) => worker.once('exit', (status) => resolve(status)));
+    const nextLine = readLines(worker);
+    // After the poll, and when it is parked.
+    expect([await nextLine(), await nextLine()]).toEqual([{ position: 1 }, { position: 1 }]);
+    await held.release();
+    expect(await nextLine()).toEqual({ released: true });
+    const beganAt = performance.now();
+    expect(await exited).toBe(0);
+    // An idle socket stays open for ten seconds, but not because of it.
+    expect(performance.now() - beganAt).toBeLessThan(9_000);
   });
 });
 
@@ -100,7 +140,7 @@ describe('a service that is killed and started again', () => {
         if (type === 'renewed') renewed();
       },
     });
-    const lock = await locks.acquire('wallet:42', { leaseMs: 12_000 });
+    const lock = await locks.acquire('wallet:42', { leaseMs: 30_000 });
     await first.end('SIGKILL');
     await expect(lock.renew()).rejects.toMatchObject({ code: 'unavailable' });
     const second = await startService(args);
@@ -145,21 +185,21 @@ describe('the SDK as it is published', () => {
   it.each(['close', 'release'])('lets a bare script exit by itself after %s', async (end) => {
     const script = `
       import { Holdfast } from ${JSON.stringify(bundle)};
-      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test' });
+      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test', deadlineMs: 60_000 });
       const lock = await locks.acquire('bare-${end}', { leaseMs: 60_000 });
       await ${end === 'close' ? 'locks.close()' : 'lock.release()'};
       console.log('done', lock.isHeld());
     `;
-    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 40_000 });
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 120_000 });
     expect(stdout).toBe('done false\n');
   });
 
   it('lets a script exit that forgot its lock', async () => {
     const script = `
       import { Holdfast } from ${JSON.stringify(bundle)};
-      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test' });
+      const locks = new Holdfast({ url: ${JSON.stringify(service.url)}, namespace: 'test', deadlineMs: 60_000 });
       await locks.acquire('forgotten', { leaseMs: 60_000 });
     `;
-    await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 40_000 });
+    await run(process.execPath, ['--input-type=module', '--eval', script], { timeout: 120_000 });
   });
 });

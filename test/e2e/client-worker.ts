@@ -5,8 +5,8 @@ const [url = '', name = ''] = process.argv.slice(2);
 const say = (line: object) => process.stdout.write(`${JSON.stringify({ at: Date.now(), ...line })}\n`);
 process.on('unhandledRejection', (error) => say({ unhandled: String(error) }));
 
-const locks = new Holdfast({ url, namespace: 'test', owner: 'worker' });
-const lock = await locks.acquire(name, { leaseMs: 1_500 });
+const locks = new Holdfast({ url, namespace: 'test', owner: 'worker', deadlineMs: 60_000 });
+const lock = await locks.acquire(name, { leaseMs: 5_000 });
 await locks.record(name).put('by the worker', 'absent', { fence: lock.fence });
 say({ held: lock.fence });
 

@@ -10,7 +10,7 @@ const demo = fileURLToPath(new URL('../../src/demo/main.ts', import.meta.url));
 async function watchDemo(): Promise<string> {
   const { FORCE_COLOR: _, NO_COLOR: __, ...env } = process.env;
   // The demo's own limit is 8 s. The rest is for an engine that starts slowly on a busy machine.
-  const { stdout, stderr } = await run(process.execPath, [demo], { env, timeout: 60_000 });
+  const { stdout, stderr } = await run(process.execPath, [demo], { env, timeout: 240_000 });
   expect(stderr).toBe('');
   return stdout;
 }
@@ -22,7 +22,7 @@ describe('npm run demo', () => {
   beforeAll(async () => {
     output = await watchDemo();
     acts = output.split(/^\d\. /m);
-  }, 90_000);
+  });
 
   it('shows that an update is lost without a fence', () => {
     expect(acts[1]).toMatch(/A {2}wakes, and writes 100 \+ 50 = 150 {2}→ 200, version 3\n/);

@@ -23,8 +23,9 @@ import { type Note, Worker } from './linearizability-worker.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const region = 'us-east-1';
-/** Long enough for several kills of each process and a few hundred holders of each lock. */
-const runMs = 20_000;
+/** One round is long enough for a few kills and a hundred holders of a lock. A busy machine needs more of them. */
+const roundMs = 10_000;
+const roundsMax = 10;
 /** Observer and service read the same clock, to the millisecond. */
 const skewMs = 2;
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000_000);
@@ -67,7 +68,7 @@ async function startEngine(port: number): Promise<ChildProcess> {
   const child = spawn(file, args, { stdio: 'ignore' });
   await answersWithin(
     { endpoint: `http://127.0.0.1:${port}`, region, credentials: localCredentials },
-    10_000,
+    120_000,
     () => false,
   );
   return child;
@@ -100,7 +101,7 @@ beforeAll(async () => {
     proxies.push(proxy);
     urls.push(await proxy.listen());
   }
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const proxy of proxies) await proxy.close();
@@ -146,21 +147,33 @@ const add = <T>(histories: Map<string, T[]>, key: string, operation: T): void =>
 };
 
 describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed processes and stopped clients', () => {
-  it('are linearizable, lock by lock and record by record', { timeout: 120_000 }, async () => {
+  it('are linearizable, lock by lock and record by record', async () => {
     const locks = new Map<string, LockOperation[]>();
     const records = new Map<string, RecordOperation[]>();
     const note = (each: Note) =>
       each.about === 'lock' ? add(locks, each.key, each.operation) : add(records, each.key, each.operation);
-    const endsAt = Date.now() + runMs;
-    const workers = Array.from({ length: 5 }, (_, index) =>
-      new Worker({ name: `client ${index}`, urls, seed: chance.between(1, 1_000_000), note }).runUntil(endsAt),
-    );
-    await Promise.all([
-      ...workers,
-      stoppedClient('stopped 1', endsAt, note),
-      stoppedClient('stopped 2', endsAt, note),
-      killAtRandom(endsAt),
-    ]);
+    // A kind of operation that never happened is not proved. So the test goes on until all have happened.
+    const isEnough = () => {
+      const operations = [...locks.values(), ...records.values()].flat();
+      const grants = [...locks.values()].flat().filter(({ answer }) => answer?.output.kind === 'granted');
+      const unanswered = operations.filter(({ answer }) => answer === undefined);
+      const deaths = services.reduce((sum, service) => sum + service.deaths, 0);
+      return operations.length > 200 && grants.length > 50 && unanswered.length > 3 && deaths > 1;
+    };
+    for (let round = 1; round === 1 || (!isEnough() && round <= roundsMax); round++) {
+      const endsAt = Date.now() + roundMs;
+      const workers = Array.from({ length: 5 }, (_, index) => {
+        const seedOfOne = chance.between(1, 1_000_000);
+        return new Worker({ name: `client ${index} of ${round}`, urls, seed: seedOfOne, note }).runUntil(endsAt);
+      });
+      await Promise.all([
+        ...workers,
+        stoppedClient(`stopped 1 of ${round}`, endsAt, note),
+        stoppedClient(`stopped 2 of ${round}`, endsAt, note),
+        killAtRandom(endsAt),
+      ]);
+    }
+    expect(isEnough(), `seed ${seed}`).toBe(true);
 
     const outcomes = [
       ...[...locks].map(([key, history]) =>
@@ -177,13 +190,5 @@ describe.skipIf(dynoxide === undefined)('real runs with cut connections, killed 
       outcomes.flatMap(({ undecided }) => undecided),
       `seed ${seed}`,
     ).toEqual([]);
-
-    // A kind of operation that never happened is not proved.
-    const all = [...locks.values(), ...records.values()].flat();
-    const grants = [...locks.values()].flat().filter(({ answer }) => answer?.output.kind === 'granted');
-    expect(all.length).toBeGreaterThan(100);
-    expect(grants.length).toBeGreaterThan(10);
-    expect(all.filter(({ answer }) => answer === undefined).length).toBeGreaterThan(3);
-    expect(services.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(1);
   });
 });

@@ -17,7 +17,7 @@ const { url, engine, region, table } = JSON.parse(process.argv[2] ?? '');
 const warnings = [];
 process.on('warning', ({ name }) => warnings.push(name));
 const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
-const locks = new Holdfast({ url, namespace: 'package' });
+const locks = new Holdfast({ url, namespace: 'package', deadlineMs: 60_000 });
 
 async function sdk() {
   const fence = await locks.withLock('one', (lock) => lock.fence);
@@ -29,7 +29,14 @@ async function sdk() {
 }
 
 async function direct() {
-  const own = createDirect({ tableName: table, endpoint: engine.endpoint, region, credentials, namespace: 'package' });
+  const own = createDirect({
+    tableName: table,
+    endpoint: engine.endpoint,
+    region,
+    credentials,
+    namespace: 'package',
+    deadlineMs: 60_000,
+  });
   const fence = await own.withLock('direct', (lock) => lock.fence);
   await own.close();
   return fence > 0 && !(await locks.check('direct', fence)).valid;

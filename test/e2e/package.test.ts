@@ -42,7 +42,7 @@ beforeAll(async () => {
     await rm(link, { recursive: true, force: true });
     await symlink(join(root, 'node_modules', peer), link);
   }
-}, 180_000);
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const exportsOf = async (subpath: string): Promise<string[]> => {
@@ -119,13 +119,13 @@ describe('the packed tarball in an empty folder', () => {
       });
       const script = `
         import { Holdfast } from 'holdfast';
-        const locks = new Holdfast({ url: ${JSON.stringify(url)}, namespace: 'payments' });
+        const locks = new Holdfast({ url: ${JSON.stringify(url)}, namespace: 'payments', deadlineMs: 60_000 });
         await locks.withLock('wallet:42', { leaseMs: 30_000, waitMs: 10_000 }, async ({ fence, signal }) => {
           console.log(JSON.stringify({ fence, lost: signal.aborted }));
         });
       `;
       await writeFile(join(folder, 'quick-start.mjs'), script);
-      const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 30_000 });
+      const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 120_000 });
       expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
       // The console's page was built with the package. It could not be built here.
       const page = await fetch(`${url}/console/page.js`);
@@ -194,7 +194,7 @@ describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
     const lines = createInterface({ input: service.stdout as NodeJS.ReadableStream });
     const [line] = (await Promise.race([once(lines, 'line'), ended])) as [string];
     served = JSON.parse(line);
-  }, 30_000);
+  });
   afterAll(async () => {
     if (service.exitCode !== null) return;
     service.kill('SIGTERM');
@@ -202,13 +202,13 @@ describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
   });
 
   const holdfast = async (...args: string[]) => {
-    const env = { ...process.env, HOLDFAST_URL: served.url, HOLDFAST_NAMESPACE: 'package' };
-    return run(node, [cli(), ...args], { cwd: folder, env, timeout: 30_000 });
+    const env = { ...process.env, HOLDFAST_URL: served.url, HOLDFAST_NAMESPACE: 'package', HOLDFAST_TIMEOUT: '1m' };
+    return run(node, [cli(), ...args], { cwd: folder, env, timeout: 120_000 });
   };
 
   it('serves, and its SDK, direct mode, twin, middleware, guards and construct work', async () => {
     await copyFile(fileURLToPath(new URL('package-uses.mjs', import.meta.url)), join(folder, 'uses.mjs'));
-    const { stdout } = await run(node, ['uses.mjs', JSON.stringify(served)], { cwd: folder, timeout: 100_000 });
+    const { stdout } = await run(node, ['uses.mjs', JSON.stringify(served)], { cwd: folder, timeout: 240_000 });
     const said = JSON.parse(stdout) as { node: string; results: object; warnings: string[] };
     expect(said.node.split('.')[0]).toBe(major);
     const all = { sdk: true, direct: true, twin: true, middleware: true, guards: true, construct: true };

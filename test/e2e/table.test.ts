@@ -6,9 +6,9 @@ import {
   DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findJava } from '../../src/local/engine/dynamodb-local.ts';
 import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
-import { findJava } from '../../src/local/engine/java.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import { StartError } from '../../src/local/start-error.ts';
 import { ensureTable } from '../../src/local/table.ts';
@@ -27,7 +27,7 @@ describe.each(engines)('ensureTable on %s', (choice) => {
   beforeAll(async () => {
     engine = await startEngine({ engine: choice, memory: true, region });
     client = new DynamoDBClient({ endpoint: engine.endpoint, region, credentials: localCredentials });
-  }, 40_000);
+  });
 
   afterAll(async () => {
     client.destroy();

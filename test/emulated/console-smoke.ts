@@ -19,7 +19,7 @@ interface OpenConsole {
 async function openConsole(url: string, namespace: string): Promise<OpenConsole> {
   const transport = new HttpTransport({ url, webSocket: TextSocket });
   const token = newConsoleToken();
-  const page = new Console({ transport, serviceUrl: url, auth: 'none', token, namespace, allowRevoke: true });
+  const page = new Console({ transport, serviceUrl: url, auth: 'none', token, namespace, mayChange: true });
   const server = createServer((request, response) => void page.handle(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/console`;

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Holdfast } from '../../src/client/index.ts';
 import { eventually } from '../support/eventually.ts';
-import { lockAt, newLeaseId, startService, type TestService } from '../support/service.ts';
+import { lockAt, newLeaseId, patient, startService, type TestService } from '../support/service.ts';
 
 let service: TestService;
 const clients: Holdfast[] = [];
@@ -32,6 +32,7 @@ function clientAt(url: string, more: object = {}): Counted {
   const locks = new Holdfast({
     url,
     namespace: 'test',
+    patience: patient,
     fetch: async (input, init) => {
       sent.push(new URL(String(input)).pathname.split('/').at(-1) ?? '');
       counted.open += 1;
@@ -170,7 +171,7 @@ describe('a wait on a connection', () => {
     await eventually(async () => expect(await queueDepthOf('gone')).toBe(0));
     await lock.release(held.leaseId);
     expect((await lock.inspect()).body).toMatchObject({ state: 'free' });
-  }, 20_000);
+  });
 
   it('keeps its place if it comes back on another connection', async () => {
     const one = await connectionOf();
@@ -189,7 +190,7 @@ describe('a wait on a connection', () => {
     expect(await queueDepthOf('back')).toBe(1);
     await lock.release(held.leaseId);
     expect(JSON.parse(String((await told)[0]))).toMatchObject({ type: 'granted', leaseId });
-  }, 20_000);
+  });
 });
 
 describe('the SDK', () => {
@@ -214,26 +215,32 @@ describe('the SDK', () => {
     expect(performance.now() - beganAt).toBeLessThan(15_000);
     expect(taken.map(({ fence }, index) => fence > (held[index]?.fence ?? 0))).toEqual([true, true, true]);
     expect(waiter.sent.slice(before)).toEqual(['renew', 'renew', 'renew']);
-  }, 20_000);
+  });
 
   it('throws WaitTimeoutError when the wait is over', async () => {
     const holder = clientAt(service.url);
     await holder.locks.acquire('push:late');
     const waiting = clientAt(service.url).locks.acquire('push:late', { waitMs: 3_500 });
     await expect(waiting).rejects.toMatchObject({ code: 'wait-timeout' });
-  }, 20_000);
+  });
 
   it('gives up its place when its signal fires', async () => {
     const holder = clientAt(service.url);
     await holder.locks.acquire('push:left');
     const leave = new AbortController();
-    const waiting = clientAt(service.url).locks.acquire('push:left', { waitMs: 60_000, signal: leave.signal });
+    const places: number[] = [];
+    const waiting = clientAt(service.url).locks.acquire('push:left', {
+      waitMs: 60_000,
+      signal: leave.signal,
+      // First by the poll, then parked.
+      onWaiting: ({ position }) => places.push(position),
+    });
     waiting.catch(() => undefined);
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await eventually(() => expect(places).toHaveLength(2));
     leave.abort();
     await expect(waiting).rejects.toThrow();
     await eventually(async () => expect(await queueDepthOf('push:left')).toBe(0));
-  }, 20_000);
+  });
 
   it('waits by long polling if no WebSocket can be opened, without an error', async () => {
     const holder = clientAt(service.url);
@@ -245,10 +252,12 @@ describe('the SDK', () => {
     }
     const waiter = clientAt(service.url, { webSocket: Broken });
     const waiting = waiter.locks.acquire('push:none', { waitMs: 60_000 });
-    await eventually(() => expect(waiter.sent.filter((word) => word === 'tickets').length).toBe(3));
+    await eventually(() => expect(waiter.sent).toEqual(['acquire', 'tickets', 'acquire']));
     await held.release();
     await waiting;
-  }, 30_000);
+    // Granted to the poll that was open.
+    expect(waiter.sent).toHaveLength(3);
+  });
 
   it('gets its grant through a proxy that delays everything', async () => {
     const held = await clientAt(service.url).locks.acquire('push:slow');
@@ -263,14 +272,15 @@ describe('the SDK', () => {
       expect(waiter.open).toBe(0);
       const before = waiter.sent.length;
       await held.release();
-      await waiting;
+      const taken = await waiting;
       // Told, and not found by a look: nothing but the renewal was asked for.
       expect(waiter.sent.slice(before)).toEqual(['renew']);
+      await taken.release();
       expect(new Set(places)).toEqual(new Set([1]));
     } finally {
       proxy.close();
     }
-  }, 60_000);
+  });
 
   it('goes on in its place through a proxy that cuts every connection', async () => {
     const holder = clientAt(service.url);
@@ -298,7 +308,7 @@ describe('the SDK', () => {
     } finally {
       proxy.close();
     }
-  }, 60_000);
+  });
 });
 
 async function startProxy(target: number, delayMs = 0): Promise<{ port: number; cut: () => void; close: () => void }> {

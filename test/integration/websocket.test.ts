@@ -274,7 +274,7 @@ describe('disconnect', () => {
 
   it('does not come for a client that answers its pings', async () => {
     // Long enough that even a busy machine delivers a pong between two pings.
-    const world = await start({}, { heartbeatMs: 200 });
+    const world = await start({}, { heartbeatMs: 1_500 });
     const { client, connectionId } = await join(world);
     for (let pings = 0; pings < 3; pings += 1) await once(client, 'ping');
     expect(await world.connections.post(connectionId, 'still here')).toBe('sent');

@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node';
+import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import type { EngineChoice } from '../../src/local/options.ts';
 import { HarshDynamoDB } from './harsh/dynamodb.ts';
@@ -23,19 +24,28 @@ interface Shared {
 
 // Each project evaluates this file again, so a module variable would start one engine per project. They share the
 // process.
-const processGlobals = globalThis as typeof globalThis & { holdfastTestEngine?: Shared };
+const processGlobals = globalThis as typeof globalThis & { holdfastTestEngines?: Map<EngineChoice, Shared> };
 
 /** If set, it is a seed: the suites run through a proxy that behaves as badly as DynamoDB may. */
 const harshSeed = process.env.HOLDFAST_TEST_HARSH;
 
 /**
- * One engine in memory for the whole run. HOLDFAST_TEST_ENGINE names it. Otherwise it is the one that `npm start` would
- * use.
+ * HOLDFAST_TEST_ENGINE names the engine. Otherwise the contract, which says what the stores need from any engine, runs
+ * on the one that `npm start` would use. The other suites run on dynoxide if it is installed: it computes much less.
  */
+function choiceFor(project: string): EngineChoice {
+  const named = process.env.HOLDFAST_TEST_ENGINE as EngineChoice | undefined;
+  if (named) return named;
+  return project === 'contract' || findDynoxide() === undefined ? 'auto' : 'dynoxide';
+}
+
+/** One engine in memory for the whole run, and all projects that want the same one. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const choice = (process.env.HOLDFAST_TEST_ENGINE || 'auto') as EngineChoice;
-  processGlobals.holdfastTestEngine ??= { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
-  const shared = processGlobals.holdfastTestEngine;
+  const choice = choiceFor(project.name);
+  processGlobals.holdfastTestEngines ??= new Map();
+  const engines = processGlobals.holdfastTestEngines;
+  const shared = engines.get(choice) ?? { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
+  engines.set(choice, shared);
   shared.users += 1;
   const { name, endpoint } = await shared.engine;
   const harsh = harshSeed === undefined ? undefined : await startHarsh(endpoint, project.name);
@@ -50,7 +60,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await harsh?.stop();
     shared.users -= 1;
     if (shared.users > 0) return;
-    delete processGlobals.holdfastTestEngine;
+    engines.delete(choice);
     await (await shared.engine).stop();
   };
 }

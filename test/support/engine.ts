@@ -44,6 +44,12 @@ export async function freshTable(endpoint = inject('engine').endpoint): Promise<
  */
 export const exactOnly = { skip: inject('engine').harsh };
 
+/**
+ * How many random cases a property draws: all of them on the built-in engine, which is quick, and every fourth on the
+ * others. `.ci/run` runs the contract on every engine.
+ */
+export const drawn = (count: number): number => (inject('engine').name === 'memory' ? count : Math.ceil(count / 4));
+
 /** Behind a harsh table an index lags by up to three seconds. Tests that list what they have just written wait for it. */
 export const untilIndexesFollow = async (): Promise<void> => {
   if (inject('engine').harsh) await new Promise((resolve) => setTimeout(resolve, 3_100));

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { patientServer } from './patient-server.ts';
 
 export interface CompletedCallback {
   readonly id: string;
@@ -11,7 +11,7 @@ export interface CompletedCallback {
 /** The part of Lambda's API that completes callbacks. Each completion is passed to the test. */
 export async function startCallbacks(complete: (callback: CompletedCallback) => Promise<void>) {
   const completed: CompletedCallback[] = [];
-  const server = createServer(async (request, response) => {
+  const server = patientServer(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const [, id = '', outcome] =

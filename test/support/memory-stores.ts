@@ -1,6 +1,6 @@
 /** Ports of the store in memory that only tests need. Those that the twin needs too are in src/store/memory. */
-import type { Delivery, DeliveryStore } from '../../src/store/delivery-store.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
+import type { LockKey } from '../../src/lock/state.ts';
+import type { Delivery, DeliveryStore } from '../../src/store/notifier-store.ts';
 import type { Connection, ParkedWait, SocketStore, Ticket } from '../../src/store/socket-store.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
 import type { EpochMs } from '../../src/time/clock.ts';

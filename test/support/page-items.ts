@@ -1,8 +1,8 @@
 import type { Page } from '../../src/lock/pages.ts';
+import type { LockKey } from '../../src/lock/state.ts';
 import { toText } from '../../src/store/dynamodb/claim-item.ts';
 import { layoutKnown } from '../../src/store/dynamodb/lock-item.ts';
 import { pageItemKey } from '../../src/store/dynamodb/page-item.ts';
-import type { LockKey } from '../../src/store/lock-store.ts';
 
 /** A page as the store would have written it, one step after the other. */
 export function toPageItem(lock: LockKey, page: Page, changedAt: number): Record<string, unknown> {
@@ -14,7 +14,7 @@ export function toPageItem(lock: LockKey, page: Page, changedAt: number): Record
     // A waiter whose wait had ended may have joined again, behind its earlier place.
     w: [...gone, ...waiters.map(toText)],
     ...Object.fromEntries(left.map(({ leaseId, how }) => [`k#${leaseId}`, how === 'released' ? 0 : -1])),
-    ...Object.fromEntries(waiters.map(({ leaseId, aliveUntil }) => [`k#${leaseId}`, aliveUntil])),
+    ...Object.fromEntries(waiters.map(({ leaseId, presentUntil }) => [`k#${leaseId}`, presentUntil])),
     ...Object.fromEntries(
       waiters.flatMap(({ leaseId, notify }) => (notify === undefined ? [] : [[`n#${leaseId}`, notify]])),
     ),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
+import type { Patience } from '../../src/client/core.ts';
 import type { LocalOptions } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
 import './engine.setup.ts';
@@ -49,13 +50,19 @@ export async function startService(more: Partial<LocalOptions> = {}): Promise<Te
     engine: endpoint as `http://${string}`,
     region,
     pollMs: 20_000,
-    allowRevoke: false,
+    consoleMayChange: false,
     ...more,
     table,
   };
   const running = await serve(options, silent);
   return { ...running, table, call: callAt(running.url) };
 }
+
+/**
+ * For clients of tests that are not about time. By default an acquire that does not wait gives up after two seconds,
+ * and a busy machine may need longer for an answer.
+ */
+export const patient: Patience = { requestMs: 60_000, retryMs: 60_000, tryMs: 30_000, releaseMs: 60_000 };
 
 /** Calls on one lock, as one client makes them. */
 export function lockAt(call: Call, name: string, namespace = 'test') {

@@ -15,7 +15,8 @@ import { localCredentials } from '../../../src/local/engine/endpoint.ts';
 import { createDirect } from '../../../src/server/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 import { exactOnly } from '../../support/engine.ts';
-import { startService, type TestService } from '../../support/service.ts';
+import { eventually } from '../../support/eventually.ts';
+import { patient, startService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
 beforeAll(async () => {
@@ -26,7 +27,8 @@ afterAll(() => service.stop());
 
 type More = Partial<Omit<HoldfastOptions, 'url' | 'namespace'>>;
 
-const overHttp = (more: More = {}): Holdfast => new Holdfast({ url: service.url, namespace: 'test', ...more });
+const overHttp = (more: More = {}): Holdfast =>
+  new Holdfast({ url: service.url, namespace: 'test', patience: patient, ...more });
 
 const direct = (more: More = {}): Holdfast => {
   const { endpoint, region } = inject('engine');
@@ -36,6 +38,7 @@ const direct = (more: More = {}): Holdfast => {
     endpoint,
     credentials: localCredentials,
     namespace: 'test',
+    patience: patient,
     ...more,
   });
 };
@@ -59,7 +62,7 @@ describe.each([
 
   it('takes, renews and releases a lock, with rising fences', async () => {
     const name = newName();
-    const first = await one.acquire(name, { leaseMs: 5_000 });
+    const first = await one.acquire(name, { leaseMs: 30_000 });
     await first.renew(60_000);
     expect(first.remainingMs()).toBeGreaterThan(50_000);
     expect(await first.release()).toEqual({ released: true, reason: 'ok' });
@@ -102,15 +105,16 @@ describe.each([
     await using _ = await one.acquire(name);
     const giveUp = new AbortController();
     const waiting = other.acquire(name, { waitMs: 20_000, signal: giveUp.signal }).catch((error) => error);
-    while ((await one.inspect(name)).queueDepth === 0);
+    await eventually(async () => expect((await one.inspect(name)).queueDepth).toBe(1));
     giveUp.abort();
     expect((await waiting).name).toBe('AbortError');
-    while ((await one.inspect(name)).queueDepth > 0);
+    await eventually(async () => expect((await one.inspect(name)).queueDepth).toBe(0));
   });
 
   it('informs a holder that was revoked', exactOnly, async () => {
     const name = newName();
-    const lock = await one.acquire(name, { leaseMs: 1_000 });
+    // The loss is noticed at the next renewal.
+    const lock = await one.acquire(name, { leaseMs: 5_000 });
     const lost = new Promise((resolve) => lock.onLost(resolve));
     await other.revoke(name, { fence: lock.fence, reason: 'for the test' });
     expect(await lost).toMatchObject({ code: 'lease-lost', reason: 'revoked' });
@@ -143,7 +147,7 @@ describe.each([
 
   it('keeps locks by a session, and frees them with it', exactOnly, async () => {
     const [a, b] = [newName(), newName()];
-    const session = await one.session({ ttlMs: 5_000 });
+    const session = await one.session({ ttlMs: 30_000 });
     const lock = await session.acquire(a);
     await session.acquire(b);
     await lock.renew();
@@ -214,7 +218,7 @@ describe.each([
       });
     const first = await stand(one, 'one');
     const second = stand(other, 'other');
-    while ((await one.inspect(name)).queueDepth === 0);
+    await eventually(async () => expect((await one.inspect(name)).queueDepth).toBe(1));
     expect(log).toEqual(['one']);
     await first.close();
     await (await second).close();
@@ -232,13 +236,12 @@ describe.each([
   it('shows what happened to a lock', async () => {
     const name = newName();
     await one.withLock(name, () => undefined);
-    let types: string[] = [];
     // The notifier writes it, from the stream.
-    while (types.length < 2) {
-      types = [];
+    await eventually(async () => {
+      const types: string[] = [];
       for await (const { type } of other.history(name, { pageSize: 1 })) types.push(type);
-    }
-    expect(types).toEqual(['released', 'granted']);
+      expect(types).toEqual(['released', 'granted']);
+    });
   });
 
   it('names what is wrong with a request', async () => {
@@ -362,7 +365,8 @@ describe('a service that is out of reach', () => {
   it('is not one if direct mode gets its credentials from a function, as the AWS SDK does', async () => {
     const { endpoint, region } = inject('engine');
     const credentials = vi.fn(async () => ({ ...localCredentials, sessionToken: 'token' }));
-    await using locks = createDirect({ tableName: service.table, region, endpoint, credentials, namespace: 'test' });
+    const at = { tableName: service.table, region, endpoint, credentials };
+    await using locks = createDirect({ ...at, namespace: 'test', patience: patient });
     expect(await locks.tryAcquire('by-provider')).toMatchObject({ ok: true });
     expect(credentials).toHaveBeenCalled();
   });

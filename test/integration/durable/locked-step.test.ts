@@ -6,7 +6,7 @@ import { Holdfast } from '../../../src/client/index.ts';
 import { type LockedStepOptions, lockedStep, type StepLock } from '../../../src/durable/index.ts';
 import { loadExample } from '../../support/doc-examples.ts';
 import { startCallbacks } from '../../support/lambda-callbacks.ts';
-import { startService, type TestService } from '../../support/service.ts';
+import { patient, startService, type TestService } from '../../support/service.ts';
 
 /** The runners in progress, so that a callback finds the execution that waits for it. */
 const runners = new Map<string, LocalDurableTestRunner>();
@@ -27,8 +27,8 @@ beforeAll(async () => {
     throw new Error('Nobody waits for this callback.');
   });
   service = await startService({ callbacksUrl: callbacks.url });
-  locks = new Holdfast({ url: service.url, namespace: 'test', owner: 'function' });
-}, 60_000);
+  locks = new Holdfast({ url: service.url, namespace: 'test', owner: 'function', patience: patient });
+});
 
 afterAll(async () => {
   await locks.close();

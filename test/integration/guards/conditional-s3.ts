@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startFauxqs } from 'fauxqs';
+import { patientServer } from '../../support/patient-server.ts';
 
 /**
  * fauxqs keeps objects, metadata and ETags as S3 does (an ETag is the MD5 of the body), but ignores preconditions on a
@@ -33,7 +33,7 @@ export async function startConditionalS3(bucket: string) {
     return forward(method, path, headers, body);
   };
 
-  const gate = createServer(async (request, response) => {
+  const gate = patientServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const {

@@ -46,7 +46,7 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
     );
     await admin.query(floorsTable(dialect));
     admin.close();
-  }, 60_000);
+  });
 
   afterAll(async () => {
     for (const connection of connections) connection.close();

@@ -32,7 +32,7 @@ describe('Postgres', () => {
       'CREATE SCHEMA shop; CREATE TABLE shop.orders (id TEXT PRIMARY KEY, state TEXT, fence BIGINT NOT NULL DEFAULT 0)',
     );
     await db.exec(floorsTable(dialect));
-  }, 60_000);
+  });
   afterAll(() => db.close());
 
   const table = ['shop', 'orders'];

@@ -85,8 +85,8 @@ describe('S3', () => {
       const key = freshKey();
       await putFenced(objects, { key, fence: 32, value: 'before' });
       const late = pausedBeforePut(() => fetch(`${server.endpoint}/${bucket}/${key}`, { method: 'DELETE' }));
-      expect(await putFenced(late, { key, fence: 33, value: 'anew' }, options)).toMatchObject({ kind: 'written' });
-      expect(await stored(key)).toEqual({ value: 'anew', floor: 33 });
+      expect(await putFenced(late, { key, fence: 33, value: 'again' }, options)).toMatchObject({ kind: 'written' });
+      expect(await stored(key)).toEqual({ value: 'again', floor: 33 });
     });
 
     it('takes over an object that existed before the guard', async () => {

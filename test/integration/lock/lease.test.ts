@@ -5,6 +5,7 @@ import { lockLimits } from '../../../src/lock/limits.ts';
 import { documentClient } from '../../../src/store/dynamodb/client.ts';
 import { lockItemKey } from '../../../src/store/dynamodb/lock-item.ts';
 import { engineClient, exactOnly } from '../../support/engine.ts';
+import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
@@ -19,7 +20,7 @@ describe('a holder that dies', () => {
   it('is followed by the waiter after its expiry plus grace, and its late requests are refused', async () => {
     const lock = newLock();
     const dead = newLeaseId();
-    const taken = await lock.acquire({ leaseId: dead, leaseMs: 1_000, owner: 'dead' });
+    const taken = await lock.acquire({ leaseId: dead, leaseMs: 4_000, owner: 'dead' });
     const expiresAt = Date.parse(taken.body.expiresAt);
     const heir = newLeaseId();
     const granted = await lock.acquire({ leaseId: heir, waitMs: 55_000, leaseMs: 30_000, owner: 'heir' });
@@ -57,7 +58,7 @@ describe('a holder that dies', () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     const taken = await lock.acquire({ leaseId, leaseMs: 1_000 });
-    while (Date.now() < Date.parse(taken.body.expiresAt)) await lock.inspect();
+    await new Promise((resolve) => setTimeout(resolve, Date.parse(taken.body.expiresAt) - Date.now() + 1));
     expect(await lock.renew({ leaseId })).toMatchObject({ status: 409, body: { reason: 'expired' } });
     expect(await lock.release(leaseId)).toMatchObject({ status: 200, body: { released: true, reason: 'ok' } });
     expect((await lock.release(leaseId)).body).toEqual({ released: false, reason: 'already_released' });
@@ -66,7 +67,7 @@ describe('a holder that dies', () => {
   it('keeps others out for its lock delay as well', async () => {
     const lock = newLock();
     const taken = await lock.acquire({ leaseMs: 1_000, lockDelayMs: 1_000 });
-    const granted = await lock.acquire({ waitMs: 20_000 });
+    const granted = await lock.acquire({ waitMs: 55_000 });
     expect(granted.status).toBe(200);
     expect(Date.now() - Date.parse(taken.body.expiresAt)).toBeGreaterThanOrEqual(lockLimits.graceMs + 1_000);
   });
@@ -151,8 +152,8 @@ describe('revoke', () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     const { body } = await lock.acquire({ leaseId, leaseMs: 60_000 });
-    const heir = lock.acquire({ waitMs: 20_000, owner: 'heir' });
-    while ((await lock.inspect()).body.queueDepth === 0);
+    const heir = lock.acquire({ waitMs: 55_000, owner: 'heir' });
+    await eventually(async () => expect((await lock.inspect()).body.queueDepth).toBe(1));
     expect(await lock.revoke({ fence: body.fence + 1, reason: 'wrong one' })).toMatchObject({
       status: 409,
       body: { code: 'lease-lost' },
@@ -173,7 +174,7 @@ describe('fences', () => {
     const lock = newLock(name);
     const fences: number[] = [];
     const take = async (body: object = {}) => {
-      const granted = await lock.acquire({ waitMs: 20_000, ...body });
+      const granted = await lock.acquire({ waitMs: 55_000, ...body });
       expect(granted.status).toBe(200);
       fences.push(granted.body.fence);
       return granted.body;
@@ -201,8 +202,8 @@ describe('a secret', () => {
     const holder = newLeaseId();
     const waiter = newLeaseId();
     await lock.acquire({ leaseId: holder, owner: 'holder', metadata: { seen: 'by all' } });
-    const waiting = lock.acquire({ leaseId: waiter, waitMs: 20_000, owner: 'waiter' });
-    while ((await lock.inspect()).body.queueDepth === 0);
+    const waiting = lock.acquire({ leaseId: waiter, waitMs: 55_000, owner: 'waiter' });
+    await eventually(async () => expect((await lock.inspect()).body.queueDepth).toBe(1));
     const others = [
       await lock.acquire(),
       await lock.inspect(),

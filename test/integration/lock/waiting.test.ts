@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { exactOnly } from '../../support/engine.ts';
+import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
 const pollMs = 300;
@@ -24,7 +25,7 @@ type Lock = ReturnType<typeof newLock>;
 
 const owners = async (lock: Lock) => (await lock.inspect()).body.queue.map(({ owner }: { owner: string }) => owner);
 async function queued(lock: Lock, depth: number): Promise<void> {
-  while ((await lock.inspect()).body.queueDepth < depth);
+  await eventually(async () => expect((await lock.inspect()).body.queueDepth).toBeGreaterThanOrEqual(depth));
 }
 
 /** Repeats the request as a caller does: on a busy machine a short poll may end before the lock is released. */
@@ -78,13 +79,13 @@ describe('a long poll', () => {
 
   it('estimates the rest of the wait after the queue has moved', async () => {
     // A poll that is long enough for the queue to move, even on a busy machine.
-    const patient = await startService({ pollMs: 2_000, table: service.table });
+    const patient = await startService({ pollMs: 6_000, table: service.table });
     const lock = { ...newLock(), ...lockAt(patient.call, randomUUID()) };
     let holder = (await lock.acquire()).body.leaseId;
     const next = newLeaseId();
-    const second = lock.acquire({ leaseId: next, waitMs: 10_000 });
+    const second = untilGranted(lock, { leaseId: next, waitMs: 60_000 });
     await queued(lock, 1);
-    const last = lock.acquire({ waitMs: 10_000 });
+    const last = lock.acquire({ waitMs: 60_000 });
     await queued(lock, 2);
     await lock.release(holder);
     holder = (await second).body.leaseId;

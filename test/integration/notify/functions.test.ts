@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
@@ -22,6 +22,7 @@ import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.
 import { freshTable } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { patientServer } from '../../support/patient-server.ts';
 
 const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
 const context = { getRemainingTimeInMillis: () => 30_000 } as Context;
@@ -43,7 +44,7 @@ beforeAll(async () => {
   queue = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
   queue.createQueue('timers');
   queueUrl = `http://127.0.0.1:${queue.port}/000000000000/timers`;
-  bus = createServer((request, response) => {
+  bus = patientServer((request, response) => {
     let text = '';
     request.on('data', (chunk) => {
       text += chunk;
@@ -109,15 +110,16 @@ async function toldRefs(count: number): Promise<string[]> {
 describe('the deployed functions', () => {
   const key = { namespace: 'test', name: 'wallet' };
   const parked = (leaseId: string, ref: string) =>
-    acquireOf(leaseId, { leaseMs: 1_000, waitMs: 60_000, attendMs: null, notify: { type: 'event', ref } });
+    acquireOf(leaseId, { leaseMs: 4_000, waitMs: 60_000, attendMs: null, notify: { type: 'event', ref } });
 
   it('notify a parked waiter by timer, and the next by schedule, even if every holder dies', async () => {
     const { handler: reaper } = await import('../../../functions/reaper.ts');
     const settle = vi.spyOn(HandOffs.prototype, 'settle');
-    await apply(locks, key, acquireOf('lease-holder-00001', { leaseMs: 1_000 }));
+    // It must still be held when the others have queued, also on a busy machine.
+    await apply(locks, key, acquireOf('lease-holder-00001', { leaseMs: 4_000 }));
     await apply(locks, key, parked('lease-waiter-00001', 'by timer'));
     await apply(locks, key, parked('lease-waiter-00002', 'by schedule'));
-    const received = await sqs.send(new ReceiveMessageCommand({ QueueUrl: queueUrl, WaitTimeSeconds: 10 }));
+    const received = await sqs.send(new ReceiveMessageCommand({ QueueUrl: queueUrl, WaitTimeSeconds: 20 }));
     const Records = (received.Messages ?? []).map(({ MessageId, Body }) => ({ messageId: MessageId, body: Body }));
     expect(Records).toHaveLength(1);
     expect(await reaper({ Records } as SQSEvent, context)).toEqual({ batchItemFailures: [] });
@@ -125,7 +127,7 @@ describe('the deployed functions', () => {
     expect(settle).toHaveBeenCalledTimes(1);
     expect(await toldRefs(1)).toEqual(['by timer']);
 
-    await vi.waitUntil(() => Date.now() > Math.min(...expiries()), { timeout: 5_000 });
+    await vi.waitUntil(() => Date.now() > Math.min(...expiries()), { timeout: 120_000 });
     const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
     expect(await reaper(scheduled, context)).toEqual({ batchItemFailures: [] });
     expect(await toldRefs(2)).toEqual(['by timer', 'by schedule']);

@@ -1,7 +1,8 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket } from 'ws';
+import { patientServer } from '../../support/patient-server.ts';
 
 /** An event in the form that EventBridge gives to a target. */
 export interface BusMessage {
@@ -21,11 +22,11 @@ async function textOf(request: IncomingMessage): Promise<string> {
 /** The messages so far, and a way to wait for more without polling. */
 class Received<T> {
   readonly all: T[] = [];
-  readonly #bell = new EventEmitter();
+  readonly #heard = new EventEmitter();
 
   add(one: T): void {
     this.all.push(one);
-    this.#bell.emit('heard');
+    this.#heard.emit('heard');
   }
 
   /** Resolves with the first message that fits, whether it has come already or comes later. */
@@ -35,12 +36,12 @@ class Received<T> {
     for (;;) {
       const found = this.all.find(fits);
       if (found !== undefined) return found;
-      await once(this.#bell, 'heard');
+      await once(this.#heard, 'heard');
     }
   }
 
   async untilCount(count: number): Promise<readonly T[]> {
-    while (this.all.length < count) await once(this.#bell, 'heard');
+    while (this.all.length < count) await once(this.#heard, 'heard');
     return this.all;
   }
 }
@@ -53,12 +54,12 @@ export interface EventSink extends AsyncDisposable {
   told(ref: string): Promise<BusMessage>;
 }
 
-const isTelling = (message: BusMessage) => message['detail-type'] === 'granted-to-waiter';
+const isGrantDelivery = (message: BusMessage) => message['detail-type'] === 'granted-to-waiter';
 
 /** The server at HOLDFAST_EVENTS_URL. */
 export async function startSink(): Promise<EventSink> {
   const events = new Received<BusMessage>();
-  const server = createServer(async (request, response) => {
+  const server = patientServer(async (request, response) => {
     events.add(JSON.parse(await textOf(request)));
     response.end();
   }).listen(0, '127.0.0.1');
@@ -66,8 +67,8 @@ export async function startSink(): Promise<EventSink> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     events,
-    toldRefs: () => events.all.filter(isTelling).map(({ detail }) => detail.ref),
-    told: (ref) => events.until((message) => isTelling(message) && message.detail.ref === ref),
+    toldRefs: () => events.all.filter(isGrantDelivery).map(({ detail }) => detail.ref),
+    told: (ref) => events.until((message) => isGrantDelivery(message) && message.detail.ref === ref),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
@@ -87,7 +88,7 @@ export interface TaskCall {
  */
 export async function startTasks() {
   const calls = new Received<TaskCall>();
-  const server = createServer(async (request, response) => {
+  const server = patientServer(async (request, response) => {
     const body = JSON.parse(await textOf(request));
     const action = String(request.headers['x-amz-target']).split('.')[1] ?? '';
     calls.add({ action, ...body });

@@ -42,12 +42,12 @@ async function liveThrough(name: string): Promise<void> {
   await lock.acquire({
     leaseId: next,
     owner: 'fourth',
-    leaseMs: 1_000,
+    leaseMs: 4_000,
     waitMs: 60_000,
     notify: { type: 'event', ref: 'y' },
   });
   await lock.release(holder);
-  const { body: fifth } = await lock.acquire({ owner: 'fifth', waitMs: 10_000 });
+  const { body: fifth } = await lock.acquire({ owner: 'fifth', waitMs: 55_000 });
   await lock.revoke({ fence: fifth.fence, reason: 'stuck' });
 }
 

@@ -3,9 +3,10 @@
  * engines never throttle, never show an older version, and never leave a batch half done. This proxy does, on request
  * and at random from a seed.
  */
-import { Agent, createServer, type IncomingHttpHeaders, request, type Server, type ServerResponse } from 'node:http';
+import { Agent, type IncomingHttpHeaders, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Chance } from '../../simulation/chance.ts';
+import { patientServer } from '../patient-server.ts';
 import { Capacity, type Used } from './capacity.ts';
 import { type Fault, type FaultMatch, Faults, type Rates } from './faults.ts';
 import { itemBytes, itemBytesMax, readUnits, type WireItem, writeUnits } from './item-size.ts';
@@ -31,6 +32,8 @@ export interface HarshOptions {
   readonly capacity?: boolean;
   readonly staleMsMax?: number;
   readonly indexLagMsMax?: number;
+  /** Milliseconds of the clock that decides how old a version is, and how many units are left. */
+  readonly now?: () => number;
 }
 
 interface Answer {
@@ -53,7 +56,8 @@ export class HarshDynamoDB {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
   readonly #chance: Chance;
   readonly #faults: Faults;
-  readonly #versions = new Versions(() => performance.now());
+  readonly #now: () => number;
+  readonly #versions: Versions;
   readonly #capacity: Capacity | undefined;
   readonly #streams = new Map<string, HarshStream>();
   /** Writes to one item run one after the other, as in the real service, so that each version is known. */
@@ -63,13 +67,16 @@ export class HarshDynamoDB {
 
   private constructor(engine: string, options: HarshOptions) {
     const { seed = 1, rates = {}, capacity = false, staleMsMax = 1_000, indexLagMsMax = 3_000 } = options;
+    const { now = () => performance.now() } = options;
+    this.#now = now;
+    this.#versions = new Versions(now);
     this.#engine = engine;
     this.#chance = new Chance(seed);
     this.#faults = new Faults(this.#chance.branch(), rates);
-    this.#capacity = capacity ? new Capacity(() => performance.now()) : undefined;
+    this.#capacity = capacity ? new Capacity(now) : undefined;
     this.#staleMsMax = staleMsMax;
     this.#indexLagMsMax = indexLagMsMax;
-    this.#server = createServer((incoming, outgoing) => {
+    this.#server = patientServer((incoming, outgoing) => {
       void incoming.toArray().then((chunks) => {
         const [service = '', operation = ''] = String(incoming.headers['x-amz-target'] ?? '').split('.');
         const body = Buffer.concat(chunks).toString();
@@ -256,7 +263,7 @@ export class HarshDynamoDB {
   #lagging(input: Input, answer: Answer): Answer {
     const matches = indexFilter(input);
     if (matches === undefined) return answer;
-    const instant = performance.now() - this.#chance.between(1, this.#indexLagMsMax);
+    const instant = this.#now() - this.#chance.between(1, this.#indexLagMsMax);
     const table: string = input.TableName;
     const now: WireItem[] = answer.body.Items ?? [];
     const ids = new Set(now.map((item) => itemIdOf(table, item)));
@@ -357,7 +364,7 @@ export class HarshDynamoDB {
   }
 
   #staleInstant(): number {
-    return performance.now() - this.#chance.between(1, this.#staleMsMax);
+    return this.#now() - this.#chance.between(1, this.#staleMsMax);
   }
 
   #parted<T>(all: readonly T[]): [T[], T[]] {
