@@ -30,8 +30,8 @@ export const noTally: Tally = { requests: 0, reads: 0, writes: 0, refused: 0, re
 const writeOperations = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'TransactWriteItems', 'BatchWriteItem']);
 const readOperations = new Set(['GetItem', 'BatchGetItem', 'Query', 'Scan', 'TransactGetItems']);
 
-/** The sort keys of locks, sessions and records. A peer's table has no `sk`, and all of its items are locks. */
-const ownItem = /^(lock|session|record|part\/.*)$/;
+/** The sort keys of locks, the pages of their queues, sessions and records. A peer's table has no `sk`, and all of its items are locks. */
+const ownItem = /^(lock|page|session|record|part\/.*)$/;
 
 export function tellsNews(body: string): boolean {
   if (/"IndexName"/.test(body)) return true;

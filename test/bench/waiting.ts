@@ -2,10 +2,6 @@
  * What waiting costs the table, counted: `node test/bench/waiting.ts` prints it as a table. The stores and use cases that are deployed run on the
  * built-in engine, which charges units as DynamoDB does. No time is measured, so the counts are the same on every machine.
  */
-import { MemoryEngine } from '../../src/engine/engine.ts';
-import { totalOf } from '../../src/engine/units.ts';
-import { type Item, itemBytes } from '../../src/engine/values.ts';
-import { createTableInput } from '../../src/local/table.ts';
 import { queueSizes, runsLow } from '../../src/lock/pages.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { everyPermit } from '../../src/lock/state.ts';
@@ -16,13 +12,7 @@ import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { accessTo } from '../scale/table-access.ts';
-
-/** The requests to the table. */
-export interface Used {
-  readonly requests: number;
-  readonly writeUnits: number;
-  readonly readUnits: number;
-}
+import { CountedTable, tableName, type Used } from './counted-table.ts';
 
 export interface WaitingCosts {
   readonly waiting: number;
@@ -47,51 +37,10 @@ export interface WaitingOptions {
 const handOffs = 160;
 /** Not counted: after these, each of the processes has seen the lock. The first request of one that has not is refused. */
 const handOffsBefore = 20;
-const tableName = 'holdfast';
 const lock = { namespace: 'bench', name: 'orders:daily-report' };
 
 /** The ids that the SDK makes have 24 characters. */
 const leaseOf = (index: number): string => `lease-${String(index).padStart(18, '0')}`;
-
-class CountedTable {
-  #requests = 0;
-  #writeUnits = 0;
-  #readUnits = 0;
-  readonly #engine = new MemoryEngine({
-    onUsage: ({ units }) => {
-      this.#readUnits += units.read;
-      this.#writeUnits += totalOf(units) - units.read;
-    },
-  });
-
-  constructor() {
-    this.#engine.call('CreateTable', createTableInput(tableName));
-  }
-
-  async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
-    this.#requests += 1;
-    try {
-      return this.#engine.call(operation, input);
-    } catch (error) {
-      throw Object.assign(error as Error, { $metadata: { attempts: 1 }, ...(error as { more?: object }).more });
-    }
-  }
-
-  /** The use since the last call. */
-  take(): Used {
-    const used = { requests: this.#requests, writeUnits: this.#writeUnits, readUnits: this.#readUnits };
-    this.#requests = this.#writeUnits = this.#readUnits = 0;
-    return used;
-  }
-
-  /** The size of an item. This read is not counted. */
-  bytesOf(pk: string, sk: string): number {
-    const before = { requests: this.#requests, writes: this.#writeUnits, reads: this.#readUnits };
-    const { Item } = this.#engine.call('GetItem', { TableName: tableName, Key: { pk: { S: pk }, sk: { S: sk } } });
-    [this.#requests, this.#writeUnits, this.#readUnits] = [before.requests, before.writes, before.reads];
-    return Item === undefined ? 0 : itemBytes(Item as Item);
-  }
-}
 
 const sum = (one: Used, other: Used): Used => ({
   requests: one.requests + other.requests,

@@ -8,7 +8,10 @@ const namespace = 'bench';
 
 type Own = Pick<Contestant, 'table' | 'id' | 'name' | 'how' | 'requestsMin' | 'waitsQuietly'>;
 
-function throughClient(locks: Holdfast, own: Own): Contestant {
+/** `others`: clients that share no memory with the first one. Waiters take turns among all of them. */
+function throughClient(locks: Holdfast, own: Own, others: readonly Holdfast[] = []): Contestant {
+  const clients = [locks, ...others];
+  let joined = 0;
   const lease = ({ leaseMs, renew }: Terms) => ({ leaseMs, autoRenew: renew });
   return {
     ...own,
@@ -18,7 +21,8 @@ function throughClient(locks: Holdfast, own: Own): Contestant {
     attempt: async (name, terms) => (await locks.tryAcquire(name, lease(terms))).ok,
     join: (name, terms) => {
       const leaving = new AbortController();
-      const granted = locks.acquire(name, { ...lease(terms), waitMs, signal: leaving.signal });
+      const client = clients[joined++ % clients.length] as Holdfast;
+      const granted = client.acquire(name, { ...lease(terms), waitMs, signal: leaving.signal });
       return {
         granted,
         leave: async () => {
@@ -37,7 +41,9 @@ function throughClient(locks: Holdfast, own: Own): Contestant {
       leaseMs: 1_000,
       holdAndDie: (name) => dieAfter(() => locks.acquire(name, { leaseMs: 1_000, autoRenew: false })),
     },
-    stop: () => locks.close(),
+    stop: async () => {
+      await Promise.all(clients.map((client) => client.close()));
+    },
   };
 }
 
@@ -52,14 +58,20 @@ export const holdfastSdk = (url: string): Contestant =>
     waitsQuietly: true,
   });
 
+/** A waiter in the process of the holder hears of a release at once. So most waiters must be in other processes than the holder. */
+const directProcesses = 20;
+
 /** Direct mode: the SDK straight on the table, without a service. */
-export const holdfastDirect = (address: DynamoDBAddress, tableName: string): Contestant =>
-  throughClient(createDirect({ ...address, tableName, namespace }), {
+export function holdfastDirect(address: DynamoDBAddress, tableName: string): Contestant {
+  const newClient = () => createDirect({ ...address, tableName, namespace });
+  const own: Own = {
     id: 'holdfast-direct',
     table: tableName,
     name: 'Holdfast, direct',
-    how: 'The SDK straight on the table. Waiters queue in the item and look for themselves, who is next every 50 ms.',
+    how: `The SDK straight on the table. Waiters are spread over ${directProcesses} clients, which share nothing, as in ${directProcesses} processes. Each client looks for its waiters, the next one's every 15 to 50 ms.`,
     // The place in the queue, the look that finds the grant, the release.
     requestsMin: 3,
     waitsQuietly: false,
-  });
+  };
+  return throughClient(newClient(), own, Array.from({ length: directProcesses - 1 }, newClient));
+}

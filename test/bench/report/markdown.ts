@@ -31,8 +31,7 @@ function head({ date, commit, quick, machine, absent, contestants, measuredAgain
         `\n\nThe hand-offs of ${nameOf(one.contestant)} were measured again on ${one.date} at commit \`${one.commit}\`.`,
     )
     .join('');
-  const missing =
-    absent.length === 0 ? '' : `\n\nNot installed for this run: ${absent.map(({ why }) => why).join(' ')}`;
+  const missing = absent.length === 0 ? '' : `\n\nLeft out of this run: ${absent.map(({ why }) => why).join(' ')}`;
   const warning = quick
     ? '\n\n**This was a quick run, which measures every cell only briefly. Use its figures to try out the benchmark, not to quote them.**'
     : '';

@@ -32,7 +32,12 @@ export async function benchImport(rounds: number): Promise<ImportRow> {
 /** In a new process each time, like a cold start. */
 async function importMs(module: string): Promise<number> {
   const script = `const from = performance.now(); await import(${JSON.stringify(module)}); console.log(performance.now() - from);`;
-  const env = { ...process.env, HOLDFAST_TABLE: 'bench', AWS_REGION: 'us-east-1' };
+  const env = {
+    ...process.env,
+    HOLDFAST_TABLE: 'bench',
+    HOLDFAST_WEBSOCKET_ENDPOINT: 'https://bench.invalid',
+    AWS_REGION: 'us-east-1',
+  };
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env });
   return Number(stdout.trim().split('\n').at(-1));
 }

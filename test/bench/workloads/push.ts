@@ -1,4 +1,5 @@
 /** Waiting by push, compared with waiting by long poll: how long a hand-off takes, and what waiting alone costs. */
+import { HoldfastError } from '../../../src/client/errors.ts';
 import { Holdfast } from '../../../src/client/holdfast.ts';
 import type { WebSocketClass } from '../../../src/client/http-transport.ts';
 import type { Contestant, Holding, Yardstick } from '../contestant.ts';
@@ -97,9 +98,10 @@ class CountedClient {
   }
 }
 
+/** The client decides at once, and not only after some tries, that it must poll. */
 class NoWebSocket {
   constructor() {
-    throw new Error('This client waits by long poll.');
+    throw new HoldfastError('unsupported', 'This client waits by long poll.');
   }
 }
 
