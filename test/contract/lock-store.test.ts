@@ -67,6 +67,21 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     expect((await store.attend(key, 0, gone, startOfTime)).applied).toBe(true);
   });
 
+  it('does not let a late poll or cancellation change a later wait of the same lease', async () => {
+    const key = newKey();
+    const waits = (leaseId: string, waitMs: number) => acquireOf(leaseId, { waitMs, attendMs: 4_000 });
+    await command(key, acquireOf('lease-a-0000000000'));
+    await command(key, waits('lease-b-0000000000', 60_000));
+    const first = (await command(key, waits('lease-c-0000000000', 60_000))).queue[1] as Waiter;
+    await command(key, { kind: 'give-up', leaseId: first.leaseId });
+    const { queue } = await command(key, waits('lease-c-0000000000', 5_000));
+    const late = { ...first, presentUntil: first.deadlineAt };
+    expect((await store.attend(key, 1, late, startOfTime)).applied).toBe(false);
+    expect((await store.leave(key, 1, first, false, startOfTime)).applied).toBe(false);
+    expect((await store.read(key)).queue).toEqual(queue);
+    expect((await store.leave(key, 1, queue[1] as Waiter, false, startOfTime)).applied).toBe(true);
+  });
+
   it('reads exactly the state that was written', async () => {
     const key = newKey();
     const asked = acquireOf('lease-a-0000000000', {

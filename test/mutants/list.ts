@@ -865,8 +865,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a poll that arrives late shortens the presence of a waiter that has parked',
     file: 'src/store/memory/lock-store.ts',
-    text: 'if (place?.leaseId !== waiter.leaseId || !isSameNotify(place.notify, waiter.notify))',
-    instead: 'if (place?.leaseId !== waiter.leaseId || isSameNotify(undefined, waiter))',
+    text: 'if (!isSameWait(place, waiter) || !isSameNotify(place.notify, waiter.notify))',
+    instead: 'if (!isSameWait(place, waiter) || isSameNotify(undefined, waiter))',
   },
   {
     name: 'every caller that knows the id of a connection may wait on it',
@@ -1296,5 +1296,11 @@ export const mutants: readonly Mutant[] = [
     file: 'src/service/multi.ts',
     text: "kind === 'held' || kind === 'waiting' || kind === 'wait-timeout' || kind === 'deadlock';",
     instead: "kind === 'held' || kind === 'waiting';",
+  },
+  {
+    name: 'a late poll changes a later wait of its lease',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: ' AND front[${index}].deadlineAt = :deadlineAt',
+    instead: '',
   },
 ];

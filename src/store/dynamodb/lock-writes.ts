@@ -295,7 +295,9 @@ export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefi
   );
 }
 
-const standsAt = (index: number): string => `front[${index}].leaseId = :leaseId AND ${isOfLayout}`;
+/** A lease may have left and joined again since. Its deadline then shows that this is another wait. */
+const standsAt = (index: number): string =>
+  `front[${index}].leaseId = :leaseId AND front[${index}].deadlineAt = :deadlineAt AND ${isOfLayout}`;
 
 /**
  * A late poll must not shorten the presence of a waiter that has parked since, nor may the end of an earlier
@@ -315,7 +317,7 @@ export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update
       when: `${standsAt(index)} AND ${waitsAsBefore(index, waiter)}`,
     },
     {},
-    { leaseId: waiter.leaseId, until: waiter.presentUntil, notify: waiter.notify, now },
+    { ...waiter, until: waiter.presentUntil, now },
   );
 
 /**
@@ -331,5 +333,5 @@ export const leavePlace = (index: number, waiter: Waiter, isRemembered: boolean,
       when: `${standsAt(index)} AND front[0].leaseId <> :leaseId`,
     },
     {},
-    { ...leaseValues(waiter.leaseId), weight: weightOf(waiter), now },
+    { ...leaseValues(waiter.leaseId), deadlineAt: waiter.deadlineAt, weight: weightOf(waiter), now },
   );

@@ -111,7 +111,7 @@ export class MemoryLockStore implements LockStore {
   attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
     const state = this.#stateOf(key);
     const place = state.queue[index];
-    if (place?.leaseId !== waiter.leaseId || !isSameNotify(place.notify, waiter.notify))
+    if (!isSameWait(place, waiter) || !isSameNotify(place.notify, waiter.notify))
       return Promise.resolve(this.#refuse(key));
     const queue = state.queue.with(index, { ...place, presentUntil: waiter.presentUntil });
     return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
@@ -119,7 +119,7 @@ export class MemoryLockStore implements LockStore {
 
   leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
     const state = this.#stateOf(key);
-    if (state.queue[index]?.leaseId !== waiter.leaseId) return Promise.resolve(this.#refuse(key));
+    if (!isSameWait(state.queue[index], waiter)) return Promise.resolve(this.#refuse(key));
     const queue = state.queue.toSpliced(index, 1);
     const ending: Ended = { leaseId: waiter.leaseId, how: 'released' };
     const ended = isRemembered ? [ending, ...state.ended].slice(0, lockLimits.endedRemembered) : state.ended;
@@ -183,5 +183,9 @@ export class MemoryLockStore implements LockStore {
     return { applied: false, state: this.#stateOf(key), perhapsMine: false };
   }
 }
+
+/** A lease that left and joined again has another deadline. */
+const isSameWait = (place: Waiter | undefined, { leaseId, deadlineAt }: Waiter): place is Waiter =>
+  place?.leaseId === leaseId && place.deadlineAt === deadlineAt;
 
 const pageId = ({ lock, number }: PageKey): string => `${lockIdOf(lock)}#${number}`;
