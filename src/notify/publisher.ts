@@ -11,7 +11,14 @@ import type { Watcher } from '../store/watcher-store.ts';
 import { busEventOf } from './change-events.ts';
 import { measuresOf } from './measures.ts';
 import type { PublisherPorts } from './ports.ts';
-import { createStreamHandler, type Effect, eachItem, type StreamHandler, type StreamItem } from './stream-handler.ts';
+import {
+  changesIn,
+  createStreamHandler,
+  type Effect,
+  eachItem,
+  type StreamHandler,
+  type StreamItem,
+} from './stream-handler.ts';
 import { push, welcome } from './watchers.ts';
 
 export function createPublisher(ports: PublisherPorts): StreamHandler {
@@ -20,12 +27,8 @@ export function createPublisher(ports: PublisherPorts): StreamHandler {
 
 /** For a process that reads the stream once for all effects. */
 export function publisherEffects(ports: PublisherPorts): Effect[] {
-  return [
-    { name: 'record', run: (items) => recordAll(ports, items) },
-    { name: 'publish', run: (items) => publishAll(ports, items) },
-    { name: 'show', run: (items) => showAll(ports, items) },
-    { name: 'measure', run: (items) => measureAll(ports, items) },
-  ];
+  const effects = { record: recordAll, publish: publishAll, show: showAll, measure: measureAll };
+  return Object.entries(effects).map(([name, run]) => ({ name, run: (items) => run(ports, items) }));
 }
 
 async function recordAll({ history }: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
@@ -36,8 +39,8 @@ async function recordAll({ history }: PublisherPorts, items: readonly StreamItem
 
 async function publishAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const { bus, log, meter } = ports;
-  const published = items.flatMap((item) =>
-    (item.events?.entries ?? []).map((entry) => ({ item, event: busEventOf(entry) })),
+  const published = changesIn(items).flatMap((item) =>
+    item.events.entries.map((entry) => ({ item, event: busEventOf(entry) })),
   );
   if (bus === undefined || published.length === 0) return [];
   const untaken = await bus.publish(published.map(({ event }) => event));
@@ -56,15 +59,13 @@ async function publishAll(ports: PublisherPorts, items: readonly StreamItem[]): 
 async function showAll(ports: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
   const arrivals = items.filter(({ arrival }) => arrival !== undefined);
   const left = await eachItem(ports.log, 'show', arrivals, ({ arrival }) => welcome(ports, arrival as Watcher));
-  await push(
-    ports,
-    items.flatMap(({ events }) => (events === undefined ? [] : [events])),
-  );
+  const changes = changesIn(items).map(({ events }) => events);
+  await push(ports, changes);
   return left;
 }
 
 async function measureAll({ meter }: PublisherPorts, items: readonly StreamItem[]): Promise<readonly StreamItem[]> {
-  meter.record(items.flatMap(({ events }) => (events === undefined ? [] : measuresOf(events))));
+  meter.record(changesIn(items).flatMap(({ events }) => measuresOf(events)));
   meter.flush();
   return [];
 }

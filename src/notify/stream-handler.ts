@@ -7,7 +7,7 @@
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { arrivalOf } from '../store/dynamodb/connection-items.ts';
 import type { Watcher } from '../store/watcher-store.ts';
-import { BoundedMap } from '../tools/bounded-map.ts';
+import { BoundedMap } from '../tools/collections.ts';
 import { errorText } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';
 import { forEachAtMost } from '../tools/pool.ts';
@@ -22,6 +22,13 @@ export interface StreamItem {
   readonly events?: ChangeEvents;
   readonly arrival?: Watcher;
 }
+
+export interface ChangeItem extends StreamItem {
+  readonly events: ChangeEvents;
+}
+
+export const changesIn = (items: readonly StreamItem[]): ChangeItem[] =>
+  items.filter((item): item is ChangeItem => item.events !== undefined);
 
 export interface Effect {
   readonly name: string;
@@ -98,13 +105,13 @@ function readRecord(record: DynamoDBRecord, log: Log, failed: Set<string>): Stre
 }
 
 /** Does the work for each item. If one fails, the others are still done. */
-export async function eachItem(
+export async function eachItem<Item extends StreamItem>(
   log: Log,
   effect: string,
-  items: readonly StreamItem[],
-  work: (item: StreamItem) => Promise<void>,
-): Promise<StreamItem[]> {
-  const left: StreamItem[] = [];
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<Item[]> {
+  const left: Item[] = [];
   await forEachAtMost(items, atOnceMax, async (item) => {
     try {
       await work(item);

@@ -4,7 +4,7 @@ import { systemLockContext } from '../service/context.ts';
 import { systemRecordContext } from '../service/records.ts';
 import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
-import { DynamoDBRecordStore } from '../store/dynamodb/record-store.ts';
+import { DynamoDBRecordStore } from '../store/dynamodb/record-items.ts';
 import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
 import type { TableCalls } from '../store/dynamodb/wire.ts';
@@ -29,12 +29,12 @@ export interface Wiring {
 
 /** The service on a table. It is the same wherever it runs. */
 export function serviceOn(wiring: Wiring): Service {
-  const { client, calls, tableName, alone, engine, socketUrl, retentionMs } = wiring;
+  const { client, calls, tableName, alone, engine, socketUrl, retentionMs, pollMs, leaseMsMax, waitMsMax } = wiring;
   const address = { client, calls, tableName };
-  const store = new DynamoDBLockStore({ ...address, ...(retentionMs === undefined ? {} : { retentionMs }) });
+  const store = new DynamoDBLockStore({ ...address, retentionMs });
   const sessionStore = new DynamoDBSessionStore(address);
   return {
-    locks: systemLockContext({ store, sessionStore, alone, ...givenSettings(wiring) }),
+    locks: systemLockContext({ store, sessionStore, alone, pollMs, leaseMsMax, waitMsMax }),
     records: systemRecordContext(new DynamoDBRecordStore(address)),
     history: new DynamoDBHistory(address),
     sockets: socketUrl === undefined ? undefined : { store: new DynamoDBSockets(address), url: socketUrl },
@@ -43,14 +43,5 @@ export function serviceOn(wiring: Wiring): Service {
     },
     engine,
     version,
-  };
-}
-
-/** Leaves out the settings that were not given. Each has its default where it is used. */
-function givenSettings({ pollMs, leaseMsMax, waitMsMax }: Wiring) {
-  return {
-    ...(pollMs === undefined ? {} : { pollMs }),
-    ...(leaseMsMax === undefined ? {} : { leaseMsMax }),
-    ...(waitMsMax === undefined ? {} : { waitMsMax }),
   };
 }

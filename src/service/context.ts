@@ -9,6 +9,7 @@ import type { SessionStore } from '../store/session-store.ts';
 import { StoreError } from '../store/store-error.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
+import { defined } from '../tools/collections.ts';
 import { LockMemory } from './lock-memory.ts';
 import { NotifiedWaits } from './notified-waits.ts';
 import { polledWaits } from './polled-waits.ts';
@@ -59,11 +60,11 @@ export function systemLockContext(options: {
   clock?: Clock;
   timers?: Timers;
   random?: () => number;
-  pollMs?: number;
+  pollMs?: number | undefined;
   sizes?: QueueSizes | undefined;
   graceMs?: number;
-  leaseMsMax?: number;
-  waitMsMax?: number;
+  leaseMsMax?: number | undefined;
+  waitMsMax?: number | undefined;
   sessionStore: SessionStore;
 }): LockContext {
   const { clock = systemClock, timers = systemTimers, random = Math.random } = options;
@@ -78,10 +79,8 @@ export function systemLockContext(options: {
     // A session id is part of paths, like a name, and a name starts with a letter or digit.
     newSessionId: () => `s${randomId()}`,
     graceMs,
-    ...(options.leaseMsMax === undefined ? {} : { leaseMsMax: options.leaseMsMax }),
-    ...(options.waitMsMax === undefined ? {} : { waitMsMax: options.waitMsMax }),
+    ...defined({ leaseMsMax: options.leaseMsMax, waitMsMax: options.waitMsMax, sizes: options.sizes }),
     pollMs: options.pollMs ?? pollMsDefault,
-    ...(options.sizes === undefined ? {} : { sizes: options.sizes }),
     memory,
     rememberedMs: options.alone ? Number.POSITIVE_INFINITY : rememberedMs,
     waits: options.alone
@@ -122,10 +121,10 @@ export async function factsAmong(
 export const bareFacts = ({ clock, graceMs, sizes }: LockContext): Facts => ({
   now: clock.now(),
   graceMs,
-  ...(sizes === undefined ? {} : { sizes }),
+  ...defined({ sizes }),
 });
 
-const sessionIdsIn = (states: readonly LockState[]): string[] => {
+export const sessionIdsIn = (states: readonly LockState[]): string[] => {
   const ids = new Set<string>();
   for (const { holders, queue } of states) {
     for (const claim of [...holders, ...queue]) if (claim.sessionId !== undefined) ids.add(claim.sessionId);

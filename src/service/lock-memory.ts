@@ -2,7 +2,7 @@ import { isInPages } from '../lock/pages.ts';
 import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import { BoundedMap } from '../tools/bounded-map.ts';
+import { BoundedMap } from '../tools/collections.ts';
 import { withinLimit } from '../tools/time-limit.ts';
 
 /** Enough for every busy lock of a process, in a few megabytes. A forgotten lock costs one refused write. */
@@ -54,23 +54,16 @@ export class LockMemory {
    * ignored. `isHandOff`: this process wrote the state, and may have granted to others with it.
    */
   learn(key: LockKey, state: LockState, isHandOff = false): void {
-    this.#remember(key, state);
-    if (isHandOff) for (const listener of this.#handOffListeners) listener(key, state);
-  }
-
-  #remember(key: LockKey, state: LockState): void {
     const id = lockIdOf(key);
     const known = this.#seen.get(id);
     // A missing item was collected, and its revisions start again.
-    const isCollected = state.rev === 0;
-    if (known !== undefined && !isCollected && isBefore(state, known.state)) return;
-    if (isCollected) {
-      this.#seen.delete(id);
-      return;
+    if (state.rev === 0) this.#seen.delete(id);
+    else if (known === undefined || !isBefore(state, known.state)) {
+      this.#seen.set(id, { state, at: this.#clock.now() });
+      const isNewer = known === undefined || isBefore(known.state, state);
+      if (isNewer) for (const listener of this.#listeners) listener(key, state);
     }
-    this.#seen.set(id, { state, at: this.#clock.now() });
-    if (known !== undefined && known.state.rev === state.rev && known.state.fence === state.fence) return;
-    for (const listener of this.#listeners) listener(key, state);
+    if (isHandOff) for (const listener of this.#handOffListeners) listener(key, state);
   }
 
   seen(key: LockKey): Seen | undefined {

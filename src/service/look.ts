@@ -4,6 +4,7 @@ import { grantOf } from '../lock/events.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
 import { standingHolders } from '../lock/view.ts';
 import type { HistoryPage, HistoryPageAsked, HistoryStore } from '../store/history-store.ts';
+import { defined } from '../tools/collections.ts';
 import type { Applied } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
 import { withPages } from './pages.ts';
@@ -25,12 +26,8 @@ export async function list(
   const locks: { name: string; state: LockState; facts: Facts }[] = [];
   let after = page.after;
   for (let pages = 0; pages < pagesMax; pages++) {
-    const wanted = page.limit - locks.length;
-    const found = await context.store.list(namespace, {
-      prefix: page.prefix,
-      limit: wanted,
-      ...(after === undefined ? {} : { after }),
-    });
+    const limit = page.limit - locks.length;
+    const found = await context.store.list(namespace, { prefix: page.prefix, limit, ...defined({ after }) });
     for (const { name, state: stored } of found.locks) {
       const state = await withPages(context, { namespace, name }, stored);
       const facts = await factsAbout(context, { namespace, name }, state);
@@ -40,7 +37,7 @@ export async function list(
     after = found.after;
     if (after === undefined || locks.length >= page.limit) break;
   }
-  return { locks, ...(after === undefined ? {} : { after }) };
+  return { locks, ...defined({ after }) };
 }
 
 /**
@@ -52,14 +49,9 @@ export async function inspect(context: LockContext, key: LockKey): Promise<Omit<
   return { state, facts: await factsAbout(context, key, state) };
 }
 
-interface Sources {
-  readonly locks: Pick<LockContext, 'store'>;
-  readonly history: HistoryStore;
-}
-
 /** The events of a lock, newest first. The lock is read first, so a hold that ends in between is still listed. */
 export async function historyPage(
-  { locks, history }: Sources,
+  { locks, history }: { locks: Pick<LockContext, 'store'>; history: HistoryStore },
   key: LockKey,
   page: Omit<HistoryPageAsked, 'standing'>,
 ): Promise<HistoryPage> {

@@ -1,12 +1,12 @@
 import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import type { Holder, LockKey, LockState } from '../lock/state.ts';
-import { demandOf, type LockMode } from '../lock/state.ts';
+import { demandOf, type Holder, type LockMode, type LockState } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
-import { canonicalOrder, type Part, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
+import { canonicalOrder, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
+import { defined } from '../tools/collections.ts';
 import { type Acquired, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
@@ -44,8 +44,6 @@ export type MultiOutcome =
 const triesMax = 10;
 /** The locks that are already taken are held at least this long at a time: twice the time that a waiter may be absent. */
 const gatherMsMin = 2 * lockLimits.waiterAbsenceMs;
-
-const keyIn = (namespace: string) => (name: string) => ({ namespace, name });
 
 /**
  * Takes several locks. Without a wait, in one step, all or none. With a wait, one after the other in canonical order, and
@@ -86,32 +84,30 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
   const outcome = await swapTogether(
     context,
     namespace,
-    entries.map(({ name }) => name),
-    (states, facts) =>
-      planAll(
-        states.map(
-          (state, index): Part<Acquire> => ({
-            name: (entries[index] as MultiEntry).name,
-            state,
-            command: commands[index] as Acquire,
-          }),
-        ),
-        facts,
-      ),
+    namesOf(request),
+    (index) => commands[index] as Acquire,
     sessionId,
   );
   if (outcome === 'session-lost') return { kind: 'session-lost' };
-  const keys = entries.map(({ name }) => ({ namespace, name }));
   const states = await Promise.all(
-    outcome.states.map((state, index) => withPages(context, keys[index] as LockKey, state)),
+    entries.map(({ name }, index) => withPages(context, { namespace, name }, outcome.states[index] as LockState)),
   );
   const wait = waitOf(states, leaseId);
-  const { plan, facts } = outcome;
-  const waited = { waitedMs: wait === undefined ? 0 : waitedMs({ queuedAt: wait.since }, facts.now) };
-  return plan.kind === 'granted'
-    ? { kind: 'granted', holders: plan.holders, facts, ...waited }
-    : { ...plan, facts, ...waited, wait };
+  return {
+    ...outcomeOf(outcome, wait === undefined ? 0 : waitedMs({ queuedAt: wait.since }, outcome.facts.now)),
+    wait,
+  };
 }
+
+const outcomeOf = (
+  { plan, facts }: Together,
+  passedMs: number,
+): Extract<MultiOutcome, { kind: 'granted' | 'refused' }> =>
+  plan.kind === 'granted'
+    ? { kind: 'granted', holders: plan.holders, facts, waitedMs: passedMs }
+    : { ...plan, facts, waitedMs: passedMs };
+
+const namesOf = ({ entries }: MultiAcquire): string[] => entries.map(({ name }) => name);
 
 interface Together {
   readonly plan: ReturnType<typeof planAll>;
@@ -124,15 +120,16 @@ async function swapTogether(
   context: LockContext,
   namespace: string,
   names: readonly string[],
-  planOn: (states: readonly LockState[], facts: Facts) => ReturnType<typeof planAll>,
+  commandFor: (index: number) => Acquire | Renew,
   sessionId?: string,
 ): Promise<Together | 'session-lost'> {
-  const keys = names.map(keyIn(namespace));
+  const keys = names.map((name) => ({ namespace, name }));
   for (let attempt = 0; attempt < triesMax; attempt++) {
     const states = await context.store.readMany(keys);
     const facts = await factsAmong(context, namespace, states, sessionId);
     if (sessionId !== undefined && facts.sessions?.get(sessionId)?.alive === false) return 'session-lost';
-    const plan = planOn(states, facts);
+    const parts = states.map((state, index) => ({ name: names[index] as string, state, command: commandFor(index) }));
+    const plan = planAll(parts, facts);
     if (plan.kind === 'refused' || plan.swaps.length === 0) return { plan, states, facts };
     const swaps = plan.swaps.map(({ name, next, renewal }) => ({
       key: { namespace, name },
@@ -170,8 +167,7 @@ function claimOf({ leaseId, owner, leaseMs, sessionId }: MultiAcquire, entry: Mu
     owner,
     ...demandOf(entry),
     leaseMs: sessionId === undefined ? (leaseMs ?? lockLimits.leaseMsDefault) : null,
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(entry.mode === undefined ? {} : { mode: entry.mode }),
+    ...defined({ sessionId, mode: entry.mode }),
   };
 }
 
@@ -202,14 +198,9 @@ async function gather(
       const { leaseId, owner, sessionId } = request;
       const asked = { ...entry, leaseId, owner, sessionId, leaseMs, waitMs };
       const acquired = await acquire({ ...context, pollMs }, { namespace, name: entry.name }, asked, gone);
-      if (acquired.answer.kind === 'waiting') {
-        return {
-          kind: 'waiting',
-          name: entry.name,
-          waiting: acquired,
-          waitRemainingMs: Math.max(0, deadlineAt - clock.now()),
-        };
-      }
+      const waitRemainingMs = Math.max(0, deadlineAt - clock.now());
+      if (acquired.answer.kind === 'waiting')
+        return { kind: 'waiting', name: entry.name, waiting: acquired, waitRemainingMs };
       if (gone?.aborted) return refusal(entry.name, acquired, since);
       if (acquired.answer.kind !== 'granted')
         return await giveBack(context, namespace, request, refusal(entry.name, acquired, since));
@@ -230,10 +221,10 @@ async function settleGathered(
   request: MultiAcquire,
   since: number,
 ): Promise<MultiOutcome> {
-  const { leaseId, entries, leaseMs = lockLimits.leaseMsDefault, sessionId } = request;
+  const { leaseId, leaseMs = lockLimits.leaseMsDefault, sessionId } = request;
   const settled =
     sessionId === undefined
-      ? await renewAll(context, namespace, { leaseId, names: entries.map(({ name }) => name), leaseMs })
+      ? await renewAll(context, namespace, { leaseId, names: namesOf(request), leaseMs })
       : await tryAll(context, namespace, request);
   if (settled.kind === 'refused') return giveBack(context, namespace, request, settled);
   return settled.kind === 'granted'
@@ -241,11 +232,9 @@ async function settleGathered(
     : settled;
 }
 
-const refusal = (
-  name: string,
-  { answer, state, facts }: Applied,
-  since: number,
-): Extract<MultiOutcome, { kind: 'refused' }> => ({
+type Refused = Extract<MultiOutcome, { kind: 'refused' }>;
+
+const refusal = (name: string, { answer, state, facts }: Applied, since: number): Refused => ({
   kind: 'refused',
   refusals: [{ name, answer, state }],
   facts,
@@ -255,15 +244,10 @@ const refusal = (
 async function giveBack(
   context: LockContext,
   namespace: string,
-  { leaseId, entries }: MultiAcquire,
-  outcome: Extract<MultiOutcome, { kind: 'refused' }>,
+  request: MultiAcquire,
+  outcome: Refused,
 ): Promise<MultiOutcome> {
-  await releaseAll(
-    context,
-    namespace,
-    leaseId,
-    entries.map(({ name }) => name),
-  );
+  await releaseAll(context, namespace, request.leaseId, namesOf(request));
   const lostSession = outcome.refusals.some(({ answer }) => answer.kind === 'lost' && answer.reason === 'session_lost');
   return lostSession ? { kind: 'session-lost' } : outcome;
 }
@@ -306,18 +290,10 @@ export async function renewAll(
   namespace: string,
   { leaseId, names, leaseMs }: { leaseId: string; names: readonly string[]; leaseMs?: number | undefined },
 ): Promise<Extract<MultiOutcome, { kind: 'granted' | 'refused' }>> {
-  const command: Renew = { kind: 'renew', leaseId, ...(leaseMs === undefined ? {} : { leaseMs }) };
-  const outcome = await swapTogether(context, namespace, names, (states, facts) =>
-    planAll(
-      states.map((state, index) => ({ name: names[index] as string, state, command })),
-      facts,
-    ),
-  );
+  const command: Renew = { kind: 'renew', leaseId, ...defined({ leaseMs }) };
+  const outcome = await swapTogether(context, namespace, names, () => command);
   if (outcome === 'session-lost') throw new Error('No session was named.');
-  const { plan, facts } = outcome;
-  return plan.kind === 'granted'
-    ? { kind: 'granted', holders: plan.holders, facts, waitedMs: 0 }
-    : { ...plan, facts, waitedMs: 0 };
+  return outcomeOf(outcome, 0);
 }
 
 /** Each lock is released separately, even if others fail. */

@@ -3,7 +3,7 @@ import { isOverdue, sessionFactOf } from '../session/decide.ts';
 import type { SessionState } from '../session/state.ts';
 import type { SessionKey, SessionStore } from '../store/session-store.ts';
 import { type EpochMs, epochMs } from '../time/clock.ts';
-import { BoundedMap } from '../tools/bounded-map.ts';
+import { BoundedMap } from '../tools/collections.ts';
 
 type Facts = ReadonlyMap<string, SessionFact>;
 
@@ -62,8 +62,8 @@ export class SessionLives {
       }
     }
     const facts = sessionIds.map(async (sessionId): Promise<[string, SessionFact]> => {
-      const known = this.#remembered.get(idOf(sessionId));
-      return [sessionId, await (known?.fact ?? Promise.resolve(sessionFactOf(undefined)))];
+      const fact = await this.#remembered.get(idOf(sessionId))?.fact;
+      return [sessionId, fact ?? sessionFactOf(undefined)];
     });
     return new Map(await Promise.all(facts));
   }

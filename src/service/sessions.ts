@@ -1,13 +1,13 @@
-import type { LockKey } from '../lock/state.ts';
 import { isOpen } from '../session/decide.ts';
 import type { SessionState } from '../session/state.ts';
 import type { SessionKey } from '../store/session-store.ts';
 import { after, type EpochMs } from '../time/clock.ts';
+import { forEachAtMost } from '../tools/pool.ts';
 import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 
 /** Locks swept at the same time when a session ends: fast for dozens of locks, and not enough to be throttled. */
-const sweepsAtOnce = 16;
+const sweepsAtOnceMax = 16;
 
 export interface OpenSession {
   readonly session: SessionState;
@@ -58,9 +58,8 @@ export async function inspectSession(
     context.sessionStore.read(key.namespace, [key.sessionId]),
     context.sessionStore.locksOf(key),
   ]);
-  const { clock } = context;
-  if (session === undefined || session.ended !== undefined || clock.now() >= session.expiresAt) return undefined;
-  return { session, now: clock.now(), held: await heldBy(context, key, names) };
+  const now = context.clock.now();
+  return isOpen(session, { now }) ? { session, now, held: await heldBy(context, key, names) } : undefined;
 }
 
 /**
@@ -77,10 +76,9 @@ export async function endSession(context: LockContext, key: SessionKey): Promise
   // Read again after the end, because locks taken in the meantime are invalid too.
   const names = new Set(await sessionStore.locksOf(key));
   for (const { lock } of [...held, ...(written.session?.waits ?? [])]) names.add(lock);
-  await sweepAll(
-    context,
-    [...names].map((name) => ({ namespace: key.namespace, name })),
-  );
+  await forEachAtMost(names, sweepsAtOnceMax, async (name) => {
+    await apply(context, { namespace: key.namespace, name }, { kind: 'sweep' });
+  });
   return { ended: true, released: held.length };
 }
 
@@ -96,12 +94,4 @@ async function heldBy(
       .filter((holder) => holder.sessionId === sessionId)
       .map(({ fence }) => ({ lock, fence })),
   );
-}
-
-async function sweepAll(context: LockContext, keys: readonly LockKey[]): Promise<void> {
-  const rest = [...keys];
-  const sweepOn = async () => {
-    for (let key = rest.shift(); key !== undefined; key = rest.shift()) await apply(context, key, { kind: 'sweep' });
-  };
-  await Promise.all(Array.from({ length: Math.min(sweepsAtOnce, rest.length) }, sweepOn));
 }

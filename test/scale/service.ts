@@ -31,7 +31,7 @@ import {
   DynamoDBDeliveries,
   DynamoDBTimerNotes,
 } from '../../src/store/dynamodb/notifier-items.ts';
-import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-store.ts';
+import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-items.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';

@@ -3,7 +3,7 @@ import type { Delete, Expectation, Put, RecordCommand } from '../../src/record/c
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import type { Item } from '../../src/store/dynamodb/attributes.ts';
-import { recordHeadKey, recordWords, toValueItem } from '../../src/store/dynamodb/record-item.ts';
+import { recordHeadKey, recordWords, toValueItem } from '../../src/store/dynamodb/record-items.ts';
 import type { RecordKey } from '../../src/store/record-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 

@@ -9,8 +9,6 @@ import { SendTaskFailureCommand, SendTaskSuccessCommand, type SFNClient } from '
 import type { Completions, Connections, Delivered } from '../ports.ts';
 import { outcomeOf } from './calls.ts';
 
-/** The completions that a waiter may wait for on AWS: a task of Step Functions, or a callback of a Lambda durable function. */
-
 export class StepFunctionsTasks implements Completions {
   readonly #client: SFNClient;
 

@@ -21,34 +21,26 @@ import { EventBridgeBus } from './event-bus.ts';
 import { EmbeddedMeter } from './meter.ts';
 import { SqsTimers } from './timers.ts';
 
-interface Table {
+interface Setting {
   readonly client: DynamoDBDocumentClient;
   readonly tableName: string;
   readonly log: Log;
-}
-
-export interface NotifierSetting extends Table {
   readonly locks: LockContext;
   readonly busName: string;
   readonly timerQueueUrl: string;
   readonly websocketEndpoint: string;
 }
 
-export interface HandOffSetting extends Table {
-  readonly locks: LockContext;
-  readonly websocketEndpoint: string;
-}
-
-export interface PublisherSetting extends Table {
+/** It has no locks, because no lock depends on it. */
+interface PublisherSetting extends Omit<Setting, 'locks' | 'busName' | 'timerQueueUrl'> {
   /** Missing if events are not published. */
   readonly busName?: string | undefined;
   readonly keepsHistory: boolean;
-  readonly websocketEndpoint: string;
   /** Lock namespaces with their own metrics. */
   readonly metricNamespaces: readonly string[];
 }
 
-const timersOf = ({ client, tableName, timerQueueUrl }: Table & { readonly timerQueueUrl: string }) =>
+const timersOf = ({ client, tableName, timerQueueUrl }: Pick<Setting, 'client' | 'tableName' | 'timerQueueUrl'>) =>
   new SqsTimers({
     client: new SQSClient(boundedRequests),
     queueUrl: timerQueueUrl,
@@ -61,7 +53,7 @@ const busOf = (busName: string, log: Log) =>
 const connectionsAt = (endpoint: string) =>
   new ApiGatewayConnections({ client: new ApiGatewayManagementApiClient({ ...boundedRequests, endpoint }) });
 
-export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
+export function awsNotifierPorts(setting: Setting): NotifierPorts {
   const { locks, client, tableName, busName, websocketEndpoint, log } = setting;
   return {
     locks,
@@ -77,13 +69,15 @@ export function awsNotifierPorts(setting: NotifierSetting): NotifierPorts {
 }
 
 /** Delivers hand-offs right after the write, for the functions that write them. */
-export const awsHandOffs = ({ locks, client, tableName, websocketEndpoint, log }: HandOffSetting): HandOffs =>
-  new HandOffs({
+export const awsHandOffs = (setting: Omit<Setting, 'busName' | 'timerQueueUrl'>): HandOffs => {
+  const { locks, client, tableName, websocketEndpoint, log } = setting;
+  return new HandOffs({
     locks,
     connections: connectionsAt(websocketEndpoint),
     deliveries: new DynamoDBDeliveries({ client, tableName }),
     log,
   });
+};
 
 export function awsPublisherPorts(setting: PublisherSetting): PublisherPorts {
   const { client, tableName, busName, keepsHistory, websocketEndpoint, metricNamespaces, log } = setting;
@@ -99,9 +93,7 @@ export function awsPublisherPorts(setting: PublisherSetting): PublisherPorts {
   };
 }
 
-export function awsReaperPorts(
-  setting: Table & { readonly locks: LockContext; readonly timerQueueUrl: string },
-): ReaperPorts {
+export function awsReaperPorts(setting: Omit<Setting, 'busName' | 'websocketEndpoint'>): ReaperPorts {
   const { locks, client, tableName, log } = setting;
   return { locks, timers: timersOf(setting), awaited: new DynamoDBAwaitedLocks({ client, tableName }), log };
 }

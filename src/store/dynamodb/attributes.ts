@@ -81,10 +81,7 @@ export class Translation {
   }
 
   /** The names and values that are sent with the expressions. */
-  get names(): {
-    ExpressionAttributeNames?: Record<string, string>;
-    ExpressionAttributeValues?: Record<string, unknown>;
-  } {
+  get names(): Omit<Condition, 'ConditionExpression'> {
     return {
       ...(Object.keys(this.#names).length === 0 ? {} : { ExpressionAttributeNames: this.#names }),
       ...(Object.keys(this.#used).length === 0 ? {} : { ExpressionAttributeValues: this.#used }),
@@ -106,12 +103,8 @@ export function update(clauses: Clauses, words: Words, values: Readonly<Record<s
     clause('DELETE', take === undefined ? [] : [take]),
   ].filter((part) => part !== '');
   const UpdateExpression = translation.of(expression.join(' '));
-  const ConditionExpression = when === undefined ? undefined : translation.of(when);
-  return {
-    UpdateExpression,
-    ...(ConditionExpression === undefined ? {} : { ConditionExpression }),
-    ...translation.names,
-  };
+  const conditional = when === undefined ? {} : { ConditionExpression: translation.of(when) };
+  return { UpdateExpression, ...conditional, ...translation.names };
 }
 
 /** Only a condition, for a put. */
@@ -132,11 +125,7 @@ const expected = (kind: string, name: string, value: unknown): StoreError =>
   // After a "#" a name may contain a lease id.
   unreadable(`"${name.replace(/#.*/, '#…')}" should be ${kind} and is ${kindOf(value)}`);
 
-export function text(item: Item, name: string): string {
-  const value = item[name];
-  if (typeof value !== 'string') throw expected('a text', name, value);
-  return value;
-}
+export const text = (item: Item, name: string): string => asText(item[name], name);
 
 export function integer(item: Item, name: string): number {
   const value = item[name];
@@ -152,9 +141,7 @@ export function list(item: Item, name: string): readonly unknown[] {
   return value;
 }
 
-export function map(item: Item, name: string): Item {
-  return asMap(item[name], name);
-}
+export const map = (item: Item, name: string): Item => asMap(item[name], name);
 
 export function asMap(value: unknown, name: string): Item {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw expected('a map', name, value);
@@ -171,14 +158,6 @@ export function oneOf<Choice extends string>(item: Item, name: string, choices: 
   const choice = choices.find((candidate) => candidate === value);
   if (choice === undefined) throw unreadable(`"${name}" is none of ${choices.join(', ')}`);
   return choice;
-}
-
-/** The fields that have a value. A loop, because this runs for each claim of each item. */
-export function defined<Fields extends object>(fields: Fields) {
-  const given: { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } = {};
-  for (const name in fields)
-    if (fields[name] !== undefined) given[name] = fields[name] as NonNullable<(typeof given)[typeof name]>;
-  return given;
 }
 
 /** Undefined if the attribute is absent, and otherwise checked. */

@@ -5,10 +5,10 @@
 import type { Claim, Notify, Waiter } from '../../lock/state.ts';
 import { holderWeight, weightOf } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs } from '../../time/clock.ts';
+import { defined } from '../../tools/collections.ts';
 import {
   asMap,
   asText,
-  defined,
   type Item,
   instant,
   integer,

@@ -1,10 +1,10 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { defined } from '../../tools/collections.ts';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
 import { sdkCalls, type TableCalls, wireCalls } from './wire.ts';
 
 export interface StoreAddress {
-  readonly tableName: string;
   readonly region?: string | undefined;
   /** If undefined, DynamoDB itself. */
   readonly endpoint?: string | undefined;
@@ -33,13 +33,11 @@ export const localPatience: Patience = { connectionMs: 3_000, requestMs: 5_000, 
 
 /** Every call of this client ends in bounded time. So if the store can't be reached, the caller gets a 503 in time. */
 export function createDynamoDBClient(
-  { region, endpoint, credentials }: Omit<StoreAddress, 'tableName'>,
+  { region, endpoint, credentials }: StoreAddress,
   { connectionMs, requestMs, socketsMax }: Patience = cloudPatience,
 ): DynamoDBClient {
   return new DynamoDBClient({
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(credentials === undefined ? {} : { credentials }),
+    ...defined({ region, endpoint, credentials }),
     maxAttempts: 3,
     requestHandler: {
       connectionTimeout: connectionMs,
@@ -78,7 +76,7 @@ const markUncertain = ((next: (args: object) => Promise<object>, context: object
 
 /** The clients of a table, with the fast calls over the wire. */
 export function tableClients(
-  address: Omit<StoreAddress, 'tableName'>,
+  address: StoreAddress,
   patience: Patience = cloudPatience,
 ): { client: DynamoDBClient; documents: DynamoDBDocumentClient; calls: TableCalls } {
   const client = createDynamoDBClient(address, patience);

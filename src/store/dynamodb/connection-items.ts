@@ -13,7 +13,7 @@ import { after, toTtlSeconds } from '../../time/clock.ts';
 import type { Subject, Watcher, WatcherStore } from '../watcher-store.ts';
 import type { Item, ItemKey } from './attributes.ts';
 import { instant, optional, text, update } from './attributes.ts';
-import { ItemTable, type TableAccess } from './item-table.ts';
+import { TableStore } from './item-table.ts';
 import { imagesOf } from './stream-images.ts';
 import { watcherSortPrefix } from './table.ts';
 
@@ -33,30 +33,24 @@ export const connectionKey = (connectionId: string): ItemKey => ({
   sk: 'connection',
 });
 
-export class DynamoDBWatchers implements WatcherStore {
-  readonly #table: ItemTable;
-
-  constructor(access: TableAccess) {
-    this.#table = new ItemTable(access);
-  }
-
+export class DynamoDBWatchers extends TableStore implements WatcherStore {
   async add(watcher: Watcher): Promise<void> {
     const { namespace, caller, connectionId, connectedAt, subject } = watcher;
     const watched = subject === 'nothing' ? {} : subject;
     const ttl = toTtlSeconds(after(connectedAt, connectionKeptMs));
     // The item by id is written first. After the stream shows the watcher, `$disconnect` must be able to find it.
-    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });
-    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });
+    await this.table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });
+    await this.table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });
   }
 
   async welcome(watcher: Watcher): Promise<boolean> {
     // If the watcher left in the meantime, the update must not create a part of its item again.
     const welcomed = update({ set: ['welcomed = :yes'], when: 'attribute_exists(partition)' }, words, { yes: true });
-    return (await this.#table.update(watcherKey(watcher), welcomed)).applied;
+    return (await this.table.update(watcherKey(watcher), welcomed)).applied;
   }
 
   async welcomed(namespace: string): Promise<readonly Watcher[]> {
-    const items = await this.#table.query({
+    const items = await this.table.query({
       where: 'partition = :watchers',
       filter: 'welcomed = :yes',
       words,
@@ -68,10 +62,10 @@ export class DynamoDBWatchers implements WatcherStore {
 
   async remove(connectionId: string): Promise<void> {
     const key = connectionKey(connectionId);
-    const item = await this.#table.get(key);
+    const item = await this.table.get(key);
     if (item === undefined) return;
     const watched = { namespace: text(item, 'namespace'), connectionId, subject: subjectIn(item) };
-    await this.#table.removeMany([key, watcherKey(watched)]);
+    await this.table.removeMany([key, watcherKey(watched)]);
   }
 }
 

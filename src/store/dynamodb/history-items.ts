@@ -1,6 +1,7 @@
 import { eventTypes } from '../../lock/events.ts';
 import type { LockKey } from '../../lock/state.ts';
 import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
+import { defined } from '../../tools/collections.ts';
 import { listed, readPlaces } from '../history-rules.ts';
 import {
   type HistoryEntry,
@@ -11,8 +12,8 @@ import {
   historyKeptMs,
 } from '../history-store.ts';
 import type { Item, ItemKey } from './attributes.ts';
-import { defined, integer, oneOf, optional, text } from './attributes.ts';
-import { ItemTable, type TableAccess } from './item-table.ts';
+import { integer, oneOf, optional, text } from './attributes.ts';
+import { type TableAccess, TableStore } from './item-table.ts';
 
 const words = { partition: 'pk', place: 'sk' };
 
@@ -20,19 +21,18 @@ const partitionOf = ({ namespace, name }: LockKey): string => `${namespace}/hist
 const itemKeyOf = ({ key, place }: HistoryEntry): ItemKey => ({ pk: partitionOf(key), sk: place });
 
 /** Each hold that ended is an item under its lock, and so is each event of the queue, sorted by their places. */
-export class DynamoDBHistory implements HistoryStore {
-  readonly #table: ItemTable;
+export class DynamoDBHistory extends TableStore implements HistoryStore {
   readonly #clock: Clock;
 
   constructor({ clock, ...access }: TableAccess & { readonly clock?: Clock }) {
-    this.#table = new ItemTable(access);
+    super(access);
     this.#clock = clock ?? systemClock;
   }
 
   async append(entries: readonly HistoryEntry[]): Promise<readonly HistoryEntry[]> {
     // A repeated event has the same key, and DynamoDB refuses a batch that names a key twice.
     const unique = new Map(entries.map((entry) => [idOf(entry), toItem(entry)]));
-    const unwritten = new Set(await this.#table.replaceMany([...unique.values()]));
+    const unwritten = new Set(await this.table.replaceMany([...unique.values()]));
     return entries.filter((entry) => unwritten.has(unique.get(idOf(entry)) as Item));
   }
 
@@ -40,7 +40,7 @@ export class DynamoDBHistory implements HistoryStore {
     const { before, open } = readPlaces(cursor);
     const pk = partitionOf(key);
     const [items, holds] = await Promise.all([
-      this.#table.query(
+      this.table.query(
         {
           where: `partition = :partition${before === undefined ? '' : ' AND place < :before'}`,
           words,
@@ -49,7 +49,7 @@ export class DynamoDBHistory implements HistoryStore {
         },
         limit,
       ),
-      open.length === 0 ? [] : this.#table.getMany(open.map((sk) => ({ pk, sk }))),
+      open.length === 0 ? [] : this.table.getMany(open.map((sk) => ({ pk, sk }))),
     ]);
     return listed({
       limit,

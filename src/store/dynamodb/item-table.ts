@@ -85,7 +85,7 @@ export class ItemTable {
   async getMany(keys: readonly ItemKey[]): Promise<(Item | undefined)[]> {
     const found = new Map<string, Item>();
     let wanted: Item[] = keys.map((key) => ({ ...key }));
-    for (let fruitless = 0; wanted.length > 0; ) {
+    for (let emptyReads = 0; wanted.length > 0; ) {
       const batch = wanted.slice(0, batchReadMax);
       const request = { RequestItems: { [this.#tableName]: { Keys: batch, ConsistentRead: true } } };
       const output = await this.#send(() => this.#client.send(new BatchGetCommand(request)));
@@ -93,9 +93,9 @@ export class ItemTable {
       // DynamoDB returns the keys that it did not read.
       const unread = output.UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
       wanted = [...unread, ...wanted.slice(batchReadMax)];
-      fruitless = unread.length === batch.length ? fruitless + 1 : 0;
-      if (fruitless >= conflictTriesMax) throw new StoreError('throttled', 'The store throttled the request.');
-      if (unread.length > 0) await pauseFor(this.#timers, backoffMs(fruitless, 10, 200, this.#random));
+      emptyReads = unread.length === batch.length ? emptyReads + 1 : 0;
+      if (emptyReads >= conflictTriesMax) throw new StoreError('throttled', 'The store throttled the request.');
+      if (unread.length > 0) await pauseFor(this.#timers, backoffMs(emptyReads, 10, 200, this.#random));
     }
     return keys.map((key) => found.get(idOf({ ...key })));
   }
@@ -164,21 +164,21 @@ export class ItemTable {
     const translation = new Translation(words, values);
     const input = {
       TableName: this.#tableName,
-      ...(index === undefined ? {} : { IndexName: index }),
+      IndexName: index,
       KeyConditionExpression: translation.of(where),
-      ...(filter === undefined ? {} : { FilterExpression: translation.of(filter) }),
+      FilterExpression: filter && translation.of(filter),
       ...translation.names,
-      ...(consistent === true ? { ConsistentRead: true } : {}),
-      ...(newestFirst === true ? { ScanIndexForward: false } : {}),
-      ...(Number.isFinite(pageMax) ? { Limit: pageMax } : {}),
+      ConsistentRead: consistent,
+      ScanIndexForward: !newestFirst,
+      Limit: Number.isFinite(pageMax) ? pageMax : undefined,
     };
-    let start: Item | undefined;
+    let ExclusiveStartKey: Item | undefined;
     do {
-      const from = start === undefined ? {} : { ExclusiveStartKey: start };
-      const page = await this.#send(() => this.#client.send(new QueryCommand({ ...input, ...from })));
+      const request = new QueryCommand({ ...input, ExclusiveStartKey });
+      const page = await this.#send(() => this.#client.send(request));
       yield* page.Items ?? [];
-      start = page.LastEvaluatedKey;
-    } while (start !== undefined);
+      ExclusiveStartKey = page.LastEvaluatedKey;
+    } while (ExclusiveStartKey !== undefined);
   }
 
   /** Writes all or nothing. False if a condition was refused because another process wrote in between. */
@@ -243,6 +243,15 @@ export class ItemTable {
         await pauseFor(this.#timers, backoffMs(attempt, 5, 100, this.#random));
       }
     }
+  }
+}
+
+/** A store on the table. */
+export abstract class TableStore {
+  protected readonly table: ItemTable;
+
+  constructor(access: TableAccess) {
+    this.table = new ItemTable(access);
   }
 }
 

@@ -25,10 +25,10 @@ import {
   type Waiter,
 } from '../../lock/state.ts';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
+import { defined } from '../../tools/collections.ts';
 import {
   asMap,
   asText,
-  defined,
   type Item,
   type ItemKey,
   instant,
@@ -205,14 +205,13 @@ export function fromLockItem(item: Item | undefined): LockState {
     .map((name) => holderIn(item, name.slice(slotPrefix.length), layout))
     .filter((holder) => holder !== undefined)
     .sort((one, other) => one.fence - other.fence);
-  const pages = pagesIn(item);
   return checked({
     rev: integer(item, layout === 1 ? revisionOfLayout1 : lockWords.revision),
     fence: integer(item, lockWords.fence),
     limit: integer(item, lockWords.limit),
     holders,
     queue: layout === 1 ? queueOfLayout1(item) : frontIn(item),
-    ...(pages === undefined ? {} : { pages }),
+    ...defined({ pages: pagesIn(item) }),
     ended: fromEndings(item),
     changedAt: instant(item, lockWords.changedAt),
   });
@@ -241,9 +240,7 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
     [lockWords.holdersBytes]: holdersWeight(state),
     [lockWords.changedAt]: state.changedAt,
     ...toFront(state.queue),
-    ...(state.pages === undefined
-      ? {}
-      : { [lockWords.firstPage]: state.pages.first, [lockWords.lastPage]: state.pages.last }),
+    ...defined({ [lockWords.firstPage]: state.pages?.first, [lockWords.lastPage]: state.pages?.last }),
     ...toEndings(state.ended),
   };
   for (const holder of state.holders) addHolder(item, holder, state.limit);

@@ -4,7 +4,7 @@ import type { LockKey, LockState, PageSpan, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { Arrival, LockPage, LockStore, LockSwap, PageKey, PageWritten, Refused, Written } from '../lock-store.ts';
 import { condition, text, type Update } from './attributes.ts';
-import { type ConditionalPut, ItemTable, type ItemWritten, type KeyedUpdate, type TableAccess } from './item-table.ts';
+import { type ConditionalPut, type ItemWritten, type KeyedUpdate, type TableAccess, TableStore } from './item-table.ts';
 import {
   exclusiveSlot,
   fromLockItem,
@@ -36,25 +36,25 @@ export const retentionMsDefault = 30 * 86_400_000;
 export const retentionMsMin = 2 * 86_400_000;
 
 export interface DynamoDBLockStoreOptions extends TableAccess {
-  readonly retentionMs?: number;
+  readonly retentionMs?: number | undefined;
 }
 
-export class DynamoDBLockStore implements LockStore {
-  readonly #table: ItemTable;
+export class DynamoDBLockStore extends TableStore implements LockStore {
   readonly #retentionMs: number;
-  constructor({ retentionMs, ...access }: DynamoDBLockStoreOptions) {
-    this.#table = new ItemTable(access);
-    this.#retentionMs = retentionMs ?? retentionMsDefault;
-    if (this.#retentionMs < retentionMsMin)
-      throw new RangeError(`retentionMs must be at least two days (${retentionMsMin}), got ${this.#retentionMs}.`);
+
+  constructor({ retentionMs = retentionMsDefault, ...access }: DynamoDBLockStoreOptions) {
+    super(access);
+    if (retentionMs < retentionMsMin)
+      throw new RangeError(`retentionMs must be at least two days (${retentionMsMin}), got ${retentionMs}.`);
+    this.#retentionMs = retentionMs;
   }
 
   async read(key: LockKey): Promise<LockState> {
-    return fromLockItem(await this.#table.get(lockItemKey(key)));
+    return fromLockItem(await this.table.get(lockItemKey(key)));
   }
 
   async readMany(keys: readonly LockKey[]): Promise<LockState[]> {
-    return (await this.#table.getMany(keys.map(lockItemKey))).map(fromLockItem);
+    return (await this.table.getMany(keys.map(lockItemKey))).map(fromLockItem);
   }
 
   async attempt(key: LockKey, command: LockCommand, facts: Facts, known?: LockState): Promise<Written> {
@@ -86,7 +86,7 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async readPages(keys: readonly PageKey[]): Promise<Page[]> {
-    const items = await this.#table.getMany(keys.map(pageItemKey));
+    const items = await this.table.getMany(keys.map(pageItemKey));
     return keys.map((key, index) => fromPageItem(key, items[index]));
   }
 
@@ -115,11 +115,11 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async swap(key: LockKey, next: LockState): Promise<Written> {
-    return toWritten(await this.#table.put(this.#swapOf(key, next)));
+    return toWritten(await this.table.put(this.#swapOf(key, next)));
   }
 
   swapAll(swaps: readonly LockSwap[]): Promise<boolean> {
-    return this.#table.writeAll(swaps.map((swap) => this.#renewalOf(swap) ?? this.#swapOf(swap.key, swap.next)));
+    return this.table.writeAll(swaps.map((swap) => this.#renewalOf(swap) ?? this.#swapOf(swap.key, swap.next)));
   }
 
   async list(
@@ -184,17 +184,16 @@ export class DynamoDBLockStore implements LockStore {
   }
 
   async #update(key: LockKey, update: Update): Promise<Written> {
-    return toWritten(await this.#table.update(lockItemKey(key), update));
+    return toWritten(await this.table.update(lockItemKey(key), update));
   }
 
   async #updatePage(key: PageKey, update: Update): Promise<PageWritten> {
-    const written = await this.#table.update(pageItemKey(key), update);
-    const page = fromPageItem(key, written.item);
-    return written.applied ? { applied: true, page } : { applied: false, page, perhapsMine: written.perhapsMine };
+    const { item, ...outcome } = await this.table.update(pageItemKey(key), update);
+    return { ...outcome, page: fromPageItem(key, item) };
   }
 
   async #namesInShard(namespace: string, shard: number, range: NameRange, limit: number): Promise<string[]> {
-    const items = await this.#table.query(
+    const items = await this.table.query(
       {
         index: tableShape.indexes.listing.name,
         where: 'listingPartition = :partition AND listingName BETWEEN :from AND :to',
@@ -215,15 +214,9 @@ const afterRefusal = (first: Refused, second: Written): Written =>
 const holdsPart = ({ holders, limit }: LockState, { leaseId }: { readonly leaseId: string }): boolean =>
   holders.some((holder) => holder.leaseId === leaseId && slotOf(holder, limit) !== exclusiveSlot);
 
-function toWritten(written: ItemWritten): Written {
-  const state = fromLockItem(written.item);
-  return written.applied ? { applied: true, state } : { applied: false, state, perhapsMine: written.perhapsMine };
-}
+const toWritten = ({ item, ...outcome }: ItemWritten): Written => ({ ...outcome, state: fromLockItem(item) });
 
-interface NameRange {
-  readonly from: string;
-  readonly to: string;
-}
+type NameRange = { readonly from: string; readonly to: string };
 
 /** Names have only characters from `+` to `~`. So `!` sorts before all of them, and DEL after them. */
 function nameRange(prefix: string, after: string | undefined): NameRange {

@@ -3,7 +3,7 @@ import type { LockKey } from '../../lock/state.ts';
 import { after, type Clock, type EpochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
 import type { AwaitedLocks, Delivery, DeliveryStore, TimerNotes } from '../notifier-store.ts';
 import { type Item, type ItemKey, instant, integer, optional, text, update } from './attributes.ts';
-import { ItemTable, type TableAccess } from './item-table.ts';
+import { type TableAccess, TableStore } from './item-table.ts';
 import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from './lock-item.ts';
 import { nobodyWaits } from './lock-writes.ts';
 import { awaitedShards, tableShape } from './table.ts';
@@ -18,12 +18,11 @@ const deliveryKey = ({ namespace, name }: LockKey, fence: number): ItemKey => ({
   sk: String(fence),
 });
 
-export class DynamoDBDeliveries implements DeliveryStore {
-  readonly #table: ItemTable;
+export class DynamoDBDeliveries extends TableStore implements DeliveryStore {
   readonly #clock: Clock;
 
   constructor({ clock, ...access }: TableAccess & { readonly clock?: Clock }) {
-    this.#table = new ItemTable(access);
+    super(access);
     this.#clock = clock ?? systemClock;
   }
 
@@ -33,7 +32,7 @@ export class DynamoDBDeliveries implements DeliveryStore {
   }
 
   async read(key: LockKey, fence: number): Promise<Delivery> {
-    return fromItem((await this.#table.get(deliveryKey(key, fence))) ?? {});
+    return fromItem((await this.table.get(deliveryKey(key, fence))) ?? {});
   }
 
   async markDelivered(key: LockKey, fence: number): Promise<void> {
@@ -42,7 +41,7 @@ export class DynamoDBDeliveries implements DeliveryStore {
 
   async #update(key: LockKey, fence: number, clauses: Parameters<typeof update>[0], values: Item): Promise<Delivery> {
     const collectAt = toTtlSeconds(after(this.#clock.now(), deliveryKeptMs));
-    const written = await this.#table.update(deliveryKey(key, fence), update(clauses, words, { ...values, collectAt }));
+    const written = await this.table.update(deliveryKey(key, fence), update(clauses, words, { ...values, collectAt }));
     return fromItem(written.item ?? {});
   }
 }
@@ -57,34 +56,22 @@ const noteKeptMs = 3_600_000;
 
 const timerKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/timer/${name}`, sk: 'timer' });
 
-export class DynamoDBTimerNotes implements TimerNotes {
-  readonly #table: ItemTable;
-
-  constructor(access: TableAccess) {
-    this.#table = new ItemTable(access);
-  }
-
+export class DynamoDBTimerNotes extends TableStore implements TimerNotes {
   async read(key: LockKey): Promise<EpochMs | undefined> {
-    const item = await this.#table.get(timerKey(key));
+    const item = await this.table.get(timerKey(key));
     return item === undefined ? undefined : instant(item, 'firesAt');
   }
 
   write(key: LockKey, firesAt: EpochMs): Promise<void> {
-    return this.#table.replace({ ...timerKey(key), firesAt, ttl: toTtlSeconds(after(firesAt, noteKeptMs)) });
+    return this.table.replace({ ...timerKey(key), firesAt, ttl: toTtlSeconds(after(firesAt, noteKeptMs)) });
   }
 }
 
 /** The sparse index of locks with waiters, oldest wait first. */
-export class DynamoDBAwaitedLocks implements AwaitedLocks {
-  readonly #table: ItemTable;
-
-  constructor(access: TableAccess) {
-    this.#table = new ItemTable(access);
-  }
-
+export class DynamoDBAwaitedLocks extends TableStore implements AwaitedLocks {
   async *list(): AsyncIterable<LockKey> {
     for (let shard = 0; shard < awaitedShards; shard++) {
-      const found = this.#table.queried({
+      const found = this.table.queried({
         index: tableShape.indexes.awaited.name,
         where: 'awaitedPartition = :shard',
         words: lockWords,
@@ -109,6 +96,6 @@ export class DynamoDBAwaitedLocks implements AwaitedLocks {
       lockWords,
       { one: 1 },
     );
-    await this.#table.update(lockItemKey(key), forgotten, { wantsItem: false });
+    await this.table.update(lockItemKey(key), forgotten, { wantsItem: false });
   }
 }

@@ -2,7 +2,7 @@ import { type SessionState, type SessionWait, sessionLimits } from '../../sessio
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../session-store.ts';
 import { condition, text, update } from './attributes.ts';
-import { ItemTable, type ItemWritten, type TableAccess } from './item-table.ts';
+import { type ItemWritten, TableStore } from './item-table.ts';
 import { lockKeyOf } from './lock-item.ts';
 import {
   fromSessionItem,
@@ -28,24 +28,17 @@ const endHasNotCome = 'expiresAt > :now';
 /** A keepalive that arrives after a later one must not shorten the session. */
 const isLatest = 'keptAliveAt < :now';
 
-export class DynamoDBSessionStore implements SessionStore {
-  readonly #table: ItemTable;
-
-  constructor(access: TableAccess) {
-    this.#table = new ItemTable(access);
-  }
-
+export class DynamoDBSessionStore extends TableStore implements SessionStore {
   async create(namespace: string, session: SessionState): Promise<SessionWritten> {
     const Item = toSessionItem(namespace, session);
-    return toWritten(await this.#table.put({ Item, ...condition(neverCreated, sessionWords) }));
+    return toWritten(await this.table.put({ Item, ...condition(neverCreated, sessionWords) }));
   }
 
   async read(namespace: string, sessionIds: readonly string[]): Promise<(SessionState | undefined)[]> {
-    const keys = sessionIds.map((sessionId) => sessionItemKey({ namespace, sessionId }));
-    const [only] = keys;
-    const items =
-      keys.length === 1 && only !== undefined ? [await this.#table.get(only)] : await this.#table.getMany(keys);
-    return items.map((item) => (item === undefined ? undefined : fromSessionItem(item)));
+    const [only, ...others] = sessionIds.map((sessionId) => sessionItemKey({ namespace, sessionId }));
+    if (only === undefined) return [];
+    const items = others.length === 0 ? [await this.table.get(only)] : await this.table.getMany([only, ...others]);
+    return items.map((item) => item && fromSessionItem(item));
   }
 
   keepAlive(key: SessionKey, now: EpochMs): Promise<SessionWritten> {
@@ -82,7 +75,7 @@ export class DynamoDBSessionStore implements SessionStore {
   }
 
   notePart(key: SessionKey, lock: string, now: EpochMs): Promise<void> {
-    return this.#table.replace({
+    return this.table.replace({
       ...sessionPartKey(key, lock),
       [sessionWords.digest]: sessionDigest(key.sessionId),
       [sessionWords.collectAt]: sessionTtl(after(now, partRetentionMs)),
@@ -90,7 +83,7 @@ export class DynamoDBSessionStore implements SessionStore {
   }
 
   async locksOf({ namespace, sessionId }: SessionKey): Promise<string[]> {
-    const items = await this.#table.query(
+    const items = await this.table.query(
       {
         index: tableShape.indexes.bySession.name,
         where: 'digest = :digest',
@@ -114,12 +107,9 @@ export class DynamoDBSessionStore implements SessionStore {
     values: Record<string, unknown>,
     words: Parameters<typeof update>[1] = sessionWords,
   ): Promise<SessionWritten> {
-    return toWritten(await this.#table.update(sessionItemKey(key), update(clauses, words, values)));
+    return toWritten(await this.table.update(sessionItemKey(key), update(clauses, words, values)));
   }
 }
 
-function toWritten(written: ItemWritten): SessionWritten {
-  if (written.applied) return { applied: true, session: fromSessionItem(written.item) };
-  const { item, perhapsMine } = written;
-  return { applied: false, session: item === undefined ? undefined : fromSessionItem(item), perhapsMine };
-}
+const toWritten = ({ item, ...outcome }: ItemWritten): SessionWritten =>
+  ({ ...outcome, session: item && fromSessionItem(item) }) as SessionWritten;

@@ -12,7 +12,7 @@ import type { Connection, ParkedWait, SocketStore, Ticket } from '../socket-stor
 import type { ItemKey } from './attributes.ts';
 import { text, update } from './attributes.ts';
 import { connectionKey } from './connection-items.ts';
-import { ItemTable, type TableAccess } from './item-table.ts';
+import { TableStore } from './item-table.ts';
 
 /** The waits of a connection are read when it ends. API Gateway may report that late. */
 const waitKeptMs = 3_600_000;
@@ -23,16 +23,10 @@ const digest = (secret: string): string => createHash('sha256').update(secret).d
 const ticketKey = (secret: string): ItemKey => ({ pk: `#ticket/${digest(secret)}`, sk: 'ticket' });
 const waitsPartition = (namespace: string, connectionId: string): string => `${namespace}/waits/${connectionId}`;
 
-export class DynamoDBSockets implements SocketStore {
-  readonly #table: ItemTable;
-
-  constructor(access: TableAccess) {
-    this.#table = new ItemTable(access);
-  }
-
+export class DynamoDBSockets extends TableStore implements SocketStore {
   async issue(secret: string, { namespace, caller, expiresAt }: Ticket): Promise<void> {
     const ttl = toTtlSeconds(expiresAt);
-    await this.#table.replace({ ...ticketKey(secret), namespace, caller, [words.expiresAt]: expiresAt, ttl });
+    await this.table.replace({ ...ticketKey(secret), namespace, caller, [words.expiresAt]: expiresAt, ttl });
   }
 
   async redeem(secret: string, now: EpochMs): Promise<Connection | undefined> {
@@ -45,13 +39,13 @@ export class DynamoDBSockets implements SocketStore {
       words,
       { yes: true, now },
     );
-    const written = await this.#table.update(ticketKey(secret), used);
+    const written = await this.table.update(ticketKey(secret), used);
     if (!written.applied) return undefined;
     return { namespace: text(written.item, 'namespace'), caller: text(written.item, 'caller') };
   }
 
   async connection(connectionId: string): Promise<Connection | undefined> {
-    const item = await this.#table.get(connectionKey(connectionId));
+    const item = await this.table.get(connectionKey(connectionId));
     return item === undefined ? undefined : { namespace: text(item, 'namespace'), caller: text(item, 'caller') };
   }
 
@@ -59,11 +53,11 @@ export class DynamoDBSockets implements SocketStore {
     const { namespace, name } = key;
     const pk = waitsPartition(namespace, connectionId);
     const sk = digest(`${name}/${leaseId}`);
-    await this.#table.replace({ pk, sk, lock: name, leaseId, ttl: toTtlSeconds(after(until, waitKeptMs)) });
+    await this.table.replace({ pk, sk, lock: name, leaseId, ttl: toTtlSeconds(after(until, waitKeptMs)) });
   }
 
   async waitsOn(connectionId: string, namespace: string): Promise<readonly ParkedWait[]> {
-    const items = await this.#table.query({
+    const items = await this.table.query({
       where: 'partition = :waits',
       words,
       values: { waits: waitsPartition(namespace, connectionId) },

@@ -2,6 +2,7 @@
  * The calls to DynamoDB of which a grant, a renewal and a release consist: through the SDK, or over the wire in
  * DynamoDB's own JSON.
  */
+import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import {
@@ -13,6 +14,7 @@ import {
   UpdateCommand,
   type UpdateCommandInput,
 } from '@aws-sdk/lib-dynamodb';
+import { defined } from '../../tools/collections.ts';
 import type { Item } from './attributes.ts';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
 
@@ -52,8 +54,7 @@ export function wireCalls(client: DynamoDBClient, sdk: TableCalls, bodyMsMax: nu
     try {
       return await byWire;
     } catch (error) {
-      if (error instanceof NoTemplateError) return bySdk();
-      if (error instanceof Error && untimely.has(error.name)) return bySdk();
+      if (error instanceof NoTemplateError || untimely.has((error as Error).name)) return bySdk();
       throw error;
     }
   };
@@ -231,17 +232,10 @@ class Wire {
     const config = { ...this.#client.config, requestHandler } as unknown as DynamoDBClient['config'];
     await command.resolveMiddleware(this.#client.middlewareStack, config, {})(command);
     if (captured === undefined) throw new Error('A middleware answered in place of DynamoDB.');
-    const { protocol, hostname, port, path, headers } = captured;
-    const lasting = Object.entries(headers).filter(([name]) => lastingHeaders.has(name.toLowerCase()));
-    const request: WireRequest = {
-      protocol,
-      hostname,
-      ...(port === undefined ? {} : { port }),
-      path,
-      method: 'POST',
-      query: {},
-      headers: Object.fromEntries(lasting),
-    };
+    const { protocol, hostname, port, path } = captured;
+    const lasting = Object.entries(captured.headers).filter(([name]) => lastingHeaders.has(name.toLowerCase()));
+    const headers = Object.fromEntries(lasting);
+    const request = { protocol, hostname, ...defined({ port }), path, method: 'POST', query: {}, headers };
     // The signer asks for the credentials each time, so expired ones are replaced.
     return { request, signer: await this.#config.signer() };
   }
@@ -258,7 +252,7 @@ class WireError extends Error {
     super(String(told.message ?? told.Message ?? `DynamoDB answered ${statusCode}.`));
     this.name = String(told.__type ?? 'UnknownError').replace(/^.*#/, '');
     this.statusCode = statusCode;
-    this.$metadata = { httpStatusCode: statusCode, ...(requestId === undefined ? {} : { requestId }) };
+    this.$metadata = { httpStatusCode: statusCode, ...defined({ requestId }) };
     // If a condition was refused: the item that refused it.
     if (told.Item !== undefined) Object.assign(this, { Item: told.Item });
   }
@@ -279,20 +273,13 @@ function errorTypeOf(error: Error): 'TRANSIENT' | 'THROTTLING' | undefined {
   return error instanceof WireError && error.statusCode < 500 ? undefined : 'TRANSIENT';
 }
 
-function collect(body: WireResponse['body'], msMax: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const late = setTimeout(() => body.destroy(new Error('The answer began and did not end in time.')), msMax);
-    body.on('data', (chunk: Buffer) => chunks.push(chunk));
-    body.on('end', () => {
-      clearTimeout(late);
-      resolve(Buffer.concat(chunks).toString());
-    });
-    body.on('error', (error) => {
-      clearTimeout(late);
-      reject(error);
-    });
-  });
+async function collect(body: WireResponse['body'], msMax: number): Promise<string> {
+  const late = setTimeout(() => body.destroy(new Error('The answer began and did not end in time.')), msMax);
+  try {
+    return await textOf(body);
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 /** DynamoDB's own JSON, as far as our items use it. */

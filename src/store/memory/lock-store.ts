@@ -41,13 +41,12 @@ export interface MemoryWatcher {
  */
 export class MemoryLockStore implements LockStore {
   readonly #watcher: MemoryWatcher;
+  readonly #locks = new Map<string, LockState>();
+  readonly #pages = new Map<string, Page>();
 
   constructor(watcher: MemoryWatcher = {}) {
     this.#watcher = watcher;
   }
-
-  readonly #locks = new Map<string, LockState>();
-  readonly #pages = new Map<string, Page>();
 
   read(key: LockKey): Promise<LockState> {
     return Promise.resolve(this.#stateOf(key));
@@ -61,23 +60,20 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(this.#refuse(key));
   }
 
-  enqueue(key: LockKey, { waiter, limit, sizes }: Arrival): Promise<Written> {
+  async enqueue(key: LockKey, { waiter, limit, sizes }: Arrival): Promise<Written> {
     const state = this.#stateOf(key);
     const known = [...state.queue, ...state.holders, ...state.ended].some(({ leaseId }) => leaseId === waiter.leaseId);
     const taken = state.queue.length > 0 || permitsHeld(state) + waiter.permits > limit;
     const hasRoom = !hasPages(state) && hasPlace(state.queue, waiter, sizes.front);
-    if (known || !taken || state.limit !== limit || !hasRoom) return Promise.resolve(this.#refuse(key));
-    return Promise.resolve(
-      this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, queue: [...state.queue, waiter] }),
-    );
+    if (known || !taken || state.limit !== limit || !hasRoom) return this.#refuse(key);
+    return this.#change(key, waiter.queuedAt, { queue: [...state.queue, waiter] });
   }
 
-  openPage(key: LockKey, { waiter, limit, sizes }: Arrival, seen: PageSpan | undefined): Promise<Written> {
+  async openPage(key: LockKey, { waiter, limit, sizes }: Arrival, seen: PageSpan | undefined): Promise<Written> {
     const state = this.#stateOf(key);
     const isFull = hasPages(state) || !hasPlace(state.queue, waiter, sizes.front);
-    if (state.limit !== limit || state.pages?.last !== seen?.last || !isFull) return Promise.resolve(this.#refuse(key));
-    const pages = withOneMore(state.pages, waiter.queuedAt);
-    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: waiter.queuedAt, pages }));
+    if (state.limit !== limit || state.pages?.last !== seen?.last || !isFull) return this.#refuse(key);
+    return this.#change(key, waiter.queuedAt, { pages: withOneMore(state.pages, waiter.queuedAt) });
   }
 
   readPages(keys: readonly PageKey[]): Promise<Page[]> {
@@ -108,22 +104,19 @@ export class MemoryLockStore implements LockStore {
     return (await this.#writePage(key, (page) => close(page, now))).page;
   }
 
-  attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
-    const state = this.#stateOf(key);
-    const place = state.queue[index];
-    if (!isSameWait(place, waiter) || !isSameNotify(place.notify, waiter.notify))
-      return Promise.resolve(this.#refuse(key));
-    const queue = state.queue.with(index, { ...place, presentUntil: waiter.presentUntil });
-    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue }));
+  async attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
+    const { queue } = this.#stateOf(key);
+    const place = queue[index];
+    if (!isSameWait(place, waiter) || !isSameNotify(place.notify, waiter.notify)) return this.#refuse(key);
+    return this.#change(key, now, { queue: queue.with(index, { ...place, presentUntil: waiter.presentUntil }) });
   }
 
-  leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
-    const state = this.#stateOf(key);
-    if (!isSameWait(state.queue[index], waiter)) return Promise.resolve(this.#refuse(key));
-    const queue = state.queue.toSpliced(index, 1);
-    const ending: Ended = { leaseId: waiter.leaseId, how: 'released' };
-    const ended = isRemembered ? [ending, ...state.ended].slice(0, lockLimits.endedRemembered) : state.ended;
-    return Promise.resolve(this.#apply(key, { ...state, rev: state.rev + 1, changedAt: now, queue, ended }));
+  async leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
+    const { queue, ended } = this.#stateOf(key);
+    if (!isSameWait(queue[index], waiter)) return this.#refuse(key);
+    const endings: Ended[] = isRemembered ? [{ leaseId: waiter.leaseId, how: 'released' }, ...ended] : [...ended];
+    const remembered = endings.slice(0, lockLimits.endedRemembered);
+    return this.#change(key, now, { queue: queue.toSpliced(index, 1), ended: remembered });
   }
 
   swap(key: LockKey, next: LockState): Promise<Written> {
@@ -170,6 +163,11 @@ export class MemoryLockStore implements LockStore {
 
   #stateOf(key: LockKey): LockState {
     return this.#locks.get(lockIdOf(key)) ?? unusedLock;
+  }
+
+  #change(key: LockKey, now: EpochMs, changed: Partial<LockState>): Written {
+    const state = this.#stateOf(key);
+    return this.#apply(key, { ...state, ...changed, rev: state.rev + 1, changedAt: now });
   }
 
   #apply(key: LockKey, state: LockState): Written {

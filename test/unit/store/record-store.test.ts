@@ -4,7 +4,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
 import { stateAfter } from '../../../src/record/decide.ts';
-import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-store.ts';
+import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-items.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { toRecordItems } from '../../support/record-worlds.ts';
 

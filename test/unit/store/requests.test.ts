@@ -7,7 +7,7 @@ import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBDeliveries, DynamoDBTimerNotes } from '../../../src/store/dynamodb/notifier-items.ts';
-import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-store.ts';
+import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-items.ts';
 import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../../../src/store/dynamodb/socket-items.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { backoffMs, steadyBackoffMs } from '../../../src/tools/backoff.ts';
-import { BoundedMap } from '../../../src/tools/bounded-map.ts';
+import { BoundedMap } from '../../../src/tools/collections.ts';
 import { errorText, reasonOf } from '../../../src/tools/error-text.ts';
 import { forEachAtMost } from '../../../src/tools/pool.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
