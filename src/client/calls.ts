@@ -1,11 +1,10 @@
 import type { Contract, Operation, ParametersOf, Sent } from '../contract/operations.ts';
 import type { Call } from './transport.ts';
 
-type Route<Name extends Operation> = `${Contract[Name]['method']} ${Contract[Name]['path']}`;
-
 /** Query, headers and body of a call, as the contract allows them for this operation. */
 interface Parts<Name extends Operation> {
-  readonly query?: { readonly [Key in keyof Sent<Name, 'query'>]?: string };
+  /** Values that are undefined are not sent. The same holds for the fields of the body, because JSON has no undefined. */
+  readonly query?: { readonly [Key in keyof Sent<Name, 'query'>]?: string | number | undefined };
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Sent<Name, 'body'>;
 }
@@ -16,16 +15,16 @@ interface Parts<Name extends Operation> {
  */
 export function callOf<Name extends Operation>(
   operation: Name,
-  route: Route<Name>,
-  parameters: Readonly<Record<ParametersOf<Contract[Name]['path']>, string>>,
-  parts: Parts<Name> = {},
+  route: Contract[Name]['route'],
+  parameters: Readonly<Record<ParametersOf<Contract[Name]['route']>, string>>,
+  { query, headers, body }: Parts<Name> = {},
 ): Call {
-  const space = route.indexOf(' ');
-  return {
-    operation,
-    method: route.slice(0, space) as Call['method'],
-    route: route.slice(space + 1),
-    parameters,
-    ...(parts as Pick<Call, 'query' | 'headers' | 'body'>),
-  };
+  const [method, path] = route.split(' ') as [Call['method'], string];
+  return { operation, method, route: path, parameters, query: query && textOf(query), headers, body };
 }
+
+/** Query parameters are text. */
+const textOf = (query: object): Record<string, string> => {
+  const sent = Object.entries(query).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(sent.map(([name, value]) => [name, String(value)]));
+};

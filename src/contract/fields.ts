@@ -2,25 +2,20 @@
 import * as z from 'zod';
 import { lockLimits, type NameRule, nameRules, requestLimits } from './limits.ts';
 
-export const integer = (min: number, max: number, meaning: string) =>
-  z
-    .int({ error: `must be an integer from ${min} to ${max}` })
-    .min(min, `must be an integer from ${min} to ${max}`)
-    .max(max, `must be an integer from ${min} to ${max}`)
-    .describe(meaning);
+export function integer(min: number, max: number, meaning: string) {
+  const error = `must be an integer from ${min} to ${max}`;
+  return z.int({ error }).min(min, error).max(max, error).describe(meaning);
+}
 
-export const text = (min: number, max: number, meaning: string) =>
-  z
-    .string({ error: `must be a string of ${min} to ${max} characters` })
-    .min(min, `must be a string of ${min} to ${max} characters`)
-    .max(max, `must be a string of ${min} to ${max} characters`)
-    .describe(meaning);
+export function text(min: number, max: number, meaning: string) {
+  const error = `must be a string of ${min} to ${max} characters`;
+  return z.string({ error }).min(min, error).max(max, error).describe(meaning);
+}
 
-export const named = ({ pattern, allowed }: NameRule, meaning: string) =>
-  z
-    .string({ error: `must be ${allowed}` })
-    .regex(pattern, `must be ${allowed}`)
-    .describe(meaning);
+export function named({ pattern, allowed }: NameRule, meaning: string) {
+  const error = `must be ${allowed}`;
+  return z.string({ error }).regex(pattern, error).describe(meaning);
+}
 
 export const namespaceName = named(
   nameRules.namespace,
@@ -52,14 +47,16 @@ const mode = z
 export const demandFields = { limit: limit.optional(), permits: permits.optional(), mode: mode.optional() };
 
 /** Query parameters come as text. */
-export const integerText = (min: number, max: number, meaning: string) =>
-  z
-    .string({ error: `must be an integer from ${min} to ${max}` })
-    .regex(/^\d{1,16}$/, `must be an integer from ${min} to ${max}`)
+export function integerText(min: number, max: number, meaning: string) {
+  const error = `must be an integer from ${min} to ${max}`;
+  return z
+    .string({ error })
+    .regex(/^\d{1,16}$/, error)
     .transform(Number)
-    .refine((value) => value >= min && value <= max, `must be an integer from ${min} to ${max}`)
+    .refine((value) => value >= min && value <= max, error)
     .meta({ type: 'integer', minimum: min, maximum: max })
     .describe(meaning);
+}
 
 export const cursorText = z
   .string()

@@ -138,14 +138,9 @@ const acquireBody = z
     refuseLeaseUnderSession(check);
     if (value.notify !== undefined && value.waitMs === 0)
       refuse(check, value.waitMs, 'waitMs', 'must be above 0 together with notify');
-    if (value.notify === undefined && value.waitMs > lockLimits.waitMsMax) {
-      refuse(
-        check,
-        value.waitMs,
-        'waitMs',
-        `must be an integer from 0 to ${lockLimits.waitMsMax}; only parked waiters, with notify, may wait longer`,
-      );
-    }
+    if (value.notify !== undefined || value.waitMs <= lockLimits.waitMsMax) return;
+    const allowed = `must be an integer from 0 to ${lockLimits.waitMsMax}`;
+    refuse(check, value.waitMs, 'waitMs', `${allowed}; only parked waiters, with notify, may wait longer`);
   });
 
 const metadata = z.record(z.string(), z.string());
@@ -217,12 +212,7 @@ export const checked = z.object({ valid: z.boolean(), fence, state: lockState })
 
 export const listed = z.object({
   locks: z.array(
-    z.object({
-      lock: z.string(),
-      state: lockState,
-      fence,
-      limit: z.int(),
-      holders: z.array(holderDetail),
+    inspected.omit({ queue: true }).extend({
       queueDepth: z.int(),
       longestWaitMs: ms.describe('How long the next waiter has waited. 0 if nobody waits.'),
     }),
@@ -230,7 +220,7 @@ export const listed = z.object({
   cursor: z.string().optional(),
 });
 
-export const lockEvent = z.object({
+const lockEvent = z.object({
   at: instant,
   type: z.enum(eventTypes),
   fence,
@@ -244,8 +234,7 @@ export const history = z.object({ events: z.array(lockEvent), cursor: z.string()
 
 export const lockOperations = {
   listLocks: {
-    method: 'GET',
-    path: '/v1/{ns}/locks',
+    route: 'GET /v1/{ns}/locks',
     access: 'admin',
     summary: 'Lists all locks by name, page by page.',
     query: z.strictObject({
@@ -255,38 +244,30 @@ export const lockOperations = {
       cursor: cursorText.optional(),
     }),
     answers: { 200: listed },
-    problems: [],
   },
   inspectLock: {
-    method: 'GET',
-    path: '/v1/{ns}/locks/{name}',
+    route: 'GET /v1/{ns}/locks/{name}',
     access: 'inspect',
     summary: 'Shows a lock, its holders and its queue.',
     answers: { 200: inspected },
-    problems: [],
   },
   checkFence: {
-    method: 'GET',
-    path: '/v1/{ns}/locks/{name}/check',
+    route: 'GET /v1/{ns}/locks/{name}/check',
     access: 'inspect',
     summary:
       'Says whether a fence holds now. The answer may be stale when it arrives, so the protected resource must check the fence itself.',
     query: z.strictObject({ fence: integerText(0, Number.MAX_SAFE_INTEGER, 'The fence to check.') }),
     answers: { 200: checked },
-    problems: [],
   },
   lockHistory: {
-    method: 'GET',
-    path: '/v1/{ns}/locks/{name}/history',
+    route: 'GET /v1/{ns}/locks/{name}/history',
     access: 'inspect',
     summary: 'Lists the events of a lock in the last seven days, newest first.',
     query: z.strictObject({ limit: pageSize(50, 'Events on a page.'), cursor: cursorText.optional() }),
     answers: { 200: history },
-    problems: [],
   },
   acquireLock: {
-    method: 'POST',
-    path: '/v1/{ns}/locks/{name}/acquire',
+    route: 'POST /v1/{ns}/locks/{name}/acquire',
     access: 'use',
     summary:
       'Takes a lock, or waits for it. To go on waiting, or after a lost answer, repeat the same request with the same leaseId.',
@@ -295,8 +276,7 @@ export const lockOperations = {
     problems: ['lock-held', 'wait-timeout', 'lease-lost', 'limit-mismatch', 'deadlock', 'session-lost', 'queue-full'],
   },
   renewLock: {
-    method: 'POST',
-    path: '/v1/{ns}/locks/{name}/renew',
+    route: 'POST /v1/{ns}/locks/{name}/renew',
     access: 'use',
     summary: 'Extends a lease that is still valid.',
     body: z.strictObject({ leaseId, leaseMs: leaseMs.optional() }),
@@ -304,8 +284,7 @@ export const lockOperations = {
     problems: ['lease-lost'],
   },
   releaseLock: {
-    method: 'POST',
-    path: '/v1/{ns}/locks/{name}/release',
+    route: 'POST /v1/{ns}/locks/{name}/release',
     access: 'use',
     summary: 'Releases a lease, or gives up a place in the queue.',
     body: z.strictObject({ leaseId }),
@@ -313,8 +292,7 @@ export const lockOperations = {
     problems: ['lease-lost'],
   },
   revokeLock: {
-    method: 'POST',
-    path: '/v1/{ns}/locks/{name}/revoke',
+    route: 'POST /v1/{ns}/locks/{name}/revoke',
     access: 'admin',
     summary: "Ends somebody else's lease by its fence.",
     body: z.strictObject({

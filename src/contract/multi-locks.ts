@@ -13,15 +13,15 @@ const entry = z.union([resourceName, z.strictObject({ name: resourceName, ...dem
 const noNameTwice = (entries: readonly (string | { name: string })[]): boolean =>
   new Set(entries.map((each) => (typeof each === 'string' ? each : each.name))).size === entries.length;
 
-const listOf = <T extends z.ZodType>(each: T) =>
-  z
-    .array(each, { error: `must be a list of 1 to ${multiLimits.locksMax} locks` })
-    .min(1, `must be a list of 1 to ${multiLimits.locksMax} locks`)
-    .max(multiLimits.locksMax, `must be a list of 1 to ${multiLimits.locksMax} locks`);
+const listOf = <T extends z.ZodType<string | { name: string }>>(each: T) => {
+  const error = `must be a list of 1 to ${multiLimits.locksMax} locks`;
+  const entries = z.array(each, { error }).min(1, error).max(multiLimits.locksMax, error);
+  return entries.refine(noNameTwice, 'must not name a lock twice');
+};
 
 const acquireManyBody = z
   .strictObject({
-    locks: listOf(entry).refine(noNameTwice, 'must not name a lock twice'),
+    locks: listOf(entry),
     leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
     waitMs: integer(0, lockLimits.waitMsMax, 'With 0, the answer comes at once.').default(0),
     leaseId: leaseId.optional(),
@@ -32,7 +32,7 @@ const acquireManyBody = z
   })
   .check(refuseLeaseUnderSession);
 
-const names = listOf(resourceName).refine(noNameTwice, 'must not name a lock twice');
+const names = listOf(resourceName);
 
 const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })
@@ -49,8 +49,7 @@ const releasedMany = z.object({
 
 export const multiLockOperations = {
   acquireLocks: {
-    method: 'POST',
-    path: '/v1/{ns}/multi-locks/acquire',
+    route: 'POST /v1/{ns}/multi-locks/acquire',
     access: 'use',
     summary: 'Takes several locks, all or none. Each has its own fence.',
     body: acquireManyBody,
@@ -58,8 +57,7 @@ export const multiLockOperations = {
     problems: ['lock-held', 'wait-timeout', 'lease-lost', 'limit-mismatch', 'deadlock', 'session-lost', 'queue-full'],
   },
   renewLocks: {
-    method: 'POST',
-    path: '/v1/{ns}/multi-locks/renew',
+    route: 'POST /v1/{ns}/multi-locks/renew',
     access: 'use',
     summary: 'Extends several leases, all or none.',
     body: z.strictObject({ leaseId, locks: names, leaseMs: leaseMs.optional() }),
@@ -67,12 +65,10 @@ export const multiLockOperations = {
     problems: ['lease-lost', 'session-lost'],
   },
   releaseLocks: {
-    method: 'POST',
-    path: '/v1/{ns}/multi-locks/release',
+    route: 'POST /v1/{ns}/multi-locks/release',
     access: 'use',
     summary: 'Releases several leases. Each is released even if others fail.',
     body: z.strictObject({ leaseId, locks: names }),
     answers: { 200: releasedMany },
-    problems: [],
   },
 } as const satisfies Record<string, OperationContract>;

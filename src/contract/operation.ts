@@ -7,16 +7,13 @@ import type { ProblemCode } from './problems.ts';
  */
 export type Access = 'public' | 'inspect' | 'use' | 'admin';
 
-/** The method and the path of an operation, and the right that it needs. */
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** `{ns}` is a namespace. Every other parameter is a name. */
-  readonly path: string;
-  readonly access: Access;
-}
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** What one operation promises to its callers. Handlers, validation, OpenAPI, the stack and the SDK are derived from it. */
-export interface OperationContract extends Route {
+export interface OperationContract {
+  /** The method and the path. `{ns}` is a namespace. Every other parameter is a name. */
+  readonly route: `${Method} /${string}`;
+  readonly access: Access;
   readonly summary: string;
   readonly body?: z.ZodType;
   /** True if the operation gets the body as text, because parsing would change it. Its schema is only for OpenAPI. */
@@ -30,5 +27,5 @@ export interface OperationContract extends Route {
   /** Answers without a body by status, each with its meaning. */
   readonly bareAnswers?: Readonly<Record<number, string>>;
   /** Its own problems, besides the ones that every operation has. */
-  readonly problems: readonly ProblemCode[];
+  readonly problems?: readonly ProblemCode[];
 }

@@ -4,30 +4,26 @@ import { lostReasons } from '../lock/commands.ts';
 import { fence, ms } from './fields.ts';
 import { holderView, lockOperations } from './locks.ts';
 import { multiLockOperations } from './multi-locks.ts';
-import type { OperationContract, Route } from './operation.ts';
+import type { Access, Method, OperationContract } from './operation.ts';
 import { problemTypes } from './problems.ts';
 import { recordOperations } from './records.ts';
 import { sessionOperations } from './sessions.ts';
 import { ticketOperations } from './tickets.ts';
 
-export type { Access, OperationContract, Route } from './operation.ts';
+export type { Access, OperationContract } from './operation.ts';
 
 const serviceOperations = {
   health: {
-    method: 'GET',
-    path: '/v1/health',
+    route: 'GET /v1/health',
     access: 'public',
     summary: 'Says whether the service can read its store.',
     answers: { 200: z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() }) },
-    problems: [],
   },
   openapi: {
-    method: 'GET',
-    path: '/v1/openapi.json',
+    route: 'GET /v1/openapi.json',
     access: 'public',
     summary: 'This document.',
     answers: { 200: z.looseObject({}) },
-    problems: [],
   },
 } as const satisfies Record<string, OperationContract>;
 
@@ -43,13 +39,21 @@ export const operations = {
 export type Contract = typeof operations;
 export type Operation = keyof Contract;
 
-/** The path of each operation, for the router and the stack, which need no schemas. */
-export const routes: readonly (Route & { readonly operation: Operation })[] = Object.entries(operations).map(
-  ([operation, { method, path, access }]) => ({ operation: operation as Operation, method, path, access }),
-);
+/** An operation's method and path, and the right that it needs, for the router and the stack, which need no schemas. */
+export interface Route {
+  readonly operation: Operation;
+  readonly method: Method;
+  readonly path: string;
+  readonly access: Access;
+}
 
-/** The names in a path's braces. */
-export type ParametersOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+export const routes: readonly Route[] = Object.entries(operations).map(([operation, { route, access }]) => {
+  const [method, path] = route.split(' ') as [Method, string];
+  return { operation: operation as Operation, method, path, access };
+});
+
+/** The names in the braces of a route. */
+export type ParametersOf<Route extends string> = Route extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParametersOf<Rest>
   : never;
 

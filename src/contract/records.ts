@@ -111,8 +111,7 @@ const writeProblems = ['stale-fence', 'version-mismatch', 'precondition-required
 
 export const recordOperations = {
   getRecord: {
-    method: 'GET',
-    path: '/v1/{ns}/records/{key}',
+    route: 'GET /v1/{ns}/records/{key}',
     access: 'inspect',
     summary: 'Reads a record. Its version is also in ETag.',
     headers: getRecordHeaders,
@@ -121,8 +120,7 @@ export const recordOperations = {
     problems: ['not-found'],
   },
   putRecord: {
-    method: 'PUT',
-    path: '/v1/{ns}/records/{key}',
+    route: 'PUT /v1/{ns}/records/{key}',
     access: 'use',
     summary:
       'Creates or replaces a record by compare-and-swap. If-Match or If-None-Match is required. Fence-Token is required if the record has a floor.',
@@ -134,8 +132,7 @@ export const recordOperations = {
     problems: writeProblems,
   },
   deleteRecord: {
-    method: 'DELETE',
-    path: '/v1/{ns}/records/{key}',
+    route: 'DELETE /v1/{ns}/records/{key}',
     access: 'use',
     summary: 'Deletes a record by compare-and-swap. If it is created again, its version and its floor continue.',
     headers: deleteRecordHeaders,

@@ -29,33 +29,27 @@ const endedSession = z.object({ ended: z.boolean(), released: z.int().optional()
 
 export const sessionOperations = {
   createSession: {
-    method: 'POST',
-    path: '/v1/{ns}/sessions',
+    route: 'POST /v1/{ns}/sessions',
     access: 'use',
     summary: 'Opens a session. Locks under it are valid as long as it is.',
     body: createSessionBody,
     answers: { 201: openSession },
-    problems: [],
   },
   getSession: {
-    method: 'GET',
-    path: '/v1/{ns}/sessions/{id}',
+    route: 'GET /v1/{ns}/sessions/{id}',
     access: 'use',
     summary: 'Shows a session and its locks.',
     answers: { 200: inspectedSession },
     problems: ['session-lost'],
   },
   endSession: {
-    method: 'DELETE',
-    path: '/v1/{ns}/sessions/{id}',
+    route: 'DELETE /v1/{ns}/sessions/{id}',
     access: 'use',
     summary: 'Ends a session. One write ends all its leases.',
     answers: { 200: endedSession },
-    problems: [],
   },
   keepSessionAlive: {
-    method: 'POST',
-    path: '/v1/{ns}/sessions/{id}/keepalive',
+    route: 'POST /v1/{ns}/sessions/{id}/keepalive',
     access: 'use',
     summary: 'Keeps a session and all its locks alive.',
     // The path has all parameters.

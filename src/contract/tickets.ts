@@ -11,8 +11,7 @@ const ticketIssued = z.object({
 
 export const ticketOperations = {
   createTicket: {
-    method: 'POST',
-    path: '/v1/{ns}/tickets',
+    route: 'POST /v1/{ns}/tickets',
     // Watching only reads. A parked waiter also needs the right to acquire.
     access: 'inspect',
     summary:

@@ -1,12 +1,12 @@
 /** The adapter for API Gateway's HTTP API, payload format 2.0. No other file knows that format. */
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { lockLimits } from '../contract/limits.ts';
-import { type Operation, routes } from '../contract/operations.ts';
+import { type Operation, operations } from '../contract/operations.ts';
 import type { Handler } from './handler.ts';
 import { anonymous, type Request } from './request.ts';
 
 const byRouteKey = new Map<string, Operation>(
-  routes.map(({ method, path, operation }) => [`${method} ${path}`, operation]),
+  Object.entries(operations).map(([operation, { route }]) => [route, operation as Operation]),
 );
 
 /**

@@ -1,4 +1,5 @@
 import { operations } from '../contract/operations.ts';
+import { defined } from '../tools/collections.ts';
 import type { Log } from '../tools/log.ts';
 import { handlers } from './operations.ts';
 import { Problem, toProblem } from './problems.ts';
@@ -108,13 +109,11 @@ function logRequest(
   const { ns, name } = parameters;
   const fields = {
     requestId: request.id,
-    route: operation === undefined ? '$default' : `${operations[operation].method} ${operations[operation].path}`,
+    route: operation === undefined ? '$default' : operations[operation].route,
     method,
     status,
     tookMs: Math.round((performance.now() - startedAt) * 10) / 10,
-    ...(ns === undefined ? {} : { namespace: ns }),
-    ...(name === undefined ? {} : { name }),
-    ...(problem === undefined ? {} : { code: problem.code }),
+    ...defined({ namespace: ns, name, code: problem?.code }),
   };
   // The caller must not see the cause. The operator of the service needs it in the log.
   if (status >= 500) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
@@ -130,7 +129,6 @@ function describe(error: unknown): unknown {
     name,
     message,
     stack,
-    ...(awsRequestId === undefined ? {} : { awsRequestId }),
-    ...(cause === undefined ? {} : { cause: describe(cause) }),
+    ...defined({ awsRequestId, cause: cause === undefined ? undefined : describe(cause) }),
   };
 }

@@ -33,10 +33,10 @@ import { acquireOnSocket } from '../service/sockets.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import { cursorPattern } from '../store/history-rules.ts';
 import { toIso } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 import type { Handlers } from './operations.ts';
-import { Problem } from './problems.ts';
-import type { Reply } from './request.ts';
-import { readCursor, writeCursor } from './request.ts';
+import { invalidField, Problem } from './problems.ts';
+import { type Reply, readCursor, writeCursor } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
 /** Enough to see the state of a lock. The depth says how many waiters there are in all. */
@@ -67,8 +67,8 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     if (notify?.type !== 'websocket')
       return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
     const parked = sockets && (await acquireOnSocket(locks, sockets.store, key, { ...claim, notify }, input.caller));
-    if (parked === undefined) throw foreignConnection();
-    return replyToAcquire(key, leaseId, parked);
+    if (parked !== undefined) return replyToAcquire(key, leaseId, parked);
+    throw new Problem('forbidden', 'notify.connectionId is not an open connection of this namespace and this caller.');
   },
 
   async renewLock({ locks }, input) {
@@ -96,11 +96,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const { state, facts } = await inspect(locks, key);
     const queue = viewQueue(state, facts, publicSessionId);
     return ok<LockView>({
-      lock: key.name,
-      state: stateName(state, facts),
-      fence: state.fence,
-      limit: limitInForce(state, facts),
-      holders: detailHolders(state, facts, publicSessionId),
+      ...shown(key.name, state, facts),
       queue: queue.slice(0, queueShownMax),
       queueDepth: queue.length,
     });
@@ -110,11 +106,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const { state, facts } = await inspect(locks, lockKey(input));
     const holds = (holder: Holder): boolean =>
       holder.fence === input.query.fence && (remainingMs(holder, facts) ?? 1) > 0;
-    return ok<FenceCheck>({
-      valid: state.holders.some(holds),
-      fence: state.fence,
-      state: stateName(state, facts),
-    });
+    return ok<FenceCheck>({ valid: state.holders.some(holds), fence: state.fence, state: stateName(state, facts) });
   },
 
   async listLocks({ locks }, { parameters, query: { cursor, ...page } }) {
@@ -123,11 +115,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     return ok({
       locks: listed.locks.map(
         ({ name, state, facts }): LockSummary => ({
-          lock: name,
-          state: stateName(state, facts),
-          fence: state.fence,
-          limit: limitInForce(state, facts),
-          holders: detailHolders(state, facts, publicSessionId),
+          ...shown(name, state, facts),
           queueDepth: presentWaiters(state, facts).length,
           longestWaitMs: longestWaitMs(state, facts),
         }),
@@ -147,14 +135,19 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   },
 };
 
-const foreignConnection = (): Problem =>
-  new Problem('forbidden', 'notify.connectionId is not an open connection of this namespace and this caller.');
-
 /** A position in a history. */
 const historyPlace = z.string().regex(cursorPattern, 'must be a cursor from an earlier page');
 
 const stateName = (state: LockState, facts: Facts): 'held' | 'free' =>
   standingHolders(state, facts).length > 0 ? 'held' : 'free';
+
+const shown = (lock: string, state: LockState, facts: Facts) => ({
+  lock,
+  state: stateName(state, facts),
+  fence: state.fence,
+  limit: limitInForce(state, facts),
+  holders: detailHolders(state, facts, publicSessionId),
+});
 
 function replyToAcquire(key: LockKey, leaseId: string, acquired: Acquired): Reply {
   const { answer, state, facts } = acquired;
@@ -187,11 +180,7 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
     case 'held': {
       const owners = holders.map(({ owner }) => owner).join(', ');
       const detail = holders.length === 0 ? `${lock} is kept for its waiters.` : `${lock} is held by ${owners}.`;
-      return new Problem('lock-held', detail, {
-        holders,
-        queueDepth,
-        retryAfterMs: retryAfterMs(state, facts),
-      });
+      return new Problem('lock-held', detail, { holders, queueDepth, retryAfterMs: retryAfterMs(state, facts) });
     }
     case 'wait-timeout':
       return new Problem('wait-timeout', `${lock} was not granted within ${answer.waitedMs} ms.`, {
@@ -211,9 +200,7 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
       return new Problem(
         'deadlock',
         `Waiting for ${lock} would never end, because sessions wait for each other. This waiter queued last, so it is refused.`,
-        {
-          cycle: JSON.parse(answer.cycle) as unknown,
-        },
+        { cycle: JSON.parse(answer.cycle) as unknown },
       );
     case 'lost':
       return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
@@ -223,6 +210,7 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
 }
 
 export function grantBody(key: LockKey, holder: Holder, state: LockState, facts: Facts): GrantBody {
+  const { mode, sessionId, metadata } = holder;
   const end = endsAt(holder, facts);
   return {
     status: 'granted',
@@ -235,9 +223,7 @@ export function grantBody(key: LockKey, holder: Holder, state: LockState, facts:
     remainingMs: remainingMs(holder, facts),
     expiresAt: end === null ? null : toIso(end),
     waitedMs: waitedMs(holder, holder.acquiredAt),
-    ...(holder.mode === undefined ? {} : { mode: holder.mode }),
-    ...(holder.sessionId === undefined ? {} : { sessionId: holder.sessionId }),
-    ...(holder.metadata === undefined ? {} : { metadata: holder.metadata }),
+    ...defined({ mode, sessionId, metadata }),
   };
 }
 
@@ -281,6 +267,5 @@ export function renewalWithin<T extends Asked>({ leaseMsMax = lockLimits.leaseMs
 
 function refuseAbove(field: string, value: number | undefined, max: number): void {
   if (value === undefined || value <= max) return;
-  const message = `must be at most ${max} in this deployment, got ${value}`;
-  throw new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
+  throw invalidField(field, `must be at most ${max} in this deployment, got ${value}`);
 }

@@ -1,6 +1,6 @@
 import type { multiLockOperations } from '../contract/multi-locks.ts';
 import type { ManyGrantBody, ManyReleaseBody, ManyWaitingBody } from '../contract/views.ts';
-import { depthOf, endsAt, remainingMs, retryAfterMs, viewHolders } from '../lock/view.ts';
+import { endsAt, remainingMs } from '../lock/view.ts';
 import type { Refusal } from '../multi/plan.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';
@@ -14,15 +14,11 @@ export const multiLockHandlers: Handlers<keyof typeof multiLockOperations> = {
   async acquireLocks({ locks: context }, { parameters, body, caller, signal }) {
     const { locks, ...asked } = withinMaxima(context, body);
     const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
+    const names = entries.map(({ name }) => name);
     const leaseId = asked.leaseId ?? context.newLeaseId();
     const many = { ...asked, entries, leaseId, owner: asked.owner ?? caller };
     const outcome = await acquireAll(context, parameters.ns, many, signal);
-    if (outcome.kind !== 'waiting')
-      return replyToMany(
-        leaseId,
-        entries.map(({ name }) => name),
-        outcome,
-      );
+    if (outcome.kind !== 'waiting') return replyToMany(leaseId, names, outcome);
     const { lock, ...waiting } = waitingBody(outcome.name, leaseId, outcome.waiting);
     const reply: ManyWaitingBody = { ...waiting, waitRemainingMs: outcome.waitRemainingMs, blockedBy: [lock] };
     return { status: 202, body: reply };
@@ -79,19 +75,13 @@ const weights: Partial<Record<Refusal['answer']['kind'], number>> = {
 
 function refusalOfMany({ refusals, facts, waitedMs }: Extract<MultiOutcome, { kind: 'refused' }>): Problem {
   const blockedBy = refusals.map(({ name }) => name);
-  const [worst] = [...refusals].sort(
-    (one, other) => (weights[other.answer.kind] ?? 1) - (weights[one.answer.kind] ?? 1),
-  );
+  const weightOf = ({ answer }: Refusal) => weights[answer.kind] ?? 1;
+  const [worst] = refusals.toSorted((one, other) => weightOf(other) - weightOf(one));
   if (worst === undefined) throw new Error('A refusal names at least one lock.');
   const { name, answer, state } = worst;
-  const problem =
-    answer.kind === 'wait-timeout'
-      ? new Problem('wait-timeout', `${name} was not granted within ${waitedMs} ms; nothing is held.`, {
-          holders: viewHolders(state, facts),
-          queueDepth: depthOf(state, facts),
-          waitedMs,
-        })
-      : refusalOf(name, { answer, state, facts });
-  const fields = answer.kind === 'held' ? { retryAfterMs: retryAfterMs(state, facts) } : {};
-  return new Problem(problem.code, problem.message, { ...problem.fields, ...fields, blockedBy });
+  const { code, message, fields } = refusalOf(name, { answer, state, facts });
+  if (answer.kind !== 'wait-timeout') return new Problem(code, message, { ...fields, blockedBy });
+  // The wait for all locks counts, and not the wait for this one.
+  const detail = `${name} was not granted within ${waitedMs} ms; nothing is held.`;
+  return new Problem(code, detail, { ...fields, waitedMs, blockedBy });
 }

@@ -1,16 +1,12 @@
 import * as z from 'zod';
 import { namespaceName, resourceName } from '../contract/fields.ts';
-import { type Operation, type OperationContract, operations, problem } from '../contract/operations.ts';
+import { type Operation, type OperationContract, operations, problem, routes } from '../contract/operations.ts';
 import { bodyProblems, commonProblems, type ProblemCode, problemTypes } from '../contract/problems.ts';
 
 type Json = Record<string, unknown>;
 
 const jsonSchema = (schema: z.ZodType, io: 'input' | 'output'): Json => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
-    io,
-    target: 'draft-2020-12',
-    unrepresentable: 'any',
-  }) as Json;
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
   return rest;
 };
 
@@ -22,8 +18,8 @@ const parametersIn = (where: 'query' | 'header', schema: z.ZodObject | undefined
     return { name, in: where, required: !(field as z.ZodType).safeParse(undefined).success, schema: described };
   });
 
-const pathParameters = (path: string): Json[] =>
-  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+const pathParameters = (route: string): Json[] =>
+  [...route.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
@@ -31,7 +27,7 @@ const pathParameters = (path: string): Json[] =>
   }));
 
 /** Every problem code that an operation may answer: its own, those of its body, and those that all operations share. */
-export const problemsOf = ({ problems, body }: OperationContract): readonly ProblemCode[] => [
+export const problemsOf = ({ problems = [], body }: OperationContract): readonly ProblemCode[] => [
   ...problems,
   ...(body === undefined ? [] : bodyProblems),
   ...commonProblems,
@@ -59,12 +55,12 @@ function problemResponses(contract: OperationContract): Json {
 
 function describeOperation(operationId: Operation): Json {
   const contract: OperationContract = operations[operationId];
-  const { path, access, summary, body, query, headers, answers, bareAnswers = {} } = contract;
+  const { route, access, summary, body, query, headers, answers, bareAnswers = {} } = contract;
   return {
     operationId,
     summary,
     'x-access': access,
-    parameters: [...pathParameters(path), ...parametersIn('query', query), ...parametersIn('header', headers)],
+    parameters: [...pathParameters(route), ...parametersIn('query', query), ...parametersIn('header', headers)],
     ...(body === undefined ? {} : { requestBody: content('application/json', jsonSchema(body, 'input')) }),
     responses: {
       ...Object.fromEntries(
@@ -93,20 +89,13 @@ let built: { version: string; document: Json } | undefined;
 export function openApiDocument(version: string): Json {
   if (built?.version === version) return built.document;
   const paths: Record<string, Json> = {};
-  for (const [operation, { method, path }] of Object.entries(operations)) {
-    const methods = paths[path] ?? {};
-    methods[method.toLowerCase()] = describeOperation(operation as Operation);
-    paths[path] = methods;
-  }
+  for (const { operation, method, path } of routes)
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operation) };
   const document = {
     openapi: '3.1.0',
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     paths,
-    components: {
-      schemas: {
-        Problem: jsonSchema(problem, 'output'),
-      },
-    },
+    components: { schemas: { Problem: jsonSchema(problem, 'output') } },
     'x-problem-codes': problemTypes,
   };
   built = { version, document };

@@ -25,17 +25,14 @@ export class Problem extends Error {
   }
 
   toJSON(): Record<string, unknown> {
-    const { status, title } = problemTypes[this.code];
-    return {
-      type: `urn:holdfast:problem:${this.code}`,
-      title,
-      status,
-      detail: this.message,
-      code: this.code,
-      ...this.fields,
-    };
+    const { code, status, message: detail, fields } = this;
+    return { type: `urn:holdfast:problem:${code}`, title: problemTypes[code].title, status, detail, code, ...fields };
   }
 }
+
+/** Says which field of a request is wrong, and why. */
+export const invalidField = (field: string, message: string): Problem =>
+  new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
 
 /** After a throttle or a conflict, a short pause is enough. A store that can't be reached needs longer. */
 const storeProblems: Record<StoreErrorCode, { code: ProblemCode; retryAfterMs: number }> = {
@@ -54,10 +51,6 @@ export function toProblem(error: unknown): Problem {
     const { code, retryAfterMs } = storeProblems[error.code];
     return new Problem(code, `${error.message} Repeat the same request.`, { retryAfterMs }, { cause: error });
   }
-  return new Problem(
-    'internal',
-    'The service failed. The log has the cause under this request id.',
-    {},
-    { cause: error },
-  );
+  const detail = 'The service failed. The log has the cause under this request id.';
+  return new Problem('internal', detail, {}, { cause: error });
 }

@@ -1,15 +1,16 @@
 /** The record operations turn requests into calls of use cases, and outcomes into answers. They contain no rules. */
 import { putRecordBody, type recordOperations } from '../contract/records.ts';
 import type { RecordWritten } from '../contract/views.ts';
-import type { Expectation, RecordAnswer } from '../record/commands.ts';
+import type { Expectation } from '../record/commands.ts';
 import { membersOf } from '../record/json-text.ts';
 import { recordLimits } from '../record/limits.ts';
-import { type RecordState, valueInForce } from '../record/state.ts';
+import { type RecordState, valueInForce, type WrittenHow } from '../record/state.ts';
 import { type RecordAt, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
 import type { RecordKey } from '../store/record-store.ts';
 import { toIso } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 import type { Handlers } from './operations.ts';
-import { Problem } from './problems.ts';
+import { invalidField, Problem } from './problems.ts';
 import { parseJson, validate } from './request.ts';
 
 type OnRecord = { readonly parameters: { readonly ns: string; readonly key: string } };
@@ -43,8 +44,8 @@ export const recordHandlers: Handlers<keyof typeof recordOperations> = {
       );
     }
     const outcome = await writeRecord(records, key, { kind: 'put', ...put, expects, ...writeOptions(headers) });
-    const { at, how } = written(key, outcome, headers['Fence-Token']);
-    return { status: how === 'created' ? 201 : 200, body: writtenBody(key, at), headers: { etag: etagOf(at.state) } };
+    const status = howWritten(key, outcome, headers['Fence-Token']) === 'created' ? 201 : 200;
+    return { status, body: writtenBody(key, outcome), headers: { etag: etagOf(outcome.state) } };
   },
 
   async deleteRecord({ records }, input) {
@@ -55,14 +56,13 @@ export const recordHandlers: Handlers<keyof typeof recordOperations> = {
       throw new Problem('precondition-required', 'A deletion must say what it deletes: If-Match with a version or *.');
     }
     const outcome = await writeRecord(records, key, { kind: 'delete', expects, ...writeOptions(headers) });
-    return { status: 200, body: writtenBody(key, written(key, outcome, headers['Fence-Token']).at) };
+    howWritten(key, outcome, headers['Fence-Token']);
+    return { status: 200, body: writtenBody(key, outcome) };
   },
 };
 
-const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?: string | undefined }) => ({
-  ...(headers['Fence-Token'] === undefined ? {} : { fence: headers['Fence-Token'] }),
-  ...(headers['Write-Id'] === undefined ? {} : { writeId: headers['Write-Id'] }),
-});
+const writeOptions = (headers: { 'Fence-Token'?: number | undefined; 'Write-Id'?: string | undefined }) =>
+  defined({ fence: headers['Fence-Token'], writeId: headers['Write-Id'] });
 
 /** The other fields beside the value. The value itself is cut out of the text. */
 const besideValue = putRecordBody.omit({ value: true });
@@ -71,61 +71,50 @@ const besideValue = putRecordBody.omit({ value: true });
 function putBodyOf(body: string): { value: string; expiresInMs?: number } {
   const parsed = body === '' ? {} : parseJson(body);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw invalidBody('body', 'must be an object with the field value');
+    throw invalidField('body', 'must be an object with the field value');
   }
   const members = body === '' ? [] : membersOf(body);
   const names = new Set<string>();
   for (const { name } of members) {
-    if (!Object.hasOwn(putRecordBody.shape, name)) throw invalidBody(name.slice(0, 60), 'is not a known field');
+    if (!Object.hasOwn(putRecordBody.shape, name)) throw invalidField(name.slice(0, 60), 'is not a known field');
     // JSON parsers differ in which of two equal names they use.
-    if (names.has(name)) throw invalidBody(name, 'must be given once');
+    if (names.has(name)) throw invalidField(name, 'must be given once');
     names.add(name);
   }
   const member = members.find(({ name }) => name === 'value');
-  if (member === undefined) throw invalidBody('value', 'is required: any JSON, null included');
+  if (member === undefined) throw invalidField('value', 'is required: any JSON, null included');
   const { value: _, ...rest } = parsed as { value: unknown };
   const { expiresInMs } = validate(besideValue, rest, 'body');
   const bytes = Buffer.byteLength(member.text);
   if (bytes > recordLimits.valueBytesMax) {
     throw new Problem('too-large', `The value has ${bytes} bytes; ${recordLimits.valueBytesMax} are allowed.`);
   }
-  return { value: member.text, ...(expiresInMs === undefined ? {} : { expiresInMs }) };
+  return { value: member.text, ...defined({ expiresInMs }) };
 }
 
-const invalidBody = (field: string, message: string): Problem =>
-  new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
-
-type Written = Extract<RecordAnswer, { kind: 'written' }>;
-
-function written(
-  key: RecordKey,
-  { answer, ...at }: RecordOutcome,
-  fence: number | undefined,
-): Written & { at: RecordAt } {
-  if (answer.kind === 'written') return { ...answer, at };
-  throw toRefusal(key, answer, fence);
-}
-
-function toRefusal({ key }: RecordKey, answer: Exclude<RecordAnswer, Written>, fence: number | undefined): Problem {
+/** What a write did. Throws if it was refused. */
+function howWritten({ key }: RecordKey, { answer }: RecordOutcome, fence: number | undefined): WrittenHow {
   switch (answer.kind) {
+    case 'written':
+      return answer.how;
     case 'stale-fence':
-      return new Problem(
+      throw new Problem(
         'stale-fence',
         `${key} has accepted fence ${answer.floor}, but this write has fence ${fence}: its lock was lost, and a later holder has written.`,
         { fenceFloor: answer.floor },
       );
     case 'fence-required':
-      return new Problem(
+      throw new Problem(
         'precondition-required',
         `${key} checks fences, so each write needs Fence-Token: the fence of the lock that the writer holds.`,
       );
     case 'version-mismatch': {
       const { version } = answer;
       const inForce = version === null ? `There is no record ${key}.` : `${key} exists, in version ${version}.`;
-      return new Problem('version-mismatch', `${inForce} Nothing was written.`, { version });
+      throw new Problem('version-mismatch', `${inForce} Nothing was written.`, { version });
     }
     case 'write-id-reused':
-      return invalidBody('Write-Id', 'must be new for each write; a different write has already used it');
+      throw invalidField('Write-Id', 'must be new for each write; a different write has already used it');
   }
 }
 

@@ -10,7 +10,7 @@ import {
   type ParametersOf,
 } from '../contract/operations.ts';
 import type { FieldError } from '../contract/views.ts';
-import { Problem } from './problems.ts';
+import { invalidField, Problem } from './problems.ts';
 
 /**
  * A request, independent of how it came. Adapters make it from an API Gateway event, from `node:http`, or in direct
@@ -41,7 +41,7 @@ export const anonymous = 'anonymous';
 
 /** A request of which every part was checked against the contract. */
 export interface Input<Name extends Operation> {
-  readonly parameters: Readonly<Record<ParametersOf<Contract[Name]['path']>, string>>;
+  readonly parameters: Readonly<Record<ParametersOf<Contract[Name]['route']>, string>>;
   readonly query: Checked<Name, 'query'>;
   readonly headers: Checked<Name, 'headers'>;
   readonly body: Checked<Name, 'body'>;
@@ -106,11 +106,8 @@ function checkBody(request: Request, schema: z.ZodType, verbatim: boolean, bytes
 /** JSON may have a key `__proto__`. A copy key by key would lose it, so it is refused. */
 function refuseProto(value: unknown, path: readonly string[]): void {
   if (typeof value !== 'object' || value === null || path.length > protoDepthMax) return;
-  const field = clip([...path, '__proto__'].join('.'));
-  if (Object.hasOwn(value, '__proto__')) {
-    const message = 'is not a known field';
-    throw new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
-  }
+  if (Object.hasOwn(value, '__proto__'))
+    throw invalidField(clip([...path, '__proto__'].join('.')), 'is not a known field');
   for (const [key, inner] of Object.entries(value)) refuseProto(inner, [...path, key]);
 }
 

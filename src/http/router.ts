@@ -9,28 +9,24 @@ export interface Match {
 
 interface Template {
   readonly segments: readonly string[];
-  readonly operations: Map<string, Operation>;
+  readonly operations: ReadonlyMap<string, Operation>;
 }
 
 const parameterOf = (segment: string): string | undefined =>
   segment.startsWith('{') ? segment.slice(1, -1) : undefined;
 
-/** By number of segments. Literal segments come first, because the most specific path wins. */
-const templates = new Map<number, Template[]>();
+const freedom = ({ segments }: Template) => segments.filter((segment) => parameterOf(segment) !== undefined).length;
 
-for (const { method, path, operation } of routes) {
-  const segments = path.split('/');
-  const peers = templates.get(segments.length) ?? [];
-  templates.set(segments.length, peers);
-  let template = peers.find((peer) => peer.segments.join('/') === path);
-  if (template === undefined) {
-    template = { segments, operations: new Map() };
-    peers.push(template);
-    const freedom = (each: Template) => each.segments.filter((segment) => parameterOf(segment) !== undefined).length;
-    peers.sort((one, other) => freedom(one) - freedom(other));
-  }
-  template.operations.set(method, operation);
-}
+/** By number of segments. Literal segments come first, because the most specific path wins. */
+const templates = Map.groupBy(
+  [...Map.groupBy(routes, ({ path }) => path)]
+    .map(([path, own]): Template => {
+      const operations = new Map(own.map(({ method, operation }) => [method, operation]));
+      return { segments: path.split('/'), operations };
+    })
+    .sort((one, other) => freedom(one) - freedom(other)),
+  ({ segments }) => segments.length,
+);
 
 /** Finds a decoded path. A parameter never matches an empty segment. */
 export function matchPath(path: string): Match | undefined {

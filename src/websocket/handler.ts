@@ -11,21 +11,17 @@ import type { Subject, WatcherStore } from '../store/watcher-store.ts';
 import { epochMs } from '../time/clock.ts';
 import type { Log } from '../tools/log.ts';
 
+const watched = { lock: resourceName.optional(), prefix: namePrefix.optional() };
+
 /**
  * The query with a ticket, which says the namespace. Without a lock or a prefix, the connection is only for the
  * caller's own waits.
  */
 const ticketQuery = z
-  .strictObject({ ticket: z.string().max(128), lock: resourceName.optional(), prefix: namePrefix.optional() })
-  .check((check) => {
-    const { lock, prefix } = check.value;
-    if (lock === undefined || prefix === undefined) return;
-    check.issues.push({
-      code: 'custom',
-      input: lock,
-      path: ['lock'],
-      message: 'must not be given together with prefix',
-    });
+  .strictObject({ ticket: z.string().max(128), ...watched })
+  .refine(({ lock, prefix }) => lock === undefined || prefix === undefined, {
+    path: ['lock'],
+    error: 'must not be given together with prefix',
   });
 
 /**
@@ -33,13 +29,10 @@ const ticketQuery = z
  * lock of the namespace.
  */
 const watchQuery = z
-  .strictObject({ namespace: namespaceName, lock: resourceName.optional(), prefix: namePrefix.optional() })
-  .check((check) => {
-    const { lock, prefix } = check.value;
-    if ((lock === undefined) === (prefix === undefined)) {
-      const message = 'must be given if prefix is not, and not together with it';
-      check.issues.push({ code: 'custom', input: lock ?? null, path: ['lock'], message });
-    }
+  .strictObject({ namespace: namespaceName, ...watched })
+  .refine(({ lock, prefix }) => (lock === undefined) !== (prefix === undefined), {
+    path: ['lock'],
+    error: 'must be given if prefix is not, and not together with it',
   });
 
 /** A request to open a connection. */
@@ -107,12 +100,8 @@ async function admit(
   const { ticket, ...subject } = validate(ticketQuery, query, 'query');
   const owner = await sockets.redeem(ticket, locks.clock.now());
   // The answer must not reveal whether a ticket was wrong, used or too old.
-  if (owner === undefined)
-    throw new Problem(
-      'forbidden',
-      'The ticket is not valid. A ticket opens one connection, once, within a short time.',
-    );
-  return { ...owner, subject: subjectOf(subject) };
+  if (owner !== undefined) return { ...owner, subject: subjectOf(subject) };
+  throw new Problem('forbidden', 'The ticket is not valid. A ticket opens one connection, once, within a short time.');
 }
 
 function subjectOf({ lock, prefix }: { lock?: string | undefined; prefix?: string | undefined }): Subject {

@@ -42,7 +42,7 @@ describe('the contract', () => {
   });
 
   it('has these operations with these rights', () => {
-    const routes = Object.values(contract).map(({ access, method, path }) => `${access} ${method} ${path}`);
+    const routes = Object.values(contract).map(({ access, route }) => `${access} ${route}`);
     expect(routes.sort()).toEqual([
       'admin GET /v1/{ns}/locks',
       'admin POST /v1/{ns}/locks/{name}/revoke',
