@@ -39,7 +39,7 @@ export class Service extends Holdfast {
     const claims = lockClaim(core, checkName('lock', name), options, resolve(core, options, undefined));
     const taken = await take<GrantBody>(core, claims, { waitMs, signal, onWaiting });
     const { claim, body, remainingMs } = taken;
-    const lock = new HeldLock(core, claim, leaseTenure(core, taken, options), { ...body, name }, body.leaseId);
+    const lock = new HeldLock({ core, claim, tenure: leaseTenure(core, taken, options) }, { ...body, lock: name });
     return { lock, leaseId: body.leaseId, leaseMs: body.leaseMs ?? remainingMs };
   }
 
@@ -51,8 +51,7 @@ export class Service extends Holdfast {
       leases.set(lease.lock, lease);
       return lease.lock;
     };
-    const parts = { core: this.core, acquire, record: <V>(name: string) => this.record<V>(name) };
-    return runOnce(parts, key, options, (lock) => work(leases.get(lock) as Lease));
+    return runOnce(this.core, acquire, key, options, (lock) => work(leases.get(lock) as Lease));
   }
 
   /** Takes a lock and leaves it held. Returns the grant with its lease id. */

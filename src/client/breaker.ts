@@ -14,8 +14,7 @@ export interface BreakerOptions {
  */
 export class Breaker {
   readonly #runtime: Runtime;
-  readonly #failuresMax: number;
-  readonly #openMs: number;
+  readonly #options: Required<BreakerOptions>;
   readonly #changed: (state: 'open' | 'closed') => void;
   #failures = 0;
   #openedAt: Mark | undefined;
@@ -23,19 +22,19 @@ export class Breaker {
 
   constructor(runtime: Runtime, options: BreakerOptions = {}, changed: (state: 'open' | 'closed') => void = () => {}) {
     this.#runtime = runtime;
-    this.#failuresMax = options.failuresMax ?? 5;
-    this.#openMs = options.openMs ?? 2_000;
+    this.#options = { failuresMax: options.failuresMax ?? 5, openMs: options.openMs ?? 2_000 };
     this.#changed = changed;
   }
 
   /** How long to wait before sending. With 0 the caller may send. If the breaker was open, its request is the probe. */
   admit(): number {
     if (this.#openedAt === undefined) return 0;
-    const leftMs = this.#openMs - elapsedMs(this.#runtime, this.#openedAt);
+    const { openMs } = this.#options;
+    const leftMs = openMs - elapsedMs(this.#runtime, this.#openedAt);
     if (leftMs > 0) return leftMs;
     // There is one probe at a time. A probe may be a wait that takes long, so after a while another one may pass.
-    const probedMs = this.#probedAt === undefined ? this.#openMs : elapsedMs(this.#runtime, this.#probedAt);
-    if (probedMs < this.#openMs) return this.#openMs - probedMs;
+    const probedMs = this.#probedAt === undefined ? openMs : elapsedMs(this.#runtime, this.#probedAt);
+    if (probedMs < openMs) return openMs - probedMs;
     this.#probedAt = markNow(this.#runtime);
     return 0;
   }
@@ -52,7 +51,7 @@ export class Breaker {
   failed(): void {
     this.#failures += 1;
     this.#probedAt = undefined;
-    if (this.#failures < this.#failuresMax) return;
+    if (this.#failures < this.#options.failuresMax) return;
     const opens = this.#openedAt === undefined;
     this.#openedAt = markNow(this.#runtime);
     if (opens) this.#changed('open');

@@ -1,6 +1,7 @@
+import type { Sent } from '../contract/operations.ts';
 import type { Claim } from './acquire.ts';
 import { callOf } from './calls.ts';
-import { type Core, given } from './core.ts';
+import type { Core } from './core.ts';
 import type { LockEntry, Resolved, TryOptions } from './lock-options.ts';
 
 /** The requests for one lock. */
@@ -9,22 +10,18 @@ export const lockClaim =
   (leaseId: string): Claim => {
     const { limit, permits, mode, lockDelayMs, metadata } = options;
     const { owner, leaseMs, tier } = resolved;
-    const fields = given({ leaseMs, owner, limit, permits, mode, lockDelayMs, metadata, tier, sessionId });
-    const acquire = (parts: Parameters<typeof callOf<'acquireLock'>>[3]) =>
-      callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', { ns, name }, parts);
+    const fields = { leaseId, leaseMs, owner, limit, permits, mode, lockDelayMs, metadata, tier, sessionId };
+    const acquire = (body: Sent<'acquireLock', 'body'>) =>
+      callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', { ns, name }, { body });
     return {
       label: name,
       leaseId,
       sessionBound: sessionId !== undefined,
       repeats: 'what is left',
       acquire: (waitMs, { pollMs, place } = {}) =>
-        acquire({
-          body: { leaseId, waitMs, ...fields, ...given({ pollMs, place: waitMs === 0 ? undefined : place }) },
-        }),
+        acquire({ ...fields, waitMs, pollMs, place: waitMs === 0 ? undefined : place }),
       park: (waitMs, connectionId, place) =>
-        acquire({
-          body: { leaseId, waitMs, ...fields, notify: { type: 'websocket', connectionId }, ...given({ place }) },
-        }),
+        acquire({ ...fields, waitMs, place, notify: { type: 'websocket', connectionId } }),
       ...leaseCalls(ns, name, leaseId),
     };
   };
@@ -32,7 +29,7 @@ export const lockClaim =
 /** The requests for a lease that exists. */
 export const leaseCalls = (ns: string, name: string, leaseId: string): Pick<Claim, 'renew' | 'release'> => ({
   renew: (leaseMs) =>
-    callOf('renewLock', 'POST /v1/{ns}/locks/{name}/renew', { ns, name }, { body: { leaseId, ...given({ leaseMs }) } }),
+    callOf('renewLock', 'POST /v1/{ns}/locks/{name}/renew', { ns, name }, { body: { leaseId, leaseMs } }),
   release: () => callOf('releaseLock', 'POST /v1/{ns}/locks/{name}/release', { ns, name }, { body: { leaseId } }),
 });
 
@@ -42,26 +39,19 @@ export const manyClaim =
   (leaseId: string): Claim => {
     const locks = entries.map(nameOf);
     const { owner, leaseMs } = resolved;
-    const fields = given({ leaseMs, owner, sessionId });
     return {
       label: locks.join(', '),
       leaseId,
       sessionBound: sessionId !== undefined,
       repeats: 'the whole wait',
-      acquire: (waitMs) =>
-        callOf(
-          'acquireLocks',
-          'POST /v1/{ns}/multi-locks/acquire',
-          { ns },
-          { body: { locks: [...entries], leaseId, waitMs, ...fields } },
-        ),
-      renew: (newLeaseMs) =>
-        callOf(
-          'renewLocks',
-          'POST /v1/{ns}/multi-locks/renew',
-          { ns },
-          { body: { leaseId, locks, ...given({ leaseMs: newLeaseMs }) } },
-        ),
+      acquire: (waitMs) => {
+        const body = { locks: [...entries], leaseId, waitMs, leaseMs, owner, sessionId };
+        return callOf('acquireLocks', 'POST /v1/{ns}/multi-locks/acquire', { ns }, { body });
+      },
+      renew: (newLeaseMs) => {
+        const body = { leaseId, locks, leaseMs: newLeaseMs };
+        return callOf('renewLocks', 'POST /v1/{ns}/multi-locks/renew', { ns }, { body });
+      },
       release: () => callOf('releaseLocks', 'POST /v1/{ns}/multi-locks/release', { ns }, { body: { leaseId, locks } }),
     };
   };

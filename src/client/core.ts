@@ -1,12 +1,12 @@
 import { nameRules } from '../contract/limits.ts';
 import type { Turns } from '../tools/turns.ts';
 import type { Caller, CallPolicy } from './caller.ts';
-import { InvalidRequestError } from './errors.ts';
+import { invalidField } from './errors.ts';
 import type { Observe } from './observer.ts';
 import type { Runtime } from './runtime.ts';
 import type { Sockets } from './sockets.ts';
 import type { Tracing } from './tracing.ts';
-import type { Transport } from './transport.ts';
+import type { Call, Transport } from './transport.ts';
 
 /** How long the SDK tries and waits for answers. */
 export interface Patience {
@@ -43,6 +43,10 @@ export const policyOf = (
   signal,
 });
 
+/** One request that does not wait, with its retries. Returns the body of the answer. */
+export const ask = async <Body>(core: Core, call: Call, options?: CallOptions): Promise<Body> =>
+  (await core.caller.call(call, policyOf(core, options))).body as Body;
+
 /** The policy of a release. Its time is limited, because other calls may wait for its end. */
 export function releasePolicyOf({ patience }: Pick<Core, 'patience'>, deadlineMs = patience.releaseMs): CallPolicy {
   return { deadlineMs, attemptMs: deadlineMs / 2, urgent: true };
@@ -58,11 +62,6 @@ export interface Defaults {
   readonly onUnavailable?: 'fail-closed' | 'fail-open' | undefined;
 }
 
-/** Something that `close` releases. */
-export interface Closable {
-  giveBack(): Promise<unknown>;
-}
-
 /** What the parts of one client share. */
 export interface Core {
   readonly namespace: string;
@@ -76,8 +75,8 @@ export interface Core {
   readonly tracing: Tracing;
   readonly patience: Patience;
   readonly defaults: Defaults;
-  /** Everything that is held or open now. */
-  readonly open: Set<Closable>;
+  /** Everything that is held or open now, and how `close` releases it. */
+  readonly open: Map<object, () => Promise<unknown>>;
   /** What `close` waits for: waits, which then end, and requests that no caller waits for. */
   readonly background: Set<Promise<unknown>>;
   /** Fires when the client begins to close. Then waits end. */
@@ -100,18 +99,11 @@ export function checkName(kind: string, name: string): string {
   const { pattern, allowed } = nameRules.resource;
   if (typeof name === 'string' && pattern.test(name)) return name;
   const message = `must be ${allowed}, got ${JSON.stringify(String(name).slice(0, 60))}`;
-  throw new InvalidRequestError(`The name of a ${kind} ${message}.`, [{ field: kind, message }]);
+  throw invalidField(kind, message, `The name of a ${kind}`);
 }
 
-export const checkNamespace = (namespace: string): string => {
+export function checkNamespace(namespace: string): string {
   const { pattern, allowed } = nameRules.namespace;
   if (typeof namespace === 'string' && pattern.test(namespace)) return namespace;
-  const message = `must be ${allowed}`;
-  throw new InvalidRequestError(`namespace ${message}.`, [{ field: 'namespace', message }]);
-};
-
-/** The fields without those that are undefined, because JSON has no undefined. */
-export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
+  throw invalidField('namespace', `must be ${allowed}`);
+}

@@ -1,6 +1,6 @@
 import { backoffMs } from '../tools/backoff.ts';
 import { fired, joinSignals } from './abort.ts';
-import type { Closable, Core } from './core.ts';
+import type { Core } from './core.ts';
 import { ClosedError, type HoldfastError, InvalidRequestError, type LeaseLostError } from './errors.ts';
 import type { HeldLock } from './held-lock.ts';
 import type { AcquireOptions } from './lock-options.ts';
@@ -50,7 +50,7 @@ const pauseMsMax = 15_000;
  * process.once('SIGTERM', () => election.close());
  * ```
  */
-export class Election implements Closable {
+export class Election {
   readonly name: string;
   readonly #core: Core;
   readonly #options: ElectionOptions;
@@ -70,8 +70,8 @@ export class Election implements Closable {
     this.#core = core;
     this.#options = options;
     this.#acquire = acquire;
-    core.open.add(this);
-    this.#done = this.#stand();
+    core.open.set(this, () => this.close());
+    this.#done = this.#tryToLead();
   }
 
   /** True if this candidate surely leads now. */
@@ -98,16 +98,11 @@ export class Election implements Closable {
     await this.#done;
   }
 
-  /** @internal */
-  giveBack(): Promise<void> {
-    return this.close();
-  }
-
   [asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #stand(): Promise<void> {
+  async #tryToLead(): Promise<void> {
     const { runtime, open, closing: clientClosing } = this.#core;
     const joined = joinSignals(this.#closing.signal, this.#options.signal, clientClosing);
     let failures = 0;
@@ -116,7 +111,7 @@ export class Election implements Closable {
         try {
           const { leaseMs, owner, metadata } = this.#options;
           const wanted = { leaseMs, owner, metadata, waitMs: candidacyMs, signal: joined.signal };
-          await this.#serve(await this.#acquire(wanted), joined.signal);
+          await this.#lead(await this.#acquire(wanted), joined.signal);
           failures = 0;
         } catch (error) {
           if (joined.signal.aborted) break;
@@ -134,7 +129,7 @@ export class Election implements Closable {
   }
 
   /** One term, until its end. Rejects with the error of the work. */
-  async #serve(lock: HeldLock, closing: AbortSignal): Promise<void> {
+  async #lead(lock: HeldLock, closing: AbortSignal): Promise<void> {
     this.#lock = lock;
     // When the client closes, it closes this election, and the election releases the lock after its work has stopped.
     this.#core.open.delete(lock);
@@ -154,7 +149,7 @@ export class Election implements Closable {
       });
     await fired(joined.signal);
     // While this work runs, the next candidate must not begin, and this one must not begin a second term.
-    if (!lock.signal.aborted) await this.#windDown(work, lock.signal);
+    if (!lock.signal.aborted) await this.#awaitWork(work, lock.signal);
     else await Promise.race([work, fired(closing)]);
     joined.letGo();
     this.#lock = undefined;
@@ -164,7 +159,7 @@ export class Election implements Closable {
   }
 
   /** Waits for the work to end, but not for ever. After that the next candidate leads, and the fence tells the two apart. */
-  async #windDown(work: Promise<unknown>, lost: AbortSignal): Promise<void> {
+  async #awaitWork(work: Promise<unknown>, lost: AbortSignal): Promise<void> {
     const { runtime } = this.#core;
     const over = new AbortController();
     const bound = pause(runtime, this.#options.handOverMs ?? handOverMsDefault, over.signal).catch(() => undefined);

@@ -55,6 +55,23 @@ export class HoldfastError extends Error {
   }
 }
 
+/** The class of the errors with one code and one field of their own, which is the second argument. */
+function errorWith<Name extends string, Field extends string, Value>(name: Name, code: ErrorCode, field: Field) {
+  class ErrorWithField extends HoldfastError {
+    override readonly name = name;
+
+    constructor(message: string, value: Value, details?: ErrorDetails) {
+      super(code, message, details);
+      Object.assign(this, { [field]: value });
+    }
+  }
+  return ErrorWithField as unknown as new (
+    message: string,
+    value: Value,
+    details?: ErrorDetails,
+  ) => HoldfastError & { readonly name: Name } & { readonly [Key in Field]: Value };
+}
+
 /**
  * True if this is an error of the SDK. It looks at the fields, so an error from another copy of this package counts too.
  *
@@ -67,6 +84,32 @@ export const isHoldfastError = (error: unknown): error is HoldfastError =>
   error instanceof HoldfastError ||
   (error instanceof Error && 'code' in error && 'requestId' in error && 'status' in error);
 
+interface Blocked {
+  holders?: readonly HolderView[];
+  queueDepth?: number;
+  blockedBy?: readonly string[];
+}
+
+/** The lock was not granted, because others hold it or wait for it. */
+abstract class BlockedError extends HoldfastError {
+  readonly holders: readonly HolderView[];
+  readonly queueDepth: number;
+  /** If several locks were asked for: the ones that others hold. */
+  readonly blockedBy: readonly string[];
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    { holders = [], queueDepth = 0, blockedBy = [] }: Blocked,
+    details: ErrorDetails,
+  ) {
+    super(code, message, details);
+    this.holders = holders;
+    this.queueDepth = queueDepth;
+    this.blockedBy = blockedBy;
+  }
+}
+
 /**
  * Another caller holds the lock, and this call did not wait.
  *
@@ -75,29 +118,13 @@ export const isHoldfastError = (error: unknown): error is HoldfastError =>
  * catch (error) { if (error instanceof LockHeldError) retryIn(error.retryAfterMs); }
  * ```
  */
-export class LockHeldError extends HoldfastError {
+export class LockHeldError extends BlockedError {
   override readonly name = 'LockHeldError';
-  readonly holders: readonly HolderView[];
-  readonly queueDepth: number;
   readonly retryAfterMs: number;
-  /** If several locks were asked for: the ones that others hold. */
-  readonly blockedBy: readonly string[];
 
-  constructor(
-    message: string,
-    fields: {
-      holders?: readonly HolderView[];
-      queueDepth?: number;
-      retryAfterMs?: number;
-      blockedBy?: readonly string[];
-    } = {},
-    details: ErrorDetails = {},
-  ) {
-    super('lock-held', message, details);
-    this.holders = fields.holders ?? [];
-    this.queueDepth = fields.queueDepth ?? 0;
+  constructor(message: string, fields: Blocked & { retryAfterMs?: number } = {}, details: ErrorDetails = {}) {
+    super('lock-held', message, fields, details);
     this.retryAfterMs = fields.retryAfterMs ?? 0;
-    this.blockedBy = fields.blockedBy ?? [];
   }
 }
 
@@ -109,28 +136,13 @@ export class LockHeldError extends HoldfastError {
  * catch (error) { if (error instanceof WaitTimeoutError) console.warn(`gave up after ${error.waitedMs} ms`); }
  * ```
  */
-export class WaitTimeoutError extends HoldfastError {
+export class WaitTimeoutError extends BlockedError {
   override readonly name = 'WaitTimeoutError';
-  readonly holders: readonly HolderView[];
-  readonly queueDepth: number;
   readonly waitedMs: number;
-  readonly blockedBy: readonly string[];
 
-  constructor(
-    message: string,
-    fields: {
-      holders?: readonly HolderView[];
-      queueDepth?: number;
-      waitedMs?: number;
-      blockedBy?: readonly string[];
-    } = {},
-    details: ErrorDetails = {},
-  ) {
-    super('wait-timeout', message, details);
-    this.holders = fields.holders ?? [];
-    this.queueDepth = fields.queueDepth ?? 0;
+  constructor(message: string, fields: Blocked & { waitedMs?: number } = {}, details: ErrorDetails = {}) {
+    super('wait-timeout', message, fields, details);
     this.waitedMs = fields.waitedMs ?? 0;
-    this.blockedBy = fields.blockedBy ?? [];
   }
 }
 
@@ -145,15 +157,11 @@ export type LostReason = ContractLostReason | 'unconfirmed';
  * lock.onLost((error) => console.warn(`lost: ${error.reason}`));
  * ```
  */
-export class LeaseLostError extends HoldfastError {
-  override readonly name = 'LeaseLostError';
-  readonly reason: LostReason;
-
-  constructor(message: string, reason: LostReason, details: ErrorDetails = {}) {
-    super('lease-lost', message, details);
-    this.reason = reason;
-  }
-}
+export class LeaseLostError extends errorWith<'LeaseLostError', 'reason', LostReason>(
+  'LeaseLostError',
+  'lease-lost',
+  'reason',
+) {}
 
 /**
  * Sessions wait for each other in a circle. This wait was ended, so that the others can go on.
@@ -163,54 +171,41 @@ export class LeaseLostError extends HoldfastError {
  * catch (error) { if (error instanceof DeadlockError) console.warn(error.cycle); }
  * ```
  */
-export class DeadlockError extends HoldfastError {
-  override readonly name = 'DeadlockError';
-  readonly cycle: readonly DeadlockStep[];
-
-  constructor(message: string, cycle: readonly DeadlockStep[], details: ErrorDetails = {}) {
-    super('deadlock', message, details);
-    this.cycle = cycle;
-  }
-}
+export class DeadlockError extends errorWith<'DeadlockError', 'cycle', readonly DeadlockStep[]>(
+  'DeadlockError',
+  'deadlock',
+  'cycle',
+) {}
 
 /**
- * A write was refused because its fence is below the floor: a later holder has written. Records and guards throw the same class. The
- * lock was lost, so stop the work that it protected. A retry with the same fence can never succeed, because floors only rise.
+ * A write was refused because its fence is below the `floor`, the highest fence that the record or the resource has seen: a later holder has
+ * written. Records and guards throw the same class. The lock was lost, so stop the work that it protected. A retry with the same fence can
+ * never succeed, because floors only rise.
  *
  * @example
  * ```ts
  * catch (error) { if (error instanceof StaleFenceError) return; } // A later holder has written. Its data stays.
  * ```
  */
-export class StaleFenceError extends HoldfastError {
-  override readonly name = 'StaleFenceError';
-  /** The highest fence that the record or the resource has seen. */
-  readonly floor: number;
-
-  constructor(message: string, floor: number, details: ErrorDetails = {}) {
-    super('stale-fence', message, details);
-    this.floor = floor;
-  }
-}
+export class StaleFenceError extends errorWith<'StaleFenceError', 'floor', number>(
+  'StaleFenceError',
+  'stale-fence',
+  'floor',
+) {}
 
 /**
- * The record has another version than the write expected.
+ * The record has another version than the write expected. `version` is null if there is no such record.
  *
  * @example
  * ```ts
  * catch (error) { if (error instanceof VersionMismatchError) console.warn(`now at ${error.version}`); }
  * ```
  */
-export class VersionMismatchError extends HoldfastError {
-  override readonly name = 'VersionMismatchError';
-  /** Null if there is no such record. */
-  readonly version: number | null;
-
-  constructor(message: string, version: number | null, details: ErrorDetails = {}) {
-    super('version-mismatch', message, details);
-    this.version = version;
-  }
-}
+export class VersionMismatchError extends errorWith<'VersionMismatchError', 'version', number | null>(
+  'VersionMismatchError',
+  'version-mismatch',
+  'version',
+) {}
 
 /**
  * The lock is in use with another limit. All callers of a semaphore must name the same limit.
@@ -220,15 +215,11 @@ export class VersionMismatchError extends HoldfastError {
  * catch (error) { if (error instanceof LimitMismatchError) console.warn(`in force: ${error.limit}`); }
  * ```
  */
-export class LimitMismatchError extends HoldfastError {
-  override readonly name = 'LimitMismatchError';
-  readonly limit: number;
-
-  constructor(message: string, limit: number, details: ErrorDetails = {}) {
-    super('limit-mismatch', message, details);
-    this.limit = limit;
-  }
-}
+export class LimitMismatchError extends errorWith<'LimitMismatchError', 'limit', number>(
+  'LimitMismatchError',
+  'limit-mismatch',
+  'limit',
+) {}
 
 /**
  * The session is over, and with it every lock that was taken under it.
@@ -280,15 +271,11 @@ export class UnavailableError extends HoldfastError {
  * catch (error) { if (error instanceof ThrottledError) await sleep(error.retryAfterMs); }
  * ```
  */
-export class ThrottledError extends HoldfastError {
-  override readonly name = 'ThrottledError';
-  readonly retryAfterMs: number;
-
-  constructor(message: string, retryAfterMs: number, details: ErrorDetails = {}) {
-    super('throttled', message, details);
-    this.retryAfterMs = retryAfterMs;
-  }
-}
+export class ThrottledError extends errorWith<'ThrottledError', 'retryAfterMs', number>(
+  'ThrottledError',
+  'throttled',
+  'retryAfterMs',
+) {}
 
 /**
  * The queue of this lock is full. Reduce the load: one more waiter would wait too long.
@@ -298,15 +285,11 @@ export class ThrottledError extends HoldfastError {
  * catch (error) { if (error instanceof QueueFullError) return response(429, error.retryAfterMs); }
  * ```
  */
-export class QueueFullError extends HoldfastError {
-  override readonly name = 'QueueFullError';
-  readonly retryAfterMs: number;
-
-  constructor(message: string, retryAfterMs: number, details: ErrorDetails = {}) {
-    super('queue-full', message, details);
-    this.retryAfterMs = retryAfterMs;
-  }
-}
+export class QueueFullError extends errorWith<'QueueFullError', 'retryAfterMs', number>(
+  'QueueFullError',
+  'queue-full',
+  'retryAfterMs',
+) {}
 
 /**
  * The request is not valid. This is a programming error: a retry does not help.
@@ -326,6 +309,10 @@ export class InvalidRequestError extends HoldfastError {
   }
 }
 
+/** Says which field is wrong, and why. */
+export const invalidField = (field: string, message: string, subject = field): InvalidRequestError =>
+  new InvalidRequestError(`${subject} ${message}.`, [{ field, message }]);
+
 /**
  * At every try of `update`, another writer came first. The record has too many writers: protect it with a lock.
  *
@@ -334,34 +321,32 @@ export class InvalidRequestError extends HoldfastError {
  * catch (error) { if (error instanceof TooManyRetriesError) console.warn(`${error.tries} tries`); }
  * ```
  */
-export class TooManyRetriesError extends HoldfastError {
-  override readonly name = 'TooManyRetriesError';
-  readonly tries: number;
+export class TooManyRetriesError extends errorWith<'TooManyRetriesError', 'tries', number>(
+  'TooManyRetriesError',
+  'too-many-retries',
+  'tries',
+) {}
 
-  constructor(message: string, tries: number, details: ErrorDetails = {}) {
-    super('too-many-retries', message, details);
-    this.tries = tries;
-  }
+interface OnceFailure {
+  readonly name: string;
+  readonly message: string;
+  /** When the run that failed began. */
+  readonly startedAt: string;
 }
 
 /**
- * The job has failed. Because of `onFailure: 'close'`, it is not done again.
+ * The job has failed. Because of `onFailure: 'close'`, it is not done again. `failure` is the error of the work.
  *
  * @example
  * ```ts
  * catch (error) { if (error instanceof OnceFailedError) console.warn(error.failure.message); }
  * ```
  */
-export class OnceFailedError extends HoldfastError {
-  override readonly name = 'OnceFailedError';
-  /** The error of the work, and when that run began. */
-  readonly failure: { readonly name: string; readonly message: string; readonly startedAt: string };
-
-  constructor(message: string, failure: OnceFailedError['failure'], details: ErrorDetails = {}) {
-    super('once-failed', message, details);
-    this.failure = failure;
-  }
-}
+export class OnceFailedError extends errorWith<'OnceFailedError', 'failure', OnceFailure>(
+  'OnceFailedError',
+  'once-failed',
+  'failure',
+) {}
 
 /**
  * The client, session or election was closed during this call.

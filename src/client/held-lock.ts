@@ -1,17 +1,9 @@
-import type { Claim } from './acquire.ts';
-import type { Core } from './core.ts';
-import { Held } from './held.ts';
-import type { Tenure } from './tenure.ts';
-import type { TracedHold } from './tracing.ts';
+import type { GrantBody, ManyGrantBody } from '../contract/views.ts';
+import { Held, type Hold } from './held.ts';
 
-interface Grant {
-  readonly name: string;
-  readonly fence: number;
-  readonly limit: number;
-  readonly permits: number;
-  readonly mode?: 'exclusive' | 'shared' | undefined;
-  readonly waitedMs: number;
-}
+type Grant = Pick<GrantBody, 'lock' | 'leaseId' | 'fence' | 'limit' | 'permits' | 'waitedMs'> & {
+  readonly mode?: GrantBody['mode'] | undefined;
+};
 
 /** What another process needs to go on with a lease. It gives the right to the lock: treat it like a password. */
 export interface DetachedLease {
@@ -41,21 +33,14 @@ export class HeldLock extends Held {
   readonly #leaseId: string;
 
   /** @internal */
-  constructor(
-    core: Core,
-    claim: Claim | undefined,
-    tenure: Tenure,
-    grant: Grant,
-    leaseId: string,
-    traced?: TracedHold,
-  ) {
-    super(core, claim, tenure, traced);
-    this.name = grant.name;
-    this.limit = grant.limit;
-    this.permits = grant.permits;
-    this.mode = grant.mode;
-    this.waitedMs = grant.waitedMs;
-    this.#fence = grant.fence;
+  constructor(hold: Hold, { lock, leaseId, fence, limit, permits, mode, waitedMs }: Grant) {
+    super(hold);
+    this.name = lock;
+    this.limit = limit;
+    this.permits = permits;
+    this.mode = mode;
+    this.waitedMs = waitedMs;
+    this.#fence = fence;
     this.#leaseId = leaseId;
   }
 
@@ -105,15 +90,8 @@ export class HeldLocks extends Held {
   readonly #fences: ReadonlyMap<string, number>;
 
   /** @internal */
-  constructor(
-    core: Core,
-    claim: Claim | undefined,
-    tenure: Tenure,
-    grants: readonly { readonly lock: string; readonly fence: number }[],
-    waitedMs: number,
-    traced?: TracedHold,
-  ) {
-    super(core, claim, tenure, traced);
+  constructor(hold: Hold, { grants, waitedMs }: Pick<ManyGrantBody, 'grants' | 'waitedMs'>) {
+    super(hold);
     this.names = grants.map(({ lock }) => lock);
     this.waitedMs = waitedMs;
     this.#fences = new Map(grants.map(({ lock, fence }) => [lock, fence]));

@@ -1,28 +1,32 @@
 import type { Release } from '../contract/views.ts';
 import type { Claim } from './acquire.ts';
-import { type CallOptions, type Closable, type Core, releasePolicyOf } from './core.ts';
+import { type CallOptions, type Core, releasePolicyOf } from './core.ts';
 import { LeaseLostError, type LostReason } from './errors.ts';
 import { asyncDispose } from './runtime.ts';
 import type { Tenure } from './tenure.ts';
 import type { TracedHold } from './tracing.ts';
 
+/** A hold as the parts of the SDK see it. */
+export interface Hold {
+  readonly core: Core;
+  /** Missing if nothing is held, because the caller failed open. */
+  readonly claim?: Claim;
+  readonly tenure: Tenure;
+  readonly traced?: TracedHold;
+}
+
 /** What {@link HeldLock} and {@link HeldLocks} have in common. */
-export abstract class Held implements Closable {
-  readonly #core: Core;
-  readonly #claim: Claim | undefined;
-  readonly #tenure: Tenure;
-  readonly #traced: TracedHold | undefined;
+export abstract class Held {
+  // Private, so a printed lock does not show its secrets.
+  readonly #hold: Hold;
   #releasing: Promise<Release> | undefined;
 
   /** @internal */
-  constructor(core: Core, claim: Claim | undefined, tenure: Tenure, traced?: TracedHold) {
-    this.#core = core;
-    this.#claim = claim;
-    this.#tenure = tenure;
-    this.#traced = traced;
-    if (traced !== undefined) this.onLost((error) => traced.end('lost', error));
+  constructor(hold: Hold) {
+    this.#hold = hold;
+    this.onLost((error) => hold.traced?.end('lost', error));
     // A lock of a session is released with the session.
-    if (claim?.sessionBound === false) core.open.add(this);
+    if (hold.claim?.sessionBound === false) hold.core.open.set(this, () => this.release());
   }
 
   /**
@@ -35,12 +39,12 @@ export abstract class Held implements Closable {
    * ```
    */
   get signal(): AbortSignal {
-    return this.#tenure.signal;
+    return this.#hold.tenure.signal;
   }
 
   /** True if nothing is held: the service could not be reached, and `onUnavailable: 'fail-open'` let the caller go on. */
   get failedOpen(): boolean {
-    return this.#claim === undefined;
+    return this.#hold.claim === undefined;
   }
 
   /**
@@ -53,12 +57,12 @@ export abstract class Held implements Closable {
    * ```
    */
   isHeld(): boolean {
-    return this.#tenure.isAlive();
+    return this.#hold.tenure.isAlive();
   }
 
   /** How much time is surely left without another renewal. 0 if it is not held. */
   remainingMs(): number {
-    return this.#tenure.remainingMs();
+    return this.#hold.tenure.remainingMs();
   }
 
   /**
@@ -70,7 +74,7 @@ export abstract class Held implements Closable {
    * ```
    */
   throwIfLost(): void {
-    this.#tenure.signal.throwIfAborted();
+    this.signal.throwIfAborted();
   }
 
   /**
@@ -100,7 +104,7 @@ export abstract class Held implements Closable {
    */
   async renew(leaseMs?: number): Promise<void> {
     this.throwIfLost();
-    await this.#tenure.renew(leaseMs);
+    await this.#hold.tenure.renew(leaseMs);
   }
 
   /**
@@ -119,12 +123,8 @@ export abstract class Held implements Closable {
 
   /** @internal Runs the work as a part of this hold's trace. */
   trace<T>(work: () => T): T {
-    return this.#traced === undefined ? work() : this.#traced.run(work);
-  }
-
-  /** @internal */
-  giveBack(): Promise<unknown> {
-    return this.release();
+    const { traced } = this.#hold;
+    return traced === undefined ? work() : traced.run(work);
   }
 
   /** Releases, and never throws, so an error of the work is not replaced. */
@@ -134,30 +134,30 @@ export abstract class Held implements Closable {
 
   /** Stops renewing and does not release. */
   protected letGo(): void {
-    this.#tenure.end();
-    this.#core.open.delete(this);
-    this.#traced?.end('detached');
+    const { core, tenure, traced } = this.#hold;
+    tenure.end();
+    core.open.delete(this);
+    traced?.end('detached');
     this.#releasing ??= Promise.resolve({ released: false, reason: 'already_released' });
   }
 
   async #release(deadlineMs: number | undefined): Promise<Release> {
-    const { caller, observe, open } = this.#core;
-    const claim = this.#claim;
-    this.#tenure.end();
-    open.delete(this);
+    const { core, claim, tenure, traced } = this.#hold;
+    tenure.end();
+    core.open.delete(this);
     if (claim === undefined) return { released: true, reason: 'ok' };
     try {
-      const answer = await caller.call(claim.release(), releasePolicyOf(this.#core, deadlineMs));
+      const answer = await core.caller.call(claim.release(), releasePolicyOf(core, deadlineMs));
       const release = readRelease(answer.body, answer.tries);
-      this.#traced?.end(release.released ? 'released' : 'lost');
+      traced?.end(release.released ? 'released' : 'lost');
       return release;
     } catch (error) {
       if (error instanceof LeaseLostError) {
-        this.#traced?.end('lost', error);
+        traced?.end('lost', error);
         return { released: false, reason: error.reason as Release['reason'] };
       }
-      this.#traced?.end('unreleased', error);
-      observe({ type: 'release-failed', name: claim.label, error });
+      traced?.end('unreleased', error);
+      core.observe({ type: 'release-failed', name: claim.label, error });
       throw error;
     }
   }
@@ -179,10 +179,23 @@ function readRelease(body: unknown, tries: number): Release {
   return { released: released !== false, reason: reason ?? 'ok' };
 }
 
+type Work<H, T> = (held: H) => T | Promise<T>;
+
+/** The arguments of a method that runs work under a lock: the options may be left out. */
+export function optionsAndWork<Options extends object, H, T>(
+  method: string,
+  optionsOrWork: Options | Work<H, T>,
+  work: Work<H, T> | undefined,
+): [Options, Work<H, T>] {
+  if (typeof optionsOrWork === 'function') return [{} as Options, optionsOrWork as Work<H, T>];
+  if (work !== undefined) return [optionsOrWork, work];
+  throw new TypeError(`Expected the work as the last argument of ${method}; got none.`);
+}
+
 /** Runs the work and releases in every case. If both the work and the release fail, the caller gets the error of the work. */
 export async function runUnder<H extends Held, T>(
   held: H,
-  work: (held: H) => T | Promise<T>,
+  work: Work<H, T>,
   releaseOptions: () => Pick<CallOptions, 'deadlineMs'> = () => ({}),
 ): Promise<T> {
   let result: T;
@@ -192,13 +205,19 @@ export async function runUnder<H extends Held, T>(
     await held.release(releaseOptions()).catch(() => undefined);
     throw error;
   }
+  await releaseAfterWork(held, releaseOptions());
+  return result;
+}
+
+/**
+ * Releases after the work has succeeded. Throws if the lease ended before the work did: another holder may have worked at
+ * the same time, and the caller must know.
+ */
+export async function releaseAfterWork(held: Held, options: Pick<CallOptions, 'deadlineMs'>): Promise<void> {
   const { signal } = held;
   // If the release can't be sent, the work has still succeeded. The lease expires by itself.
-  const { released, reason } = await held
-    .release(releaseOptions())
-    .catch(() => ({ released: true, reason: 'ok' }) as Release);
-  // If the lease ended before the work did, another holder may have worked at the same time. The caller must know, even if the work succeeded.
+  const { released, reason } = await held.release(options).catch(() => ({ released: true, reason: 'ok' }) as Release);
   signal.throwIfAborted();
-  if (released || reason === 'already_released') return result;
+  if (released || reason === 'already_released') return;
   throw new LeaseLostError('The lease ended before the work did.', reason as LostReason);
 }

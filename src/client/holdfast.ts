@@ -10,28 +10,26 @@ import type {
   Waiting,
 } from '../contract/views.ts';
 import { Turns } from '../tools/turns.ts';
-import type { Claim } from './acquire.ts';
-import type { Auth } from './auth/auth.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
 import { callOf } from './calls.ts';
-import { leaseCalls } from './claims.ts';
+import { leaseCalls, lockClaim } from './claims.ts';
 import {
+  ask,
   type CallOptions,
-  type Closable,
   type Core,
   checkName,
   checkNamespace,
   type Defaults,
-  given,
   type Patience,
   patienceDefault,
   policyOf,
 } from './core.ts';
 import { Election, type ElectionOptions } from './election.ts';
 import { ClosedError, LeaseLostError } from './errors.ts';
+import { optionsAndWork } from './held.ts';
 import { type DetachedLease, HeldLock } from './held-lock.ts';
-import { HttpTransport, type WebSocketClass } from './http-transport.ts';
+import { HttpTransport, type HttpTransportOptions } from './http-transport.ts';
 import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lock-options.ts';
 import { LockScope } from './lock-scope.ts';
 import { type Observe, observer } from './observer.ts';
@@ -63,17 +61,7 @@ export interface ClientOptions extends Defaults {
 }
 
 /** A client that speaks HTTP. */
-export interface HoldfastOptions extends ClientOptions {
-  /** Where the service is, such as `https://abc.execute-api.eu-west-1.amazonaws.com`. */
-  readonly url: string | URL;
-  /** Says who the caller is: {@link sigv4}, {@link bearer}, or a function that gives headers. The local service needs none. */
-  readonly auth?: Auth | undefined;
-  /** The URL for watches. If deployed, the WebSocket API has its own URL. */
-  readonly watchUrl?: string | URL | undefined;
-  readonly fetch?: typeof fetch | undefined;
-  /** For a runtime without a built-in WebSocket. */
-  readonly webSocket?: WebSocketClass | undefined;
-}
+export interface HoldfastOptions extends ClientOptions, HttpTransportOptions {}
 
 /** The options of a client without HTTP, such as direct mode or the twin. */
 export interface TransportOptions extends ClientOptions {
@@ -135,7 +123,7 @@ export class Holdfast extends LockScope {
       parkTurns: new Turns(parksAtOnceMax),
       patience: patienceOf(options),
       defaults: { owner, leaseMs, waitMs, tier, onUnavailable },
-      open: new Set(),
+      open: new Map(),
       background: new Set(),
       closing: closing.signal,
     } satisfies Core);
@@ -196,13 +184,8 @@ export class Holdfast extends LockScope {
     optionsOrWork: OnceOptions | ((lock: HeldLock) => T | Promise<T>),
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<OnceResult<T>> {
-    const [options, run] = work === undefined ? [{}, optionsOrWork] : [optionsOrWork, work];
-    const parts = {
-      core: this.core,
-      acquire: this.acquire.bind(this),
-      record: <V>(name: string) => this.record<V>(name),
-    };
-    return runOnce(parts, key, options as OnceOptions, run as (lock: HeldLock) => T | Promise<T>);
+    const [options, run] = optionsAndWork('once', optionsOrWork, work);
+    return runOnce(this.core, (name, wanted) => this.acquire(name, wanted), key, options, run);
   }
 
   /**
@@ -243,7 +226,7 @@ export class Holdfast extends LockScope {
   ): AsyncGenerator<LockEvent, void, undefined> {
     const call = (cursor?: string) =>
       callOf('lockHistory', 'GET /v1/{ns}/locks/{name}/history', this.#at(name), {
-        query: textOf({ limit: options.pageSize, cursor }),
+        query: { limit: options.pageSize, cursor },
       });
     for await (const { events } of this.#pages<{ events: LockEvent[] }>(call, options)) yield* events;
   }
@@ -263,16 +246,10 @@ export class Holdfast extends LockScope {
       readonly pageSize?: number;
     } = {},
   ): AsyncGenerator<LockSummary, void, undefined> {
-    const { prefix, state, pageSize } = options;
+    const { prefix, state, pageSize: limit } = options;
+    const at = { ns: this.namespace };
     const call = (cursor?: string) =>
-      callOf(
-        'listLocks',
-        'GET /v1/{ns}/locks',
-        { ns: this.namespace },
-        {
-          query: textOf({ prefix, state, limit: pageSize, cursor }),
-        },
-      );
+      callOf('listLocks', 'GET /v1/{ns}/locks', at, { query: { prefix, state, limit, cursor } });
     for await (const { locks } of this.#pages<{ locks: LockSummary[] }>(call, options)) yield* locks;
   }
 
@@ -285,7 +262,7 @@ export class Holdfast extends LockScope {
    * ```
    */
   inspect(name: string, options: CallOptions = {}): Promise<LockView> {
-    return this.#ask(callOf('inspectLock', 'GET /v1/{ns}/locks/{name}', this.#at(name)), options);
+    return ask(this.core, callOf('inspectLock', 'GET /v1/{ns}/locks/{name}', this.#at(name)), options);
   }
 
   /**
@@ -298,8 +275,8 @@ export class Holdfast extends LockScope {
    * ```
    */
   check(name: string, fence: number, options: CallOptions = {}): Promise<FenceCheck> {
-    const query = { fence: String(fence) };
-    return this.#ask(callOf('checkFence', 'GET /v1/{ns}/locks/{name}/check', this.#at(name), { query }), options);
+    const call = callOf('checkFence', 'GET /v1/{ns}/locks/{name}/check', this.#at(name), { query: { fence } });
+    return ask(this.core, call, options);
   }
 
   /**
@@ -315,9 +292,8 @@ export class Holdfast extends LockScope {
     name: string,
     options: CallOptions & { readonly fence: number; readonly reason: string },
   ): Promise<void> {
-    const { fence, reason } = options;
-    const body = { fence, reason };
-    await this.#ask(callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), options);
+    const body = { fence: options.fence, reason: options.reason };
+    await ask(this.core, callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), options);
   }
 
   /**
@@ -333,8 +309,9 @@ export class Holdfast extends LockScope {
     const at = this.#at(name);
     const { owner, leaseMs } = resolve(this.core, options, undefined);
     const { leaseId = this.core.runtime.newId() } = options;
-    const body = { waitMs, notify, ...given({ ...options, leaseId, owner, leaseMs }) };
-    return this.#ask<Parked>(callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body }), { deadlineMs });
+    const body = { ...options, waitMs, notify, leaseId, owner, leaseMs };
+    const call = callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body });
+    return ask(this.core, call, { deadlineMs });
   }
 
   /**
@@ -350,19 +327,10 @@ export class Holdfast extends LockScope {
     options: Pick<LeaseOptions, 'leaseMs' | 'autoRenew' | 'holdMsMax' | 'signal' | 'deadlineMs'> = {},
   ): Promise<HeldLock> {
     const { core } = this;
-    const name = checkName('lock', lease.lock);
-    const calls = leaseCalls(core.namespace, name, lease.leaseId);
-    const claim: Claim = {
-      label: name,
-      leaseId: lease.leaseId,
-      sessionBound: false,
-      repeats: 'what is left',
-      acquire: () => calls.renew(),
-      ...calls,
-    };
-    const policy = policyOf(core, options);
-    const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
-    const answer = await core.caller.call(calls.renew(options.leaseMs), policy).catch((error) => {
+    const lock = checkName('lock', lease.lock);
+    const claim = lockClaim(core, lock, {}, resolve(core, {}, undefined))(lease.leaseId);
+    const waiting = core.tracing.wait({ namespace: core.namespace, locks: [lock] });
+    const answer = await core.caller.call(claim.renew(options.leaseMs), policyOf(core, options)).catch((error) => {
       waiting.failed(error);
       throw error;
     });
@@ -370,7 +338,7 @@ export class Holdfast extends LockScope {
     const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
     const tenure = leaseTenure(core, { claim, body, from: answer.sentAt, remainingMs }, options);
     const traced = waiting.granted({ fences: [body.fence], waitedMs: 0 });
-    return new HeldLock(core, claim, tenure, { ...body, name }, lease.leaseId, traced);
+    return new HeldLock({ core, claim, tenure, traced }, { ...body, lock, leaseId: lease.leaseId });
   }
 
   /**
@@ -385,7 +353,7 @@ export class Holdfast extends LockScope {
   async release(lease: Pick<DetachedLease, 'lock' | 'leaseId'>, options: CallOptions = {}): Promise<Release> {
     const name = checkName('lock', lease.lock);
     try {
-      return await this.#ask<Release>(leaseCalls(this.namespace, name, lease.leaseId).release(), options);
+      return await ask(this.core, leaseCalls(this.namespace, name, lease.leaseId).release(), options);
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;
       return { released: false, reason: error.reason as Release['reason'] };
@@ -401,7 +369,7 @@ export class Holdfast extends LockScope {
    * ```
    */
   health(options: CallOptions = {}): Promise<Health> {
-    return this.#ask(callOf('health', 'GET /v1/health', {}), options);
+    return ask(this.core, callOf('health', 'GET /v1/health', {}), options);
   }
 
   /**
@@ -437,12 +405,12 @@ export class Holdfast extends LockScope {
   /** A wait gives its place back only after it has ended, and may have been granted just before. So it looks until nothing new is there. */
   async #giveAllBack(): Promise<void> {
     const { open, background } = this.core;
-    const given = new Set<Closable>();
+    const asked = new Set<object>();
     for (;;) {
-      const held = [...open].filter((one) => !given.has(one));
+      const held = [...open].filter(([one]) => !asked.has(one));
       if (held.length + background.size === 0) return;
-      for (const one of held) given.add(one);
-      await Promise.allSettled([...held.map((one) => one.giveBack()), ...background]);
+      for (const [one] of held) asked.add(one);
+      await Promise.allSettled([...held.map(([, release]) => release()), ...background]);
     }
   }
 
@@ -450,19 +418,11 @@ export class Holdfast extends LockScope {
     return { ns: this.namespace, name: checkName('lock', name) };
   }
 
-  async #ask<T>(call: Call, options?: CallOptions): Promise<T> {
-    const { body } = await this.core.caller.call(call, policyOf(this.core, options));
-    return body as T;
-  }
-
-  async *#pages<Page extends object>(
-    call: (cursor?: string) => Call,
-    options?: CallOptions,
-  ): AsyncGenerator<Page, void, undefined> {
+  async *#pages<Page extends object>(call: (cursor?: string) => Call, options: CallOptions): AsyncGenerator<Page> {
     let cursor: string | undefined;
     do {
-      const page = await this.#ask<Page>(call(cursor), options);
-      yield page as Awaited<Page>;
+      const page: Page = await ask(this.core, call(cursor), options);
+      yield page;
       cursor = (page as { cursor?: string }).cursor;
     } while (cursor !== undefined);
   }
@@ -473,11 +433,3 @@ function patienceOf({ deadlineMs, patience }: Pick<ClientOptions, 'deadlineMs' |
   const bounded = deadlineMs === undefined ? {} : { retryMs: deadlineMs, tryMs: deadlineMs / 2 };
   return { ...patienceDefault, ...bounded, ...patience };
 }
-
-/** Query parameters are text. */
-const textOf = (fields: Readonly<Record<string, string | number | undefined>>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(fields)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, String(value)]),
-  );

@@ -1,5 +1,6 @@
+import { reasonOf } from '../tools/error-text.ts';
 import type { Auth, Unsigned } from './auth/auth.ts';
-import { HoldfastError, InvalidRequestError } from './errors.ts';
+import { HoldfastError, invalidField } from './errors.ts';
 import {
   type Answer,
   type Call,
@@ -21,11 +22,14 @@ export interface WebSocketLike {
 export type WebSocketClass = new (url: string, options?: { headers?: Record<string, string> }) => WebSocketLike;
 
 export interface HttpTransportOptions {
+  /** Where the service is, such as `https://abc.execute-api.eu-west-1.amazonaws.com`. */
   readonly url: string | URL;
+  /** Says who the caller is: {@link sigv4}, {@link bearer}, or a function that gives headers. The local service needs none. */
   readonly auth?: Auth | undefined;
-  /** If deployed, the WebSocket API has its own URL. */
+  /** The URL for watches. If deployed, the WebSocket API has its own URL. */
   readonly watchUrl?: string | URL | undefined;
   readonly fetch?: typeof fetch | undefined;
+  /** For a runtime without a built-in WebSocket. */
   readonly webSocket?: WebSocketClass | undefined;
 }
 
@@ -40,18 +44,7 @@ export class HttpTransport implements Transport {
   readonly #webSocket: WebSocketClass | undefined;
 
   constructor({ url, auth, watchUrl, fetch: injected, webSocket }: HttpTransportOptions) {
-    if (url === undefined) {
-      const message = 'is missing: give the address of the service, such as http://127.0.0.1:4100';
-      throw new InvalidRequestError(`url ${message}.`, [{ field: 'url', message }]);
-    }
-    if (!URL.canParse(String(url))) {
-      const message = `must be a URL such as http://127.0.0.1:4100, got ${JSON.stringify(url)}`;
-      throw new InvalidRequestError(`url ${message}.`, [{ field: 'url', message }]);
-    }
-    const base = new URL(url);
-    if (base.protocol !== 'http:' && base.protocol !== 'https:') {
-      throw new InvalidRequestError(`url must be http or https, got ${base.protocol}`);
-    }
+    const base = readUrl(url);
     this.#base = `${base.origin}${base.pathname.replace(/\/+$/, '')}`;
     this.#givenWatchUrl = watchUrl === undefined ? undefined : String(watchUrl);
     this.#watchUrl = String(watchUrl ?? `${this.#base.replace(/^http/, 'ws')}/v1/watch`);
@@ -93,13 +86,18 @@ export class HttpTransport implements Transport {
     try {
       return await this.#auth?.(request);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new HoldfastError('unauthorized', `The request could not be authorized: ${why}`, { cause: error });
+      throw new HoldfastError('unauthorized', `The request could not be authorized: ${reasonOf(error)}`, {
+        cause: error,
+      });
     }
   }
 
   watch(query: Readonly<Record<string, string>>, handlers: WatchHandlers): () => void {
-    const socket = this.#open(this.#watchUrl, query, { open: () => {}, ...boundOf(handlers) });
+    const socket = this.#open(this.#watchUrl, query, {
+      open: () => {},
+      message: (body) => handlers.message(body),
+      closed: (cause) => handlers.closed(cause),
+    });
     return () => socket.close();
   }
 
@@ -153,10 +151,15 @@ export class HttpTransport implements Transport {
   }
 }
 
-const boundOf = (handlers: WatchHandlers): WatchHandlers => ({
-  message: (body) => handlers.message(body),
-  closed: (cause) => handlers.closed(cause),
-});
+function readUrl(url: string | URL | undefined): URL {
+  const base = url !== undefined && URL.canParse(String(url)) ? new URL(url) : undefined;
+  if (base?.protocol === 'http:' || base?.protocol === 'https:') return base;
+  const message =
+    url === undefined
+      ? 'is missing: give the address of the service, such as http://127.0.0.1:4100'
+      : `must be ${base ? 'http or https' : 'a URL'}, such as http://127.0.0.1:4100, got ${JSON.stringify(url)}`;
+  throw invalidField('url', message);
+}
 
 /** The runtime's own WebSocket, or that of the package `ws` if it is installed. */
 async function findWebSocket(): Promise<WebSocketClass> {

@@ -1,6 +1,8 @@
 import { backoffMs } from '../tools/backoff.ts';
+import type { Core } from './core.ts';
 import { HoldfastError, LeaseLostError } from './errors.ts';
-import { elapsedMs, type Mark, markNow, type Runtime } from './runtime.ts';
+import { elapsedMs, type Mark, markNow } from './runtime.ts';
+import type { Call } from './transport.ts';
 
 /** A renewal after each third of the lease: two may fail before the lease is in danger. */
 const renewalsPerLease = 3;
@@ -16,22 +18,20 @@ const marginMsMax = 1_000;
 const leaseMsMin = 1_000;
 
 export interface KeeperOptions {
-  readonly runtime: Runtime;
+  /** What is kept, for observers. */
+  readonly name: string;
   /** A time before the request for this was sent. The service can't have begun to count earlier. */
   readonly from: Mark;
   /** The time that was left, by the service's answer. */
   readonly remainingMs: number;
   /** How long each renewal lasts. */
   readonly leaseMs: number;
-  /** Asks the service for more time, and resolves with the time that is left. If missing, nothing is renewed. */
-  readonly renew?: ((attemptMs: number, leaseMs?: number) => Promise<number>) | undefined;
+  /** The request for more time. */
+  readonly renewal: (leaseMs?: number) => Call;
   /** After this time nothing is renewed any more. */
   readonly holdMsMax?: number | undefined;
   /** Makes the error for the case that the time ended and the service had not answered. */
   readonly unconfirmed: () => HoldfastError;
-  readonly onRenewed?: (remainingMs: number) => void;
-  readonly onFailed?: (error: unknown) => void;
-  readonly onLost: (error: HoldfastError) => void;
 }
 
 /**
@@ -43,6 +43,7 @@ export interface KeeperOptions {
  *      └─────────────────────── remainingMs by both clocks ────────────────┘
  */
 export class Keeper {
+  readonly #core: Core;
   readonly #options: KeeperOptions;
   readonly #controller = new AbortController();
   readonly #began: Mark;
@@ -56,7 +57,8 @@ export class Keeper {
   #ended = false;
   #cancelLook: () => void = () => {};
 
-  constructor(options: KeeperOptions) {
+  constructor(core: Core, options: KeeperOptions) {
+    this.#core = core;
     this.#options = options;
     this.#began = options.from;
     this.#from = options.from;
@@ -90,7 +92,7 @@ export class Keeper {
     if (this.#ended || this.#controller.signal.aborted) return;
     this.#cancelLook();
     this.#controller.abort(error);
-    this.#options.onLost(error);
+    this.#core.observe({ type: 'lost', name: this.#options.name, error });
   }
 
   /** Ends it on purpose. Nothing is renewed any more, and the signal does not fire. */
@@ -101,21 +103,22 @@ export class Keeper {
 
   /** Renews now. Fails with the service's refusal, or with the reason why no answer came. */
   async renew(leaseMs?: number): Promise<void> {
-    const { renew, runtime } = this.#options;
-    if (renew === undefined) return;
+    const { runtime, caller, observe } = this.#core;
     const from = markNow(runtime);
     if (leaseMs !== undefined) this.#relyOnAtMost(leaseMs, from);
     try {
-      // If one try hangs, there must be time for another one.
+      // If one try hangs, there must be time for another one. Only one try, because this class decides when the next is due.
       const attemptMs = Math.max(250, this.#leaseMs / renewalsPerLease);
-      const remainingMs = await renew(attemptMs, leaseMs);
+      const policy = { deadlineMs: attemptMs, retryMs: 0, attemptMs, urgent: true };
+      const { body } = await caller.call(this.#options.renewal(leaseMs), policy);
+      const remainingMs = (body as { remainingMs?: number | null }).remainingMs ?? leaseMs ?? this.#options.leaseMs;
       if (this.#ended || this.#controller.signal.aborted) return;
       this.#from = from;
       this.#lastsMs = remainingMs;
       if (leaseMs !== undefined) this.#leaseMs = leaseMs;
       this.#failures = 0;
       this.#renewInMs = this.#paceMs();
-      this.#options.onRenewed?.(remainingMs);
+      observe({ type: 'renewed', name: this.#options.name, remainingMs });
       if (this.isAlive()) this.#look();
     } catch (error) {
       if (isFinal(error)) this.lose(error);
@@ -125,7 +128,7 @@ export class Keeper {
 
   /** A renewal may ask for less time, and its answer may be lost. So from the moment of sending, only that time is sure. */
   #relyOnAtMost(leaseMs: number, from: Mark): void {
-    if (leaseMs >= this.#lastsMs - elapsedMs(this.#options.runtime, this.#from)) return;
+    if (leaseMs >= this.#lastsMs - elapsedMs(this.#core.runtime, this.#from)) return;
     this.#from = from;
     this.#lastsMs = leaseMs;
     this.#renewInMs = this.#paceMs();
@@ -134,52 +137,51 @@ export class Keeper {
 
   #leftMs(): number {
     const marginMs = Math.min(marginMsMax, this.#leaseMs * marginPart);
-    return this.#lastsMs - marginMs - elapsedMs(this.#options.runtime, this.#from);
+    return this.#lastsMs - marginMs - elapsedMs(this.#core.runtime, this.#from);
   }
 
   #paceMs(): number {
-    const spread = 1 - jitterPart + 2 * jitterPart * this.#options.runtime.random();
+    const spread = 1 - jitterPart + 2 * jitterPart * this.#core.runtime.random();
     return (Math.min(this.#leaseMs, this.#lastsMs) / renewalsPerLease) * spread;
   }
 
   /** The lease for the next renewal, if a whole one would end after `holdMsMax`. */
   #shortenedMs(): number | undefined {
-    const { runtime, holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
-    const leftMs = Math.max(leaseMsMin, Math.ceil(holdMsMax - elapsedMs(runtime, this.#began)));
+    const leftMs = Math.max(leaseMsMin, Math.ceil(this.#holdLeftMs()));
     return leftMs < this.#leaseMs ? leftMs : undefined;
   }
 
-  #mayRenew(): boolean {
-    const { renew, runtime, holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
-    return renew !== undefined && elapsedMs(runtime, this.#began) < holdMsMax;
+  /** How long it may still be renewed in the background. */
+  #holdLeftMs(): number {
+    const { holdMsMax = Number.POSITIVE_INFINITY } = this.#options;
+    return holdMsMax - elapsedMs(this.#core.runtime, this.#began);
+  }
+
+  /** How long until the next renewal in the background is due. Infinite if there will be none. */
+  #untilRenewalMs(): number {
+    if (this.#renewing !== undefined || this.#holdLeftMs() <= 0) return Number.POSITIVE_INFINITY;
+    return this.#renewInMs - elapsedMs(this.#core.runtime, this.#from);
   }
 
   /** Sets the timer to the next event: a renewal, the end, or the next reading of the clocks. */
   #look(): void {
     this.#cancelLook();
-    const { runtime } = this.#options;
-    const untilEndMs = this.#leftMs();
-    const renewable = this.#renewing === undefined && this.#mayRenew();
-    const untilRenewalMs = renewable ? this.#renewInMs - elapsedMs(runtime, this.#from) : Number.POSITIVE_INFINITY;
-    const delayMs = Math.max(0, Math.min(untilEndMs, untilRenewalMs, lookMsMax));
-    this.#cancelLook = runtime.after(delayMs, () => this.#tick(), true);
+    const delayMs = Math.max(0, Math.min(this.#leftMs(), this.#untilRenewalMs(), lookMsMax));
+    this.#cancelLook = this.#core.runtime.after(delayMs, () => this.#tick(), true);
   }
 
   #tick(): void {
     if (!this.isAlive()) return;
-    const { runtime } = this.#options;
-    if (this.#renewing === undefined && this.#mayRenew() && elapsedMs(runtime, this.#from) >= this.#renewInMs) {
-      this.#renewing = this.#renewInBackground();
-    }
+    if (this.#untilRenewalMs() <= 0) this.#renewing = this.#renewInBackground();
     this.#look();
   }
 
   async #renewInBackground(): Promise<void> {
-    const { runtime, onFailed } = this.#options;
+    const { runtime, observe } = this.#core;
     try {
       await this.renew(this.#shortenedMs());
     } catch (error) {
-      onFailed?.(error);
+      observe({ type: 'renewal-failed', name: this.#options.name, error });
       // The first retry comes soon, later ones with longer pauses. Several tries fit into the rest of the lease.
       const againInMs = backoffMs(this.#failures, 100, Math.max(200, this.#leaseMs / 10), runtime.random);
       this.#failures += 1;

@@ -1,6 +1,6 @@
 import type { Waiting } from '../contract/views.ts';
 import type { Core, Tier } from './core.ts';
-import { InvalidRequestError } from './errors.ts';
+import { invalidField } from './errors.ts';
 
 /** The options of every call that takes a lock. */
 export interface LeaseOptions {
@@ -66,8 +66,7 @@ const failOpenBudgetMs = 1_000;
 /** Failing open breaks the promise of the tier `correctness`, so the caller must also choose the tier `efficiency`. */
 export function checkFailOpen({ tier, onUnavailable }: Pick<LeaseOptions, 'tier' | 'onUnavailable'>): void {
   if (onUnavailable !== 'fail-open' || tier === 'efficiency') return;
-  const message = "'fail-open' is only allowed with tier: 'efficiency'";
-  throw new InvalidRequestError(`onUnavailable: ${message}.`, [{ field: 'onUnavailable', message }]);
+  throw invalidField('onUnavailable', "'fail-open' is only allowed with tier: 'efficiency'", 'onUnavailable:');
 }
 
 export interface Resolved {

@@ -1,15 +1,16 @@
 import type { GrantBody, HolderView, ManyGrantBody } from '../contract/views.ts';
-import { type Leased, type Taken, take } from './acquire.ts';
+import { type Claim, type Leased, type Taken, take } from './acquire.ts';
 import { lockClaim, manyClaim, nameOf } from './claims.ts';
 import { type Core, checkName, type Defaults, policyOf } from './core.ts';
 import { LockHeldError, UnavailableError } from './errors.ts';
-import { runUnder } from './held.ts';
+import { type Hold, optionsAndWork, runUnder } from './held.ts';
 import { HeldLock, HeldLocks } from './held-lock.ts';
 import {
   type AcquireAllOptions,
   type AcquireOptions,
   type LeaseOptions,
   type LockEntry,
+  type Resolved,
   resolve,
   type TryOptions,
   waitMsDefault,
@@ -67,31 +68,13 @@ export abstract class LockScope {
    */
   async acquire(name: string, options: AcquireOptions = {}): Promise<HeldLock> {
     checkName('lock', name);
-    const core = this.#core;
-    const hold = this.#hold;
-    const resolved = resolve(core, options, hold?.id);
-    const { signal, onWaiting } = options;
-    const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
-    const claims = lockClaim(core, name, options, resolved, hold?.id);
-    const waiting = core.tracing.wait({ namespace: core.namespace, locks: [name] });
-    try {
-      const taken = await take<GrantBody>(core, claims, {
-        waitMs,
-        signal,
-        onWaiting,
-        deadlineMs: options.deadlineMs,
-        unavailableBudgetMs: resolved.unavailableBudgetMs,
-      });
-      const { body } = taken;
-      const traced = waiting.granted({ fences: [body.fence], waitedMs: body.waitedMs });
-      return new HeldLock(core, taken.claim, this.#tenure(taken, options), { ...body, name }, body.leaseId, traced);
-    } catch (error) {
-      waiting.failed(error);
-      if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
-      core.observe({ type: 'failed-open', name, error });
-      const { limit = 1, permits = 1, mode } = options;
-      return new HeldLock(core, undefined, openTenure(), { name, fence: 0, limit, permits, mode, waitedMs: 0 }, '');
-    }
+    const { limit = 1, permits = 1, mode } = options;
+    const unheld = { leaseId: '', fence: 0, limit, permits, mode, waitedMs: 0 };
+    const { body = unheld, ...hold } = await this.#take<GrantBody>([name], options, {
+      claims: (resolved, sessionId) => lockClaim(this.#core, name, options, resolved, sessionId),
+      fences: ({ fence }) => [fence],
+    });
+    return new HeldLock(hold, { ...body, lock: name });
   }
 
   /**
@@ -127,8 +110,7 @@ export abstract class LockScope {
     optionsOrWork: AcquireOptions | ((lock: HeldLock) => T | Promise<T>),
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<T> {
-    const [options, run] = typeof optionsOrWork === 'function' ? [{}, optionsOrWork] : [optionsOrWork, work];
-    if (run === undefined) throw new TypeError('Expected the work as the last argument of withLock; got none.');
+    const [options, run] = optionsAndWork('withLock', optionsOrWork, work);
     return runUnder(await this.acquire(name, options), run);
   }
 
@@ -141,32 +123,13 @@ export abstract class LockScope {
    * ```
    */
   async acquireAll(entries: readonly LockEntry[], options: AcquireAllOptions = {}): Promise<HeldLocks> {
-    for (const entry of entries) checkName('lock', nameOf(entry));
-    const core = this.#core;
-    const hold = this.#hold;
-    const resolved = resolve(core, options, hold?.id);
-    const { signal, onWaiting } = options;
-    const waitMs = options.waitMs ?? core.defaults.waitMs ?? waitMsDefault;
-    const claims = manyClaim(core, entries, resolved, hold?.id);
-    const waiting = core.tracing.wait({ namespace: core.namespace, locks: entries.map(nameOf) });
-    try {
-      const taken = await take<ManyGrantBody>(core, claims, {
-        waitMs,
-        signal,
-        onWaiting,
-        deadlineMs: options.deadlineMs,
-        unavailableBudgetMs: resolved.unavailableBudgetMs,
-      });
-      const { grants, waitedMs } = taken.body;
-      const traced = waiting.granted({ fences: grants.map(({ fence }) => fence), waitedMs });
-      return new HeldLocks(core, taken.claim, this.#tenure(taken, options), grants, waitedMs, traced);
-    } catch (error) {
-      waiting.failed(error);
-      if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
-      core.observe({ type: 'failed-open', name: entries.map(nameOf).join(', '), error });
-      const grants = entries.map((entry) => ({ lock: nameOf(entry), fence: 0 }));
-      return new HeldLocks(core, undefined, openTenure(), grants, 0);
-    }
+    const names = entries.map((entry) => checkName('lock', nameOf(entry)));
+    const unheld = { grants: names.map((lock) => ({ lock, fence: 0 })), waitedMs: 0 };
+    const { body = unheld, ...hold } = await this.#take<ManyGrantBody>(names, options, {
+      claims: (resolved, sessionId) => manyClaim(this.#core, entries, resolved, sessionId),
+      fences: ({ grants }) => grants.map(({ fence }) => fence),
+    });
+    return new HeldLocks(hold, body);
   }
 
   /**
@@ -201,8 +164,7 @@ export abstract class LockScope {
     optionsOrWork: AcquireAllOptions | ((locks: HeldLocks) => T | Promise<T>),
     work?: (locks: HeldLocks) => T | Promise<T>,
   ): Promise<T> {
-    const [options, run] = typeof optionsOrWork === 'function' ? [{}, optionsOrWork] : [optionsOrWork, work];
-    if (run === undefined) throw new TypeError('Expected the work as the last argument of withLocks; got none.');
+    const [options, run] = optionsAndWork('withLocks', optionsOrWork, work);
     return runUnder(await this.acquireAll(entries, options), run);
   }
 
@@ -241,6 +203,35 @@ export abstract class LockScope {
    */
   writeLock(name: string): NamedLock {
     return new NamedLock(this, name, { mode: 'exclusive' });
+  }
+
+  /** Takes one lock or several. The body is missing if the service can't be reached and the caller fails open. */
+  async #take<Body extends GrantBody | ManyGrantBody>(
+    locks: readonly string[],
+    options: AcquireAllOptions,
+    kind: {
+      claims(resolved: Resolved, sessionId: string | undefined): (leaseId: string) => Claim;
+      fences(body: Body): readonly number[];
+    },
+  ): Promise<Hold & { readonly body?: Body }> {
+    const core = this.#core;
+    const sessionId = this.#hold?.id;
+    const resolved = resolve(core, options, sessionId);
+    const { signal, onWaiting, deadlineMs, waitMs = core.defaults.waitMs ?? waitMsDefault } = options;
+    const { unavailableBudgetMs } = resolved;
+    const waiting = core.tracing.wait({ namespace: core.namespace, locks });
+    try {
+      const asked = { waitMs, signal, onWaiting, deadlineMs, unavailableBudgetMs };
+      const taken = await take<Body>(core, kind.claims(resolved, sessionId), asked);
+      const { claim, body } = taken;
+      const traced = waiting.granted({ fences: kind.fences(body), waitedMs: body.waitedMs });
+      return { core, claim, tenure: this.#tenure(taken, options), traced, body };
+    } catch (error) {
+      waiting.failed(error);
+      if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
+      core.observe({ type: 'failed-open', name: locks.join(', '), error });
+      return { core, tenure: openTenure() };
+    }
   }
 
   #tenure(taken: Taken<Leased>, options: LeaseOptions): Tenure {

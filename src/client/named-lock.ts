@@ -1,3 +1,4 @@
+import { optionsAndWork } from './held.ts';
 import type { HeldLock } from './held-lock.ts';
 import type { AcquireOptions, TryOptions } from './lock-options.ts';
 import type { LockScope, Tried } from './lock-scope.ts';
@@ -46,11 +47,7 @@ export class NamedLock {
     optionsOrWork: NamedAcquireOptions | ((lock: HeldLock) => T | Promise<T>),
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<T> {
-    const [options, run] = work === undefined ? [{}, optionsOrWork] : [optionsOrWork, work];
-    return this.#scope.withLock(
-      this.name,
-      { ...(options as NamedAcquireOptions), ...this.#kind },
-      run as (lock: HeldLock) => T | Promise<T>,
-    );
+    const [options, run] = optionsAndWork('withLock', optionsOrWork, work);
+    return this.#scope.withLock(this.name, { ...options, ...this.#kind }, run);
   }
 }

@@ -18,7 +18,7 @@ import { lockClaim } from './claims.ts';
 import { type Core, checkName } from './core.ts';
 import {
   HoldfastError,
-  InvalidRequestError,
+  invalidField,
   LockHeldError,
   OnceFailedError,
   VersionMismatchError,
@@ -26,7 +26,7 @@ import {
 } from './errors.ts';
 import type { HeldLock } from './held-lock.ts';
 import { type AcquireOptions, type LeaseOptions, resolve, waitMsDefault } from './lock-options.ts';
-import type { Expected, RecordHandle, RecordView } from './record.ts';
+import { type Expected, RecordHandle, type RecordView } from './record.ts';
 import { elapsedMs, markNow } from './runtime.ts';
 
 /** How a job is done once: with `everyMs`, once in each window of time; without it, once for its key. */
@@ -67,14 +67,11 @@ interface Seen {
   readonly now: number | undefined;
 }
 
-export interface OnceParts {
-  readonly core: Core;
-  acquire(name: string, options: AcquireOptions): Promise<HeldLock>;
-  record(key: string): RecordHandle<Note>;
-}
+/** How the job's lock is taken. */
+type Acquire = (name: string, options: AcquireOptions) => Promise<HeldLock>;
 
 /** Lock and record have this prefix, so they differ from the user's own locks and records. */
-export const oncePrefix = 'once:';
+const oncePrefix = 'once:';
 const keepMsDefault = 86_400_000;
 const spanMsMin = 1_000;
 const spanMsMax = 31_536_000_000;
@@ -91,13 +88,14 @@ const marksMax = 3;
 
 /** Does the work once. See {@link Holdfast.once}. */
 export async function runOnce<T>(
-  parts: OnceParts,
+  core: Core,
+  acquire: Acquire,
   key: string,
   options: OnceOptions,
   work: (lock: HeldLock) => T | Promise<T>,
 ): Promise<OnceResult<T>> {
-  const { runtime, defaults } = parts.core;
-  const job = new Job<T>(parts, key, checkSpans(options));
+  const { runtime, defaults } = core;
+  const job = new Job<T>(core, acquire, key, checkSpans(options));
   const began = markNow(runtime);
   const waitMs = options.waitMs ?? defaults.waitMs ?? waitMsDefault;
   const leftMs = () => Math.max(0, Math.round(waitMs - elapsedMs(runtime, began)));
@@ -120,16 +118,18 @@ export async function runOnce<T>(
 const stillRunning = { ran: false, done: false, value: undefined } as const;
 
 class Job<T> {
-  readonly #parts: OnceParts;
+  readonly #core: Core;
+  readonly #acquire: Acquire;
   readonly #name: string;
   readonly #options: OnceOptions;
   readonly #record: RecordHandle<Note>;
 
-  constructor(parts: OnceParts, key: string, options: OnceOptions) {
-    this.#parts = parts;
+  constructor(core: Core, acquire: Acquire, key: string, options: OnceOptions) {
+    this.#core = core;
+    this.#acquire = acquire;
     this.#name = checkName('job', `${oncePrefix}${checkName('job', key)}`);
     this.#options = options;
-    this.#record = parts.record(this.#name);
+    this.#record = new RecordHandle(core, this.#name);
   }
 
   async look(): Promise<Seen> {
@@ -158,12 +158,12 @@ class Job<T> {
     const { leaseMs, owner, signal, holdMsMax } = this.#options;
     // It never fails open: work without the lock could run twice.
     const wanted = { waitMs, leaseMs, owner, signal, holdMsMax, onUnavailable: 'fail-closed' as const };
-    return unlessHeld(this.#parts.acquire(this.#name, wanted));
+    return unlessHeld(this.#acquire(this.#name, wanted));
   }
 
   /** The runner's release grants to all readers at once, so many callers get the result in one step and not one by one. */
   async waitAsReader(waitMs: number): Promise<{ seen: Seen; result: OnceResult<T> | undefined } | undefined> {
-    const { core } = this.#parts;
+    const core = this.#core;
     const { owner, signal } = this.#options;
     const options = { mode: 'shared', leaseMs: readerLeaseMs, owner, onUnavailable: 'fail-closed' } as const;
     const claim = lockClaim(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
@@ -285,18 +285,15 @@ function describe(error: unknown): { name: string; message: string } {
 
 function checkSpans(options: OnceOptions): OnceOptions {
   const { everyMs, keepMs, offsetMs } = options;
-  const refuse = (field: string, message: string) => {
-    throw new InvalidRequestError(`${field} ${message}.`, [{ field, message }]);
-  };
   const check = (field: string, given: number | undefined, min: number, max: number) => {
     if (given === undefined || (Number.isInteger(given) && given >= min && given <= max)) return;
-    refuse(field, `must be a whole number from ${min} to ${max}, got ${given}`);
+    throw invalidField(field, `must be a whole number from ${min} to ${max}, got ${given}`);
   };
   check('everyMs', everyMs, spanMsMin, spanMsMax);
   check('keepMs', keepMs, spanMsMin, spanMsMax);
   if (everyMs !== undefined && keepMs !== undefined)
-    refuse('keepMs', 'is not allowed with everyMs: the window keeps it');
-  if (everyMs === undefined && offsetMs !== undefined) refuse('offsetMs', 'needs everyMs');
+    throw invalidField('keepMs', 'is not allowed with everyMs: the window keeps it');
+  if (everyMs === undefined && offsetMs !== undefined) throw invalidField('offsetMs', 'needs everyMs');
   check('offsetMs', offsetMs, 0, (everyMs ?? 1) - 1);
   return options;
 }

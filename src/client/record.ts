@@ -1,7 +1,7 @@
 import type { RecordWritten } from '../contract/views.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { callOf } from './calls.ts';
-import { type CallOptions, type Core, checkName, given, policyOf } from './core.ts';
+import { ask, type CallOptions, type Core, checkName } from './core.ts';
 import { HoldfastError, TooManyRetriesError, VersionMismatchError } from './errors.ts';
 import { elapsedMs, markNow, pause } from './runtime.ts';
 import type { Call } from './transport.ts';
@@ -66,9 +66,7 @@ export class RecordHandle<T = unknown> {
    */
   async get(options: CallOptions = {}): Promise<RecordView<T> | undefined> {
     try {
-      const call = callOf('getRecord', 'GET /v1/{ns}/records/{key}', this.#at);
-      const { body } = await this.#send(call, options);
-      return body as RecordView<T>;
+      return await this.#send<RecordView<T>>(callOf('getRecord', 'GET /v1/{ns}/records/{key}', this.#at), options);
     } catch (error) {
       if (error instanceof HoldfastError && error.code === 'not-found') return undefined;
       throw error;
@@ -85,11 +83,9 @@ export class RecordHandle<T = unknown> {
    * ```
    */
   async put(value: T, expected: Expected, options: PutOptions = {}): Promise<RecordWritten> {
-    const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
-    const sent = { value, ...given({ expiresInMs: options.expiresInMs }) };
-    const call = callOf('putRecord', 'PUT /v1/{ns}/records/{key}', this.#at, { headers, body: sent });
-    const { body } = await this.#send(call, options);
-    return body as RecordWritten;
+    const headers = this.#headersOf(expected, options);
+    const body = { value, expiresInMs: options.expiresInMs };
+    return this.#send(callOf('putRecord', 'PUT /v1/{ns}/records/{key}', this.#at, { headers, body }), options);
   }
 
   /**
@@ -101,10 +97,8 @@ export class RecordHandle<T = unknown> {
    * ```
    */
   async delete(expected: Exclude<Expected, 'absent'>, options: WriteOptions = {}): Promise<RecordWritten> {
-    const headers = { ...preconditionOf(expected), ...this.#writeHeaders(options) };
-    const call = callOf('deleteRecord', 'DELETE /v1/{ns}/records/{key}', this.#at, { headers });
-    const { body } = await this.#send(call, options);
-    return body as RecordWritten;
+    const headers = this.#headersOf(expected, options);
+    return this.#send(callOf('deleteRecord', 'DELETE /v1/{ns}/records/{key}', this.#at, { headers }), options);
   }
 
   /**
@@ -145,8 +139,9 @@ export class RecordHandle<T = unknown> {
     }
   }
 
-  #writeHeaders({ fence }: WriteOptions): Record<string, string> {
+  #headersOf(expected: Expected, { fence }: WriteOptions): Record<string, string> {
     return {
+      ...(expected === 'absent' ? { 'if-none-match': '*' } : { 'if-match': tagOf(expected) }),
       'write-id': this.#core.runtime.newId(),
       ...(fence === undefined ? {} : { 'fence-token': String(fence) }),
     };
@@ -156,12 +151,9 @@ export class RecordHandle<T = unknown> {
     return { ns: this.#core.namespace, key: this.key };
   }
 
-  #send(call: Call, options: CallOptions) {
-    return this.#core.caller.call(call, policyOf(this.#core, options));
+  #send<Body = RecordWritten>(call: Call, options: CallOptions): Promise<Body> {
+    return ask(this.#core, call, options);
   }
 }
 
-function preconditionOf(expected: Expected): Record<string, string> {
-  if (expected === 'absent') return { 'if-none-match': '*' };
-  return { 'if-match': expected === 'present' ? '*' : `"${expected.version}"` };
-}
+const tagOf = (expected: Exclude<Expected, 'absent'>) => (expected === 'present' ? '*' : `"${expected.version}"`);

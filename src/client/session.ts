@@ -1,6 +1,6 @@
 import type { SessionBody, SessionEnd, SessionView } from '../contract/views.ts';
 import { callOf } from './calls.ts';
-import { type CallOptions, type Closable, type Core, given, policyOf, releasePolicyOf } from './core.ts';
+import { ask, type CallOptions, type Core, policyOf, releasePolicyOf } from './core.ts';
 import { SessionLostError } from './errors.ts';
 import { Keeper } from './keeper.ts';
 import { LockScope } from './lock-scope.ts';
@@ -14,7 +14,7 @@ export interface SessionOptions extends CallOptions {
 
 /** Opens a session. If the answer is lost, the retry opens another session, and the first one, which has no locks, ends by itself. */
 export async function openSession(core: Core, { ttlMs, owner, signal, deadlineMs }: SessionOptions): Promise<Session> {
-  const body = given({ ttlMs, owner: owner ?? core.defaults.owner });
+  const body = { ttlMs, owner: owner ?? core.defaults.owner };
   const call = callOf('createSession', 'POST /v1/{ns}/sessions', { ns: core.namespace }, { body });
   const opened = await core.caller.call(call, policyOf(core, { signal, deadlineMs }));
   return new Session(core, opened.body as SessionBody, opened.sentAt);
@@ -30,7 +30,7 @@ export async function openSession(core: Core, { ttlMs, owner, signal, deadlineMs
  * await using b = await session.acquire('shard:2');
  * ```
  */
-export class Session extends LockScope implements Closable {
+export class Session extends LockScope {
   readonly ttlMs: number;
   readonly #keeper: Keeper;
   readonly #id: string;
@@ -38,28 +38,20 @@ export class Session extends LockScope implements Closable {
 
   /** @internal */
   constructor(core: Core, { sessionId, ttlMs, remainingMs }: SessionBody, from: Mark) {
-    const { caller, observe, runtime } = core;
     const at = { ns: core.namespace, id: sessionId };
-    const call = callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', at);
-    const keeper = new Keeper({
-      runtime,
+    const keeper = new Keeper(core, {
+      name: 'session',
       from,
       remainingMs,
       leaseMs: ttlMs,
-      renew: async (attemptMs) => {
-        const { body } = await caller.call(call, { deadlineMs: attemptMs, retryMs: 0, attemptMs, urgent: true });
-        return (body as SessionBody).remainingMs;
-      },
+      renewal: () => callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', at),
       unconfirmed: () => new SessionLostError('The session could not be kept alive in time, so it may have ended.'),
-      onRenewed: (leftMs) => observe({ type: 'renewed', name: 'session', remainingMs: leftMs }),
-      onFailed: (error) => observe({ type: 'renewal-failed', name: 'session', error }),
-      onLost: (error) => observe({ type: 'lost', name: 'session', error }),
     });
     super(core, { id: sessionId, tenure: keeper });
     this.ttlMs = ttlMs;
     this.#keeper = keeper;
     this.#id = sessionId;
-    core.open.add(this);
+    core.open.set(this, () => this.end());
   }
 
   /** Fires before the session can end on the service. Its reason is the `SessionLostError`. */
@@ -87,8 +79,7 @@ export class Session extends LockScope implements Closable {
    */
   async locks(): Promise<readonly { readonly lock: string; readonly fence: number }[]> {
     const call = callOf('getSession', 'GET /v1/{ns}/sessions/{id}', { ns: this.core.namespace, id: this.#id });
-    const { body } = await this.core.caller.call(call, policyOf(this.core));
-    return (body as SessionView).locks;
+    return (await ask<SessionView>(this.core, call)).locks;
   }
 
   /**
@@ -102,11 +93,6 @@ export class Session extends LockScope implements Closable {
   end(): Promise<{ ended: boolean; released: number }> {
     this.#ending ??= this.#end();
     return this.#ending;
-  }
-
-  /** @internal */
-  giveBack(): Promise<unknown> {
-    return this.end();
   }
 
   /** Ends the session, and never throws. */

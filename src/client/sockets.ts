@@ -46,7 +46,7 @@ export class ParkingSocket {
 
   /** Listens for messages about a lease. The promise resolves once. `forget` must be called in any case. */
   expect(leaseId: string): { readonly message: Promise<WaitMessage>; readonly forget: () => void } {
-    const { promise, resolve } = withResolver<WaitMessage>();
+    const { promise, resolve } = Promise.withResolvers<WaitMessage>();
     const expectation = { leaseId, tell: resolve };
     if (this.#isOpen) this.#expected.set(leaseId, expectation);
     else resolve('closed');
@@ -107,7 +107,7 @@ export class Sockets {
     this.#live?.socket.keepsAlive(true);
     return () => {
       this.#waits -= 1;
-      if (this.#waits === 0) this.#rest();
+      if (this.#waits === 0) this.#closeWhenIdle();
     };
   }
 
@@ -175,7 +175,9 @@ export class Sockets {
   async #connectWith({ ticket, url }: TicketBody, stop: AbortSignal): Promise<ParkingSocket> {
     const { transport, runtime } = this.#parts;
     stop.throwIfAborted();
-    const opened = withResolver<ParkingSocket>();
+    const opened = Promise.withResolvers<ParkingSocket>();
+    // Nobody may be listening any more. Then the rejection must not count as unhandled.
+    opened.promise.catch(() => undefined);
     let isGivenUp = false;
     let parking: ParkingSocket | undefined;
     const socket = (transport.socket as NonNullable<Transport['socket']>).call(
@@ -191,7 +193,7 @@ export class Sockets {
           else if (type === 'connected' && typeof connectionId === 'string' && !isGivenUp) {
             parking = new ParkingSocket(connectionId);
             this.#live = { parking, socket };
-            this.#keepAwake();
+            this.#pingLater();
             opened.resolve(parking);
           }
         },
@@ -217,13 +219,13 @@ export class Sockets {
   }
 
   /** Nobody waits. If the socket keeps the process alive, it is closed at once, else after a while. */
-  #rest(): void {
+  #closeWhenIdle(): void {
     const live = this.#live;
     if (live === undefined || !live.socket.keepsAlive(false)) this.#end();
     else this.#stopIdling = this.#parts.runtime.after(idleMsMax, () => this.#end(), true);
   }
 
-  #keepAwake(): void {
+  #pingLater(): void {
     const live = this.#live;
     this.#stopPings();
     this.#stopPings = this.#parts.runtime.after(
@@ -231,7 +233,7 @@ export class Sockets {
       () => {
         if (this.#live !== live) return;
         live?.socket.send('ping');
-        this.#keepAwake();
+        this.#pingLater();
       },
       true,
     );
@@ -264,15 +266,3 @@ export async function requestTicket(
 const isFinal = (error: unknown): boolean =>
   error instanceof HoldfastError &&
   ['unsupported', 'not-found', 'method-not-allowed', 'forbidden', 'unauthorized'].includes(error.code);
-
-function withResolver<T>() {
-  let resolve: (value: T) => void = () => {};
-  let reject: (cause: unknown) => void = () => {};
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  // Nobody may be listening any more. Then the rejection must not count as unhandled.
-  promise.catch(() => undefined);
-  return { promise, resolve, reject };
-}

@@ -20,39 +20,23 @@ export interface TenureOptions {
   readonly holdMsMax?: number | undefined;
 }
 
-const lostMessage = (label: string): string =>
-  `The lease on ${label} could not be renewed in time, so it may have ended: stop what it protects.`;
-
 /** A lease with its own end, renewed in the background. */
 export function leaseTenure(
   core: Core,
   { claim, body, from, remainingMs }: Taken<Leased>,
   { autoRenew = true, holdMsMax }: TenureOptions,
 ): Tenure {
-  const { caller, runtime, observe } = core;
-  const leaseMs = body.leaseMs ?? remainingMs;
-  const renew = async (attemptMs: number, newLeaseMs?: number) => {
-    // Only one try, because the keeper decides when the next one is due.
-    const answer = await caller.call(claim.renew(newLeaseMs), {
-      deadlineMs: attemptMs,
-      retryMs: 0,
-      attemptMs,
-      urgent: true,
-    });
-    return (answer.body as { remainingMs?: number | null }).remainingMs ?? newLeaseMs ?? leaseMs;
-  };
-  return new Keeper({
-    runtime,
+  const { label } = claim;
+  const message = `The lease on ${label} could not be renewed in time, so it may have ended: stop what it protects.`;
+  return new Keeper(core, {
+    name: label,
     from,
     remainingMs,
-    leaseMs,
-    renew,
+    leaseMs: body.leaseMs ?? remainingMs,
+    renewal: (leaseMs) => claim.renew(leaseMs),
     // Without automatic renewal, the holder may still call `renew`.
     holdMsMax: autoRenew ? holdMsMax : 0,
-    unconfirmed: () => new LeaseLostError(lostMessage(claim.label), 'unconfirmed'),
-    onRenewed: (leftMs) => observe({ type: 'renewed', name: claim.label, remainingMs: leftMs }),
-    onFailed: (error) => observe({ type: 'renewal-failed', name: claim.label, error }),
-    onLost: (error) => observe({ type: 'lost', name: claim.label, error }),
+    unconfirmed: () => new LeaseLostError(message, 'unconfirmed'),
   });
 }
 

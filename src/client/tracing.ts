@@ -36,32 +36,24 @@ export interface Tracing {
   wait(wanted: TracedLocks): TracedWait;
 }
 
-const untracedHold: TracedHold = { run: (work) => work(), end: () => {} };
-
-export const untraced: Tracing = { wait: () => ({ granted: () => untracedHold, failed: () => {} }) };
-
 /** If a tracer fails, the lock still works. From then on this lock is not traced. */
-export function safeTracing(tracing: Tracing | undefined): Tracing {
-  if (tracing === undefined) return untraced;
-  return {
-    wait(wanted) {
-      const wait = attempt(() => tracing.wait(wanted));
-      return {
-        granted: (grant) => safeHold(attempt(() => wait?.granted(grant))),
-        failed: (error) => attempt(() => wait?.failed(error)),
-      };
-    },
-  };
-}
+export const safeTracing = (tracing: Tracing | undefined): Tracing => ({
+  wait(wanted) {
+    const wait = attempt(() => tracing?.wait(wanted));
+    return {
+      granted: (grant) => safeHold(attempt(() => wait?.granted(grant))),
+      failed: (error) => attempt(() => wait?.failed(error)),
+    };
+  },
+});
 
 function safeHold(hold: TracedHold | undefined): TracedHold {
-  if (hold === undefined) return untracedHold;
   let isOpen = true;
   return {
     // Errors of the work are not caught here. Errors of the tracer are caught in `end`.
-    run: (work) => hold.run(work),
+    run: (work) => (hold === undefined ? work() : hold.run(work)),
     end: (outcome, error) => {
-      if (isOpen) attempt(() => hold.end(outcome, error));
+      if (isOpen) attempt(() => hold?.end(outcome, error));
       isOpen = false;
     },
   };

@@ -12,6 +12,12 @@ export interface InvocationLockOptions
 /** A context with the lock on it. */
 export type LockedContext<C extends Context = Context> = C & { readonly lock: HeldLock };
 
+/** A name or key that may depend on the event. */
+export type PerEvent<E, Name> = string | ((event: E, context: Context) => Name);
+
+export const nameFor = <E>(name: PerEvent<E, string | undefined>, event: E, context: Context): string | undefined =>
+  typeof name === 'function' ? name(event, context) : name;
+
 /** Reserved at the end of the invocation for the release and the answer. */
 const reserveMs = 500;
 /** For an acquire that gets no answer from the service: two seconds, the same as the client's own default. */

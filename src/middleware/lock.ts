@@ -1,9 +1,12 @@
 import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
-import { type HeldLock, LeaseLostError } from '../client/index.ts';
+import { releaseAfterWork } from '../client/held.ts';
+import type { HeldLock } from '../client/index.ts';
 import {
   type InvocationLockOptions,
   type LockedContext,
+  nameFor,
+  type PerEvent,
   releaseWithin,
   underLock,
   withinInvocation,
@@ -12,11 +15,8 @@ import { answerRefusal, type RefusalOptions } from './refusal.ts';
 
 export interface HandlerLockOptions<E> extends InvocationLockOptions, RefusalOptions {
   /** The lock that an event needs. If it is undefined, the handler runs without a lock. */
-  readonly name: string | ((event: E, context: Context) => string | undefined);
+  readonly name: PerEvent<E, string | undefined>;
 }
-
-const nameFor = <E>({ name }: HandlerLockOptions<E>, event: E, context: Context): string | undefined =>
-  typeof name === 'function' ? name(event, context) : name;
 
 /**
  * A middy middleware. The handler runs while the lock is held, and finds it as `context.lock`. The lock is released in
@@ -40,7 +40,7 @@ export function holdfastLock<E = unknown>(
   const held = new WeakMap<object, HeldLock>();
   return {
     before: async (request) => {
-      const name = nameFor(options, request.event, request.context);
+      const name = nameFor(options.name, request.event, request.context);
       if (name === undefined) return undefined;
       try {
         const lock = await options.locks.acquire(name, withinInvocation(options, request.context));
@@ -48,24 +48,14 @@ export function holdfastLock<E = unknown>(
         Object.assign(request.context, { lock });
         return undefined;
       } catch (error) {
-        const answer = answerRefusal(request.event, error, options);
-        if (answer === undefined) throw error;
         // middy sends this as the answer. The handler and the middlewares after this one do not run.
-        return answer;
+        return answerRefusal(request.event, error, options);
       }
     },
     after: async ({ context }) => {
       const lock = held.get(context);
-      if (lock === undefined) return;
-      const { signal } = lock;
       held.delete(context);
-      const { released, reason } = await lock
-        .release(releaseWithin(context))
-        .catch(() => ({ released: true, reason: 'ok' as const }));
-      signal.throwIfAborted();
-      if (!released && reason !== 'already_released') {
-        throw new LeaseLostError('The lease ended before the handler did.', reason as LeaseLostError['reason']);
-      }
+      if (lock !== undefined) await releaseAfterWork(lock, releaseWithin(context));
     },
     onError: async ({ context }) => {
       const lock = held.get(context);
@@ -87,11 +77,11 @@ export function holdfastLock<E = unknown>(
  * ```
  */
 export function withLockHandler<E, R, C extends Context = Context>(
-  options: HandlerLockOptions<E> & { readonly name: string | ((event: E, context: Context) => string) },
+  options: HandlerLockOptions<E> & { readonly name: PerEvent<E, string> },
   handler: (event: E, context: LockedContext<C>) => R | Promise<R>,
 ): (event: E, context: C) => Promise<R> {
   return async (event, context) => {
-    const name = nameFor(options, event, context) as string;
+    const name = nameFor(options.name, event, context) as string;
     let entered = false;
     try {
       return await underLock(options.locks, name, withinInvocation(options, context), context, (lock) => {
@@ -99,9 +89,8 @@ export function withLockHandler<E, R, C extends Context = Context>(
         return handler(event, Object.assign(context, { lock }));
       });
     } catch (error) {
-      const answer = entered ? undefined : answerRefusal(event, error, options);
-      if (answer === undefined) throw error;
-      return answer as R;
+      if (entered) throw error;
+      return answerRefusal(event, error, options) as R;
     }
   };
 }

@@ -1,38 +1,30 @@
 import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { type HeldLock, type Holdfast, LockHeldError, type OnceOptions, type OnceResult } from '../client/index.ts';
-import { type LockedContext, withinInvocation } from './invocation.ts';
+import { type LockedContext, nameFor, type PerEvent, withinInvocation } from './invocation.ts';
 import { answerRefusal, type RefusalOptions } from './refusal.ts';
 
 export interface HandlerOnceOptions<E> extends Omit<OnceOptions, 'signal' | 'holdMsMax'>, RefusalOptions {
   /** One client for the whole life of the container, made outside the handler. */
   readonly locks: Holdfast;
   /** The name of an event, such as an id that its sender repeats. If undefined, the handler runs each time. */
-  readonly key: string | ((event: E, context: Context) => string | undefined);
+  readonly key: PerEvent<E, string | undefined>;
 }
-
-const keyFor = <E>({ key }: HandlerOnceOptions<E>, event: E, context: Context): string | undefined =>
-  typeof key === 'function' ? key(event, context) : key;
 
 /** An answer that reports a failure of the handler. This caller gets it, and the next event runs the handler again. */
 class FailedAnswer extends Error {
+  override readonly name = 'FailedAnswer';
   readonly answer: unknown;
 
-  constructor(answer: unknown) {
-    const { statusCode } = answer as { statusCode: number };
+  constructor(statusCode: number, answer: unknown) {
     super(`The handler answered ${statusCode}.`);
-    this.name = 'FailedAnswer';
     this.answer = answer;
   }
 }
 
-const isFailure = (answer: unknown): boolean => {
-  const { statusCode } = (answer ?? {}) as { statusCode?: unknown };
-  return typeof statusCode === 'number' && statusCode >= 500;
-};
-
 const checked = <R>(answer: R): R => {
-  if (isFailure(answer)) throw new FailedAnswer(answer);
+  const { statusCode } = (answer ?? {}) as { statusCode?: unknown };
+  if (typeof statusCode === 'number' && statusCode >= 500) throw new FailedAnswer(statusCode, answer);
   return answer;
 };
 
@@ -42,19 +34,16 @@ async function runInInvocation<E, R>(
   context: Context,
   work: (lock: HeldLock) => R | Promise<R>,
 ): Promise<OnceResult<R>> {
-  const { locks, everyMs, offsetMs, keepMs, onFailure, leaseMs, owner } = options;
-  const within = withinInvocation({ locks, waitMs: options.waitMs, leaseMs, owner }, context);
-  const { waitMs, leaseMs: fittingMs, holdMsMax } = within;
-  const job = { everyMs, offsetMs, keepMs, onFailure, owner, waitMs, leaseMs: fittingMs, holdMsMax };
+  const { locks, everyMs, offsetMs, keepMs, onFailure, owner } = options;
+  const { waitMs, leaseMs, holdMsMax } = withinInvocation(options, context);
+  const job = { everyMs, offsetMs, keepMs, onFailure, owner, waitMs, leaseMs, holdMsMax };
   return locks.once(key, job, async (lock) => checked(await work(lock)));
 }
 
 /** The answer to an event that another caller is working on. It is the same as for a lock that is held. */
 function answerRunning<E>(options: HandlerOnceOptions<E>, event: E): unknown {
   const error = new LockHeldError('Another caller is working on this event, and has no result yet.');
-  const answer = answerRefusal(event, error, options);
-  if (answer === undefined) throw error;
-  return answer;
+  return answerRefusal(event, error, options);
 }
 
 /**
@@ -70,7 +59,7 @@ function answerRunning<E>(options: HandlerOnceOptions<E>, event: E): unknown {
  * ```
  */
 export function withOnceHandler<E, R, C extends Context = Context>(
-  options: HandlerOnceOptions<E> & { readonly key: string | ((event: E, context: Context) => string) },
+  options: HandlerOnceOptions<E> & { readonly key: PerEvent<E, string> },
   handler: (event: E, context: LockedContext<C>) => R | Promise<R>,
 ): (event: E, context: C) => Promise<R> {
   return async (event, context) => {
@@ -80,13 +69,12 @@ export function withOnceHandler<E, R, C extends Context = Context>(
       return handler(event, Object.assign(context, { lock }));
     };
     try {
-      const result = await runInInvocation(options, keyFor(options, event, context) as string, context, work);
+      const result = await runInInvocation(options, nameFor(options.key, event, context) as string, context, work);
       return result.done ? result.value : (answerRunning(options, event) as R);
     } catch (error) {
       if (error instanceof FailedAnswer) return error.answer as R;
-      const answer = entered ? undefined : answerRefusal(event, error, options);
-      if (answer === undefined) throw error;
-      return answer as R;
+      if (entered) throw error;
+      return answerRefusal(event, error, options) as R;
     }
   };
 }
@@ -116,7 +104,7 @@ export function holdfastOnce<E = unknown>(
   return {
     before: async (request) => {
       const { event, context } = request;
-      const key = keyFor(options, event, context);
+      const key = nameFor(options.key, event, context);
       if (key === undefined) return;
       try {
         const result = await begin(options, key, context, runs);
@@ -125,9 +113,7 @@ export function holdfastOnce<E = unknown>(
           request.earlyResponse = result.done ? result.value : answerRunning(options, event);
         }
       } catch (error) {
-        const answer = answerRefusal(event, error, options);
-        if (answer === undefined) throw error;
-        request.earlyResponse = answer;
+        request.earlyResponse = answerRefusal(event, error, options);
       }
     },
     after: async (request) => {

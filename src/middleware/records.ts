@@ -1,6 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type InvocationLockOptions, type LockedContext, underLock, withinInvocation } from './invocation.ts';
+import { failBatch } from './refusal.ts';
 
 export interface RecordLockOptions extends InvocationLockOptions {
   /** The lock that a message needs. */
@@ -35,7 +36,7 @@ export function withRecordLocks(
   return async (event, context) => {
     const batch = new Batch(options, work, context);
     await batch.run(event.Records);
-    return { batchItemFailures: batch.failed(event.Records).map(({ messageId }) => ({ itemIdentifier: messageId })) };
+    return failBatch(event.Records.filter(({ messageId }) => batch.failed.has(messageId)));
   };
 }
 
@@ -45,7 +46,8 @@ class Batch {
   readonly #options: RecordLockOptions;
   readonly #work: (record: SQSRecord, context: LockedContext) => unknown;
   readonly #context: Context;
-  readonly #failed = new Set<string>();
+  /** The ids of the messages that failed. */
+  readonly failed = new Set<string>();
   readonly #brokenGroups = new Set<string>();
 
   constructor(
@@ -58,10 +60,6 @@ class Batch {
     this.#context = context;
   }
 
-  failed(records: readonly SQSRecord[]): SQSRecord[] {
-    return records.filter(({ messageId }) => this.#failed.has(messageId));
-  }
-
   async run(records: readonly SQSRecord[]): Promise<void> {
     const atOnceMax = this.#options.concurrencyMax ?? 10;
     await forEachAtMost(this.#sequences(records), atOnceMax, (sequence) => this.#runSequence(sequence));
@@ -72,14 +70,10 @@ class Batch {
    * one name.
    */
   #sequences(records: readonly SQSRecord[]): SQSRecord[][] {
-    const sequences = new Map<string, SQSRecord[]>();
-    for (const record of records) {
+    const sequences = Map.groupBy(records, (record) => {
       const group = groupOf(record);
-      const id = group === undefined ? `name ${this.#nameOf(record) ?? record.messageId}` : `group ${group}`;
-      const sequence = sequences.get(id);
-      if (sequence === undefined) sequences.set(id, [record]);
-      else sequence.push(record);
-    }
+      return group === undefined ? `name ${this.#nameOf(record) ?? record.messageId}` : `group ${group}`;
+    });
     return [...sequences.values()];
   }
 
@@ -108,7 +102,7 @@ class Batch {
     const { locks, name } = this.#options;
     const open = records.filter((record) => !this.#isBlocked(record));
     const [first] = open;
-    for (const record of records) if (this.#isBlocked(record)) this.#failed.add(record.messageId);
+    for (const record of records) if (this.#isBlocked(record)) this.failed.add(record.messageId);
     if (first === undefined) return;
     try {
       await underLock(
@@ -121,7 +115,7 @@ class Batch {
           // time.
           const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
           for (const record of open) {
-            if (this.#isBlocked(record)) this.#failed.add(record.messageId);
+            if (this.#isBlocked(record)) this.failed.add(record.messageId);
             else await this.#runOne(record, context);
           }
         },
@@ -150,8 +144,8 @@ class Batch {
   #fail(record: SQSRecord, error: unknown): void {
     const group = groupOf(record);
     if (group !== undefined) this.#brokenGroups.add(group);
-    if (this.#failed.has(record.messageId)) return;
-    this.#failed.add(record.messageId);
+    if (this.failed.has(record.messageId)) return;
+    this.failed.add(record.messageId);
     this.#options.onFailure?.(record, error);
   }
 }

@@ -18,20 +18,19 @@ const isHttp = (event: unknown): boolean => {
   return requestContext?.http !== undefined || typeof httpMethod === 'string';
 };
 
-export const isSqs = (event: unknown): event is SqsLike => {
+const isSqs = (event: unknown): event is SqsLike => {
   const { Records } = (event ?? {}) as { Records?: readonly { eventSource?: string }[] };
   return Array.isArray(Records) && Records.length > 0 && Records.every(({ eventSource }) => eventSource === 'aws:sqs');
 };
 
 /**
  * The answer to an event whose lock was refused. SQS delivers every message again later. An HTTP caller gets a problem
- * with the time to try again. The answer is undefined if the error should be thrown: other sources repeat a failed
- * invocation.
+ * with the time to try again. In all other cases it throws the error, because other sources repeat a failed invocation.
  */
 export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 409 }: RefusalOptions): unknown {
-  if (!isHoldfastError(error) || !refusals.has(error.code)) return undefined;
+  if (!isHoldfastError(error) || !refusals.has(error.code)) throw error;
   if (isSqs(event)) return failBatch(event.Records);
-  if (!isHttp(event)) return undefined;
+  if (!isHttp(event)) throw error;
   const status = error.code === 'unavailable' ? 503 : refusedStatus;
   const { retryAfterMs = 0 } = error as { retryAfterMs?: number };
   return {

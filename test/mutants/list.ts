@@ -211,8 +211,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the end of a session wakes nobody',
     file: 'src/service/sessions.ts',
-    text: '  await sweepAll(',
-    instead: '  if (key.namespace === "") await sweepAll(',
+    text: '  await forEachAtMost(names,',
+    instead: '  await forEachAtMost([] as string[],',
   },
   {
     name: 'a grant under a dead session is answered',
@@ -242,8 +242,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an older state counts as new',
     file: 'src/service/lock-memory.ts',
-    text: '&& isBefore(state, known.state)) return;',
-    instead: '&& isBefore(state, known.state) && key.name === "") return;',
+    text: 'if (known === undefined || !isBefore(state, known.state)) {',
+    instead: 'if (known === undefined || !isBefore(state, known.state) || key.name !== "") {',
   },
   {
     name: 'nobody sweeps at the end of a lease',
@@ -290,9 +290,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the SDK retries with a new lease',
     file: 'src/client/claims.ts',
-    text: 'body: { leaseId, waitMs, ...fields, ...given({ pollMs, place',
-    instead:
-      "body: { leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, ...fields, ...given({ pollMs, place",
+    text: 'acquire({ ...fields, waitMs, pollMs, place',
+    instead: "acquire({ ...fields, leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, pollMs, place",
   },
   {
     name: 'the SDK counts a lease from its answer',
@@ -310,8 +309,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the SDK tells of a lost lease too late',
     file: 'src/client/keeper.ts',
-    text: 'return this.#lastsMs - marginMs - elapsedMs(this.#options.runtime, this.#from);',
-    instead: 'return this.#lastsMs + 3 * marginMs - elapsedMs(this.#options.runtime, this.#from);',
+    text: 'return this.#lastsMs - marginMs - elapsedMs(this.#core.runtime, this.#from);',
+    instead: 'return this.#lastsMs + 3 * marginMs - elapsedMs(this.#core.runtime, this.#from);',
   },
   {
     name: 'the SDK believes in a lock that it has given back',
@@ -749,7 +748,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a write of a record that may have happened is called refused',
-    file: 'src/store/dynamodb/record-store.ts',
+    file: 'src/store/dynamodb/record-items.ts',
     text: 'if (perhapsMine && mayHaveBeenReplaced(command, state))',
     instead: 'if (perhapsMine && state.version < 0)',
   },
@@ -1010,8 +1009,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an answer is decoded piece by piece',
     file: 'src/store/dynamodb/wire.ts',
-    text: 'resolve(Buffer.concat(chunks).toString());',
-    instead: "resolve(chunks.map(String).join(''));",
+    text: 'return await textOf(body);',
+    instead: "return (await Array.fromAsync(body)).map(String).join('');",
   },
   {
     name: 'what a batch left unread counts as absent',
@@ -1093,9 +1092,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the middleware hides that the lease was lost',
-    file: 'src/middleware/lock.ts',
-    text: '      signal.throwIfAborted();\n',
-    instead: '',
+    file: 'src/client/held.ts',
+    text: '  signal.throwIfAborted();\n  if (released',
+    instead: '  if (released',
   },
   {
     name: 'a message overtakes a failed one of its group',
@@ -1221,9 +1220,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a connection is announced before it can be forgotten',
     file: 'src/store/dynamodb/connection-items.ts',
-    text: '    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n',
+    text: '    await this.table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n    await this.table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n',
     instead:
-      '    await this.#table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n    await this.#table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n',
+      '    await this.table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });\n    await this.table.replace({ ...connectionKey(connectionId), namespace, caller, ...watched, ttl });\n',
   },
   {
     name: 'the note of a wait is collected with its deadline',
