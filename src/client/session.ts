@@ -111,7 +111,6 @@ export class Session extends LockScope {
       // If the request was sent more than once, an earlier try ended the session.
       return { ended: ended || tries > 1, released };
     } catch (error) {
-      if (error instanceof SessionLostError) return { ended: false, released: 0 };
       observe({ type: 'release-failed', name: 'session', error });
       throw error;
     }

@@ -7,7 +7,7 @@ export const suitesOf: Readonly<Record<string, readonly string[]>> = {
   'src/service': ['test/unit/service', 'test/unit/session', 'test/unit/client'],
   'src/store': ['test/unit/store', 'test/contract'],
   'src/notify': ['test/unit/notify'],
-  'src/client': ['test/unit/client'],
+  'src/client': ['test/unit/client', 'test/unit/opentelemetry'],
   'src/http': ['test/unit/http', 'test/integration/http-contract.test.ts'],
   'src/contract': ['test/unit/contract', 'test/unit/http', 'test/integration/openapi.test.ts'],
   'src/guards': ['test/unit/guards', 'test/property/guards-dynamodb.test.ts', 'test/property/guards-s3.test.ts'],

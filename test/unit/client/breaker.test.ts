@@ -143,6 +143,35 @@ describe('fail-open', () => {
     expect(twin.now() - began).toBeLessThan(1_000);
   });
 
+  it('reports that it runs without the lock, also for several locks', async () => {
+    const { twin } = world();
+    const events: ClientEvent[] = [];
+    const onEvent = (event: ClientEvent) => events.push(event);
+    const locks = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open', onEvent });
+    twin.partition(locks);
+    const one = await twin.until(locks.acquire('a'));
+    const several = await twin.until(locks.acquireAll(['b', { name: 'c' }]));
+    expect(events.filter(({ type }) => type === 'failed-open')).toEqual(
+      ['a', 'b, c'].map((name) => ({
+        type: 'failed-open',
+        name,
+        error: expect.objectContaining({ code: 'unavailable' }),
+      })),
+    );
+    expect([several.names, several.fence('b'), several.fence('c')]).toEqual([['b', 'c'], 0, 0]);
+    expect([one.failedOpen, several.failedOpen]).toEqual([true, true]);
+    expect(await one.release()).toEqual({ released: true, reason: 'ok' });
+    expect(await several.release()).toEqual({ released: true, reason: 'ok' });
+    expect((await twin.client().acquire('a')).failedOpen).toBe(false);
+  });
+
+  it('never runs the work for several locks after a refusal', async () => {
+    const { twin, locks } = world();
+    await locks.acquire('a');
+    const open = twin.client({ tier: 'efficiency', onUnavailable: 'fail-open' });
+    await expect(open.acquireAll(['a', 'b'], { waitMs: 0 })).rejects.toMatchObject({ code: 'lock-held' });
+  });
+
   it('never runs the work after a refusal', async () => {
     const { twin, locks } = world();
     await locks.acquire('a');

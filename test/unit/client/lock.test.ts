@@ -8,7 +8,7 @@ import {
   WaitTimeoutError,
 } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { callsOf } from './inside.ts';
+import { callsOf, coreOf } from './inside.ts';
 
 const world = () => {
   const twin = new Twin();
@@ -20,6 +20,9 @@ const world = () => {
     other: twin.client({ owner: 'other' }),
   };
 };
+
+const leaseIdsIn = (sent: ReturnType<typeof callsOf>) =>
+  sent.map(({ body }) => (body as { readonly leaseId: string }).leaseId);
 
 const holderOf = <H>(tried: Tried<H>) => (tried.ok ? undefined : tried.holders[0]?.owner);
 
@@ -143,6 +146,12 @@ describe('tryAcquire', () => {
 });
 
 describe('withLock', () => {
+  it('takes no lock if it is given no work', async () => {
+    const { one, other } = world();
+    await expect(one.withLock('a', {}, undefined as never)).rejects.toThrow(/the last argument of withLock;/);
+    expect((await other.inspect('a')).state).toBe('free');
+  });
+
   it('releases after the work and returns its result', async () => {
     const { one, other } = world();
     const fence = await one.withLock('wallet:42', { leaseMs: 30_000 }, (lock) => lock.fence);
@@ -189,7 +198,60 @@ describe('withLock', () => {
   });
 });
 
+describe('onLost', () => {
+  it('calls its listener once, also if the lease was lost before', async () => {
+    const { twin, one, events } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 5_000 });
+    const told: unknown[] = [];
+    lock.onLost((error) => told.push(error));
+    const stopListening = lock.onLost((error) => told.push(error));
+    stopListening();
+    twin.partition(one);
+    await twin.advance(6_000);
+    expect(told).toEqual([lock.signal.reason]);
+    expect(events.filter(({ type }) => type === 'lost')).toEqual([
+      { type: 'lost', name: 'wallet:42', error: lock.signal.reason },
+    ]);
+    lock.onLost((error) => told.push(error));
+    await twin.settle();
+    expect(told).toEqual([lock.signal.reason, lock.signal.reason]);
+    expect(lock.signal.reason).toBeInstanceOf(LeaseLostError);
+  });
+});
+
 describe('release', () => {
+  it('says that somebody else released the lease, if it was sent only once', async () => {
+    const { one, other } = world();
+    const sent = callsOf(one);
+    const single = await one.acquire('a');
+    const several = await one.acquireAll(['b', 'c']);
+    const [first = '', second = ''] = leaseIdsIn(sent);
+    await other.release({ lock: 'a', leaseId: first });
+    for (const lock of ['b', 'c']) await other.release({ lock, leaseId: second });
+    expect(await single.release()).toEqual({ released: false, reason: 'already_released' });
+    expect(await several.release()).toEqual({ released: false, reason: 'already_released' });
+  });
+
+  it('by somebody else does not make the work a failure', async () => {
+    const { one, other } = world();
+    const sent = callsOf(one);
+    const work = async () => {
+      const [leaseId = ''] = leaseIdsIn(sent);
+      await other.release({ lock: 'a', leaseId });
+      return 'done';
+    };
+    expect(await one.withLock('a', work)).toBe('done');
+  });
+
+  it('makes its client forget the lock, as detaching does', async () => {
+    const { one } = world();
+    const [a, b] = [await one.acquire('a'), await one.acquire('b')];
+    expect(coreOf(one).open.size).toBe(2);
+    await a.release();
+    b.detach();
+    expect(coreOf(one).open.size).toBe(0);
+  });
+
   it('counts as a success if its earlier try released and the answer was lost', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42');
@@ -239,6 +301,14 @@ describe('release', () => {
       return lock.fence;
     };
     expect(await twin.until(scope())).toBeGreaterThan(0);
+  });
+
+  it('is sent at the end of the block', async () => {
+    const { one, other } = world();
+    {
+      await using _ = await one.acquire('wallet:42');
+    }
+    expect((await other.inspect('wallet:42')).state).toBe('free');
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SessionLostError } from '../../../src/client/index.ts';
+import { type ClientEvent, SessionLostError, UnavailableError } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { callsOf } from './inside.ts';
+import { callsOf, coreOf } from './inside.ts';
 
 const world = () => {
   const twin = new Twin();
@@ -93,6 +93,83 @@ describe('session', () => {
     expect(await twin.until(session.end())).toMatchObject({ ended: true });
   });
 
+  it('says that it did not end it if its time was over before', async () => {
+    const { twin, one, other } = world();
+    const session = await one.session({ ttlMs: 9_000 });
+    await session.acquire('a');
+    twin.loseRequest(one, { operation: 'keep', times: 100 });
+    await twin.advance(20_000);
+    await other.acquire('a');
+    expect(await session.end()).toEqual({ ended: false, released: 0 });
+  });
+
+  it('reports each keepalive, and why it was lost', async () => {
+    const { twin } = world();
+    const events: ClientEvent[] = [];
+    const one = twin.client({ onEvent: (event) => events.push(event) });
+    await one.session({ ttlMs: 9_000 });
+    await twin.advance(4_000);
+    expect(events).toEqual([{ type: 'renewed', name: 'session', remainingMs: 9_000 }]);
+    twin.partition(one);
+    await twin.advance(20_000);
+    const [, ...later] = events.filter(({ type }) => type !== 'breaker');
+    const lost = later.at(-1);
+    expect(lost).toMatchObject({ type: 'lost', name: 'session', error: { code: 'session-lost' } });
+    expect((lost as { error: Error }).error.message).toMatch(/kept alive in time/);
+    const failed = later.slice(0, -1);
+    expect(failed.length).toBeGreaterThan(1);
+    for (const event of failed) {
+      expect(event).toMatchObject({ type: 'renewal-failed', name: 'session', error: { code: 'unavailable' } });
+    }
+  });
+
+  it('reports an end that could not be sent, and throws it', async () => {
+    const { twin } = world();
+    const events: ClientEvent[] = [];
+    const one = twin.client({ onEvent: (event) => events.push(event) });
+    const session = await one.session();
+    twin.partition(one);
+    await expect(twin.until(session.end())).rejects.toThrow(UnavailableError);
+    expect(events.at(-1)).toMatchObject({ type: 'release-failed', name: 'session', error: { code: 'unavailable' } });
+  });
+
+  it('ends at the end of its block, and never throws there', async () => {
+    const { twin, one, other } = world();
+    const work = async (isCut: boolean) => {
+      await using session = await one.session();
+      await session.acquire('a');
+      if (isCut) twin.partition(one);
+    };
+    await work(false);
+    expect((await other.inspect('a')).state).toBe('free');
+    await twin.until(work(true));
+  });
+
+  it('is forgotten by its client when it has ended', async () => {
+    const { one } = world();
+    const session = await one.session();
+    expect(coreOf(one).open.size).toBe(1);
+    await session.end();
+    expect(coreOf(one).open.size).toBe(0);
+  });
+
+  it('knows the time that is surely left: a tenth of it does not count', async () => {
+    const { twin, one } = world();
+    const session = await one.session({ ttlMs: 6_000 });
+    await twin.advance(1_000);
+    expect(session.remainingMs()).toBe(4_400);
+  });
+
+  it('is kept alive although the client sends nothing else for a moment', async () => {
+    const { twin } = world();
+    const one = twin.client({ breaker: { failuresMax: 1, openMs: 60_000 } });
+    const session = await one.session({ ttlMs: 9_000 });
+    twin.loseRequest(one, { operation: 'inspect', times: 100 });
+    await twin.until(one.inspect('a').catch(() => undefined));
+    await twin.advance(20_000);
+    expect(session.isAlive()).toBe(true);
+  });
+
   it('ends all its locks if it is lost, and fires the signal of each before another caller can be granted', async () => {
     const { twin, one, other } = world();
     const session = await one.session({ ttlMs: 9_000 });
@@ -178,5 +255,7 @@ describe('acquireAll', () => {
     expect(both.isHeld()).toBe(true);
     expect(await other.withLocks(['c', 'd'], {}, ({ names }) => names)).toEqual(['c', 'd']);
     expect(await other.withLocks(['c', 'd'], ({ names }) => names)).toEqual(['c', 'd']);
+    await expect(other.withLocks(['c'], {}, undefined as never)).rejects.toThrow(/the last argument of withLocks/);
+    expect((await one.inspect('c')).state).toBe('free');
   });
 });
