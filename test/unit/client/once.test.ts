@@ -10,6 +10,7 @@ import {
 import { systemRuntime } from '../../../src/client/runtime.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { Twin } from '../../../src/testing/index.ts';
+import { callsOf } from './inside.ts';
 
 const dayMs = 86_400_000;
 const daily: OnceOptions = { everyMs: dayMs };
@@ -80,6 +81,43 @@ describe('once for a key', () => {
       expect(result).toEqual({ ran: false, done: true, value: { receipt: 7 } });
     }
     expect(work.runs).toBe(1);
+  });
+
+  it('lets callers wait as readers, who are all served by the end of the run', async () => {
+    const { twin, one, other, third } = world();
+    const { work, run } = slowWork();
+    const running = one.once('job', run);
+    await twin.settle();
+    const sent = [other, third].map(callsOf);
+    const all = [running, other.once('job', run), third.once('job', run)];
+    await twin.advance(5_000);
+    for (const calls of sent) {
+      const asked = calls.flatMap(({ operation, body }) =>
+        operation === 'acquireLock' ? [(body as { readonly mode?: string }).mode] : [],
+      );
+      expect(asked).toEqual([undefined, 'shared']);
+    }
+    const endedAt = twin.now();
+    work.end('done');
+    expect(await twin.until(Promise.all(all))).toMatchObject([{ ran: true }, { ran: false }, { ran: false }]);
+    expect(twin.now()).toBe(endedAt);
+  });
+
+  it('leaves the queue if the signal of a caller fires', async () => {
+    const { twin, one, other } = world();
+    const { work, run } = slowWork();
+    const running = one.once('job', run);
+    await twin.settle();
+    const giveUp = new AbortController();
+    const waiting = other.once('job', { signal: giveUp.signal }, run).catch((error: unknown) => error);
+    await twin.advance(5_000);
+    expect((await one.inspect('once:job')).queueDepth).toBe(1);
+    giveUp.abort(new Error('no patience'));
+    expect(await twin.until(waiting)).toMatchObject({ message: 'no patience' });
+    await twin.settle();
+    expect((await one.inspect('once:job')).queueDepth).toBe(0);
+    work.end('done');
+    expect(await twin.until(running)).toMatchObject({ ran: true, value: 'done' });
   });
 
   it('returns at once if asked to, while another caller does the work', async () => {

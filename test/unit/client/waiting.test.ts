@@ -24,6 +24,11 @@ const granted = (remainingMs: number): Answer => ({
 const away = { status: 503, headers: {}, body: { code: 'unavailable', detail: 'The store is away.' } };
 const ticket = { status: 201, headers: {}, body: { ticket: 't', url: 'ws://x', expiresInMs: 60_000 } };
 const session = { status: 201, headers: {}, body: { sessionId: 's', ttlMs: 60_000, remainingMs: 60_000 } };
+const over = {
+  status: 409,
+  headers: {},
+  body: { code: 'lease-lost', detail: 'The lease is over.', reason: 'expired' },
+};
 const foreign = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not an open connection.' } };
 
 interface Asked {
@@ -220,6 +225,47 @@ describe('a grant that arrives late', () => {
     await time.advance(60_000);
     expect(await ended).toBe(expected);
   });
+
+  it('is renewed although the client sends nothing else for a moment', async () => {
+    const { time, locks, answers, acquiring, delayed } = late(12_000);
+    answers.renew = () => granted(leaseMs);
+    await time.advance(8_000);
+    const failing = locks.inspect('other').catch((error: unknown) => error);
+    await time.advance(4_100);
+    expect((await acquiring).fence).toBe(7);
+    answers.poll = delayed(0, granted(leaseMs));
+    await Promise.all([failing, time.advance(60_000)]);
+  });
+
+  it('is asked for again if its lease has ended, under three leases at most', async () => {
+    const { time, answers, asked, acquiring } = late(12_000, 600_000);
+    answers.renew = () => over;
+    const ended = acquiring.catch((error: unknown) => error);
+    await time.advance(700_000);
+    expect(await ended).toMatchObject({ code: 'lease-lost', reason: 'expired' });
+    expect(new Set(asked.map(({ leaseId }) => leaseId)).size).toBe(3);
+  });
+
+  it('is not asked for again if its lease has ended and so has the wait', async () => {
+    const { time, answers, asked, acquiring } = late(11_400, 10_000);
+    answers.renew = () => over;
+    const ended = acquiring.catch((error: unknown) => error);
+    await time.advance(60_000);
+    expect(await ended).toMatchObject({ code: 'lease-lost' });
+    expect(new Set(asked.map(({ leaseId }) => leaseId)).size).toBe(1);
+  });
+});
+
+describe('a service that never ends a wait', () => {
+  it('is asked ten times a second at most, and the wait ends here', async () => {
+    const { time, asked, acquiring } = world(waiting, { pushes: false, waitMs: 5_000 });
+    const ended = acquiring.catch((error: unknown) => error);
+    await time.advance(1_000);
+    expect(asked.map(({ at }) => at)).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000]);
+    await time.advance(60_000);
+    expect(await ended).toMatchObject({ code: 'wait-timeout', waitedMs: 5_000, queueDepth: 1 });
+    expect(await ended).toMatchObject({ message: 'gate was not granted within 5000 ms.' });
+  });
 });
 
 describe('a wait that is parked', () => {
@@ -256,6 +302,54 @@ describe('a wait that is parked', () => {
     const lock = await acquiring;
     expect(whats()).toEqual(['poll', 'connection 1', 'renew']);
     expect([lock.fence, lock.remainingMs()]).toEqual([7, leaseMs - 1_000]);
+  });
+
+  it('renews although the client sends nothing else for a moment', async () => {
+    const { time, locks, acquiring, tell, whats } = world();
+    await time.advance(24_000);
+    const failing = locks.inspect('other').catch((error: unknown) => error);
+    // By now the breaker is open.
+    await time.advance(2_000);
+    tell('granted');
+    await time.advance(0);
+    expect(whats()).toEqual(['poll', 'connection 1', 'renew']);
+    await acquiring;
+    await Promise.all([failing, time.advance(5_000)]);
+  });
+
+  it('leaves no timer behind when it is told of its grant', async () => {
+    const { time, locks, acquiring, tell } = world();
+    await time.advance(3_000);
+    tell('granted');
+    await time.advance(0);
+    await acquiring;
+    await Promise.all([locks.close(), time.advance(0)]);
+    expect(time.nextAt).toBeUndefined();
+  });
+
+  it('fails if the service refuses to park it for another reason than its connection', async () => {
+    const { time, answers, acquiring, whats } = world();
+    answers.park = () => ({ status: 400, headers: {}, body: { code: 'invalid-request', detail: 'No.' } });
+    const ended = acquiring.catch((error: unknown) => error);
+    await time.advance(10_000);
+    expect(await ended).toMatchObject({ code: 'invalid-request' });
+    expect(whats()).toEqual(['poll', 'connection 1']);
+  });
+
+  it('gives its turn to be parked to the next one if its caller gives up meanwhile', async () => {
+    const giveUp = new AbortController();
+    const { time, locks, answers, all, asked } = world(waiting, { waits: 32, signal: giveUp.signal });
+    const ended = Promise.allSettled(all);
+    answers.park = () => new Promise(() => {});
+    await time.advance(2_500);
+    giveUp.abort();
+    await Promise.all([ended, time.advance(0)]);
+    answers.park = () => waiting;
+    const before = asked.length;
+    const next = locks.acquire('gate', { waitMs: 5_000 }).catch(() => 'over');
+    await time.advance(2_500);
+    expect(asked.slice(before).map(({ what }) => what)).toEqual(['poll', 'connection 1']);
+    await Promise.all([next, locks.close(), time.advance(6_000)]);
   });
 
   it('looks for itself every 25 s while it hears nothing, and finds a grant whose message was lost', async () => {
