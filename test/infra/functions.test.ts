@@ -128,6 +128,14 @@ describe('the functions', () => {
     expect(() => createStack({ poll: Duration.seconds(29) })).toThrow('poll must be from 0 to 25000 ms');
   });
 
+  it('know the namespaces that have their own metrics, and refuse one that no namespace can be called', () => {
+    const template = templateOf(createStack({ metricNamespaces: ['orders', 'payments'] }));
+    for (const name of functionNames) {
+      expect(variables(name, template).HOLDFAST_METRIC_NAMESPACES, name).toBe('orders,payments');
+    }
+    expect(() => createStack({ metricNamespaces: ['orders,payments'] })).toThrow('A namespace must be');
+  });
+
   it('reserve no concurrency by default, since that takes from the rest of the account', () => {
     for (const name of functionNames) expect(functionOf(name).ReservedConcurrentExecutions, name).toBeUndefined();
   });

@@ -69,6 +69,11 @@ describe('the HTTP API', () => {
     });
     const found = httpRoutes(template);
     for (const [key, { AuthorizationType }] of found) expect(AuthorizationType, key).toBe('JWT');
+    const connecting = resourcesOf(template, 'AWS::ApiGatewayV2::Route').filter(
+      ([, { Properties }]) => Properties.RouteKey === '$connect',
+    );
+    // A token can't be sent there. The function asks for a ticket.
+    expect(connecting.map(([, { Properties }]) => Properties.AuthorizationType)).toEqual(['NONE']);
     const scopes = { inspect: ['locks/inspect'], use: ['locks/use'], admin: ['locks/admin'], public: undefined };
     for (const route of table) {
       expect(found.get(keyOf(route))?.AuthorizationScopes, keyOf(route)).toEqual(scopes[route.access]);
@@ -129,6 +134,14 @@ describe('the HTTP API', () => {
       AutoDeploy: true,
       DefaultRouteSettings: { ThrottlingRateLimit: 2_000, ThrottlingBurstLimit: 1_000 },
     });
+  });
+
+  it('is throttled as asked, the WebSocket API too', () => {
+    const stages = resourcesOf(templateOf(createStack({ throttle: { burst: 50 } })), 'AWS::ApiGatewayV2::Stage');
+    expect(stages.map(([, { Properties }]) => Properties.DefaultRouteSettings)).toEqual(
+      stages.map(() => ({ ThrottlingRateLimit: 2_000, ThrottlingBurstLimit: 50 })),
+    );
+    expect(stages).toHaveLength(2);
   });
 
   it('lets API Gateway call its function by two permissions, however many routes there are', () => {

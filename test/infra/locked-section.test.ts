@@ -29,6 +29,15 @@ function machineIn(given: Given = {}, props: LockServiceProps = {}): Stack {
   return stack;
 }
 
+/** The states of the section by the last word of their names. */
+const statesOf = (definition: Record<string, unknown>): Record<string, Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(definition.States as Record<string, Record<string, unknown>>).map(([name, state]) => [
+      name.split(/\W+/).at(-1),
+      state,
+    ]),
+  );
+
 describe('LockedSection', () => {
   it('is a definition that Step Functions takes', () => {
     const { isValid, errorsText } = validate(definitionIn(machineIn()) as never);
@@ -48,6 +57,28 @@ describe('LockedSection', () => {
     const text = JSON.stringify(definition);
     expect(text).toContain("States.Format('/v1/payments/locks/{}/acquire', $.wallet)");
     expect(text).toContain('"RequestBody":{"leaseId.$":"$.lock.leaseId","leaseMs":1200000}');
+  });
+
+  it('waits for its task longer than the service keeps the place, and asks under another lease with each try', () => {
+    const { Acquire } = statesOf(definitionIn(machineIn({ lock: 'a+b', wait: Duration.hours(1) })));
+    expect(Acquire).toMatchObject({
+      TimeoutSeconds: 3_600 + 300,
+      Parameters: {
+        Path: '/v1/payments/locks/a%2Bb/acquire',
+        RequestBody: { waitMs: 3_600_000, notify: { type: 'task-token', always: true } },
+      },
+    });
+    const { RequestBody } = Acquire?.Parameters as { RequestBody: Record<string, string> };
+    expect(RequestBody['leaseId.$']).toContain('$$.Execution.Name');
+    expect(RequestBody['leaseId.$']).toContain('$$.State.RetryCount');
+  });
+
+  it('fails if the lease was over before its release, and succeeds if only the release fails', () => {
+    const { Release } = statesOf(definitionIn(machineIn()));
+    expect(Release?.Catch).toMatchObject([
+      { ErrorEquals: ['ApiGateway.409'], Next: expect.stringContaining('LeaseLost') },
+      { ErrorEquals: ['States.ALL'], Next: expect.stringContaining('Output') },
+    ]);
   });
 
   it('lets the state machine use locks of its namespace, and nothing else of the service', () => {

@@ -1,3 +1,4 @@
+import type { Stack } from 'aws-cdk-lib';
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
 import { describe, expect, it } from 'vitest';
@@ -93,6 +94,8 @@ describe('the publisher', () => {
   it('publishes events only if somebody asks for them, since each is billed', () => {
     expect(mayPublish()).toBe(false);
     expect(mayPublish(templateOf(createStack({ events: true })))).toBe(true);
+    const ownBus = (scope: Stack) => ({ eventBus: EventBus.fromEventBusName(scope, 'Own', 'own') });
+    expect(mayPublish(templateOf(createStack(ownBus)))).toBe(true);
     const stack = createStack();
     const { eventBusName } = stack.locks.eventBus;
     expect(eventBusName).toBeDefined();
