@@ -16,8 +16,8 @@ const sockets = 'src/service/sockets.ts';
 const streamHandler = 'src/notify/stream-handler.ts';
 
 /**
- * Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier or the SDK. Every
- * one must be noticed.
+ * Each is a mistake that somebody could make, in the rules, the use cases, the stores, the notifier, the SDK, the stack
+ * or the edges around them. Every one must be noticed.
  */
 export const mutants: readonly Mutant[] = [
   {
@@ -1301,5 +1301,167 @@ export const mutants: readonly Mutant[] = [
     file: 'src/store/dynamodb/lock-writes.ts',
     text: ' AND front[${index}].deadlineAt = :deadlineAt',
     instead: '',
+  },
+  {
+    name: 'direct access to one namespace reaches others that begin alike',
+    file: 'infra/table-access.ts',
+    text: 'leadingKeys: [`${namespace}/*`]',
+    instead: 'leadingKeys: [`${namespace}*`]',
+  },
+  {
+    name: 'direct access to one namespace can not list the locks of a session',
+    file: 'infra/table-access.ts',
+    text: "index === 'bySession' ? undefined : scoped",
+    instead: 'scoped',
+  },
+  {
+    name: 'probes without credentials open every route',
+    file: 'infra/http-api.ts',
+    text: "route.access === 'public' && props.openPublicRoutes",
+    instead: 'props.openPublicRoutes',
+  },
+  {
+    name: 'a caller that may end leases may also take locks',
+    file: 'infra/access.ts',
+    text: "admin: ['public', 'inspect', 'admin']",
+    instead: "admin: ['public', 'inspect', 'use', 'admin']",
+  },
+  {
+    name: 'the acquire function ignores the claim that lists namespaces',
+    file: 'infra/lock-service.ts',
+    text: '...(props.jwt?.namespacesClaim === undefined\n',
+    instead: "...(props.jwt?.namespacesClaim === undefined || name === 'acquire'\n",
+  },
+  {
+    name: 'the permission for task tokens ignores the state machines that are named',
+    file: 'infra/lock-service.ts',
+    text: 'named ?? [every]',
+    instead: '[every]',
+  },
+  {
+    name: 'several locks are acquired on the function that releases need',
+    file: 'infra/http-api.ts',
+    text: "operation === 'acquireLock' || operation === 'acquireLocks'",
+    instead: "operation === 'acquireLock'",
+  },
+  {
+    name: 'a timer is delivered again while it is being handled',
+    file: 'infra/expiry.ts',
+    text: 'Duration.seconds(6 * timeout.toSeconds())',
+    instead: 'timeout',
+  },
+  {
+    name: 'a locked section asks again under a lease whose token is no longer in use',
+    file: 'infra/locked-section.ts',
+    text: "      JsonPath.stringAt('$$.State.RetryCount'),\n",
+    instead: "      '0',\n",
+  },
+  {
+    name: 'a locked section that lost its lease succeeds',
+    file: 'infra/locked-section.ts',
+    text: '    released.addCatch(lost, { errors: [lostLease], resultPath: JsonPath.DISCARD });\n',
+    instead: '',
+  },
+  {
+    name: 'a page of another site connects with a ticket',
+    file: 'src/local/access.ts',
+    text: 'hasTicket && asksToken',
+    instead: 'hasTicket',
+  },
+  {
+    name: 'a broken request is answered in the middle of another answer',
+    file: 'src/local/gateway.ts',
+    text: ' || exchanges.isRunningOn(socket)',
+    instead: '',
+  },
+  {
+    name: 'the local gateway closes while its handlers work',
+    file: 'src/local/gateway.ts',
+    text: '    await Promise.all([exchanges.settle(limits.closeGraceMs), websockets?.settle(limits.closeGraceMs)]);\n',
+    instead: '',
+  },
+  {
+    name: 'a later timer replaces an earlier one of the same lock',
+    file: 'src/local/timers.ts',
+    text: 'armed.at <= at',
+    instead: 'armed.at >= at',
+  },
+  {
+    name: 'a timer that fired keeps its lock from another one',
+    file: 'src/local/timers.ts',
+    text: '      this.#armed.delete(id);\n',
+    instead: '',
+  },
+  {
+    name: 'a connection that only gets messages counts as idle',
+    file: 'src/local/connections.ts',
+    text: '    this.lastMessageAtMs = Date.now();\n',
+    instead: '',
+  },
+  {
+    name: 'the position in an old stream is used in a new one',
+    file: 'src/local/pump.ts',
+    text: 'checkpoint?.streamArn === streamArn ? checkpoint.shards : {}',
+    instead: 'checkpoint?.shards ?? {}',
+  },
+  {
+    name: 'a shard is read beside its parent',
+    file: 'src/local/pump/generation.ts',
+    text: '!drained.has(shard.id) && !begun.has(shard.id) && !waits(shard)',
+    instead: '!drained.has(shard.id) && !begun.has(shard.id)',
+  },
+  {
+    name: 'a record is given up while the engine is down',
+    file: 'src/local/pump/delivery.ts',
+    text: 'step.exhausted && !(await delivery.isEngineUp())',
+    instead: 'false',
+  },
+  {
+    name: 'the log shows the images of a record that was given up',
+    file: 'src/local/pump/delivery.ts',
+    text: '{ sequenceNumbers, error: errorText(error) }',
+    instead: '{ sequenceNumbers, records, error: errorText(error) }',
+  },
+  {
+    name: 'a command that fails counts as done',
+    file: 'src/cli/commands/once.ts',
+    text: '      if (outcome.exitCode !== 0) throw new CommandFailed(outcome.exitCode);\n',
+    instead: '',
+  },
+  {
+    name: 'a command that was ended with its lock seems to have ended by itself',
+    file: 'src/cli/hold.ts',
+    text: "error === undefined ? { kind: 'exited', exitCode } : { kind: 'lost', error }",
+    instead: "{ kind: 'exited', exitCode }",
+  },
+  {
+    name: "a caller's own OR lets a stale write pass",
+    file: 'src/guards/dynamodb.ts',
+    text: 'own ? `${enclosed(own)} AND ${unfenced}` : unfenced',
+    instead: 'own ? `${own} AND ${unfenced}` : unfenced',
+  },
+  {
+    name: 'a refused upsert of MySQL counts as written',
+    file: 'src/guards/sql.ts',
+    text: "statement.dialect === 'mysql' && statement.writes === 'upsert' ? 2 : 1",
+    instead: '1',
+  },
+  {
+    name: 'the floor of a Redis key lies in another slot',
+    file: 'src/guards/redis.ts',
+    text: 'return `{${resource}}:fence`',
+    instead: 'return `${resource}:fence`',
+  },
+  {
+    name: 'a handler that lost its lock succeeds',
+    file: 'src/middleware/lock.ts',
+    text: '      signal.throwIfAborted();\n',
+    instead: '',
+  },
+  {
+    name: 'a failure is kept as the answer to every repeat',
+    file: 'src/middleware/once.ts',
+    text: "typeof statusCode === 'number' && statusCode >= 500",
+    instead: 'false',
   },
 ];
