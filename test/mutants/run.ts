@@ -39,6 +39,7 @@ interface Suite {
 const unitParts = [
   ...['lock', 'record', 'session', 'multi', 'store', 'service', 'client', 'notify'],
   ...['http', 'contract', 'local', 'cli', 'guards', 'tools', 'opentelemetry', 'server', 'durable', 'engine'],
+  ...['process', 'websocket', 'console'],
   'linearizability.test.ts',
 ];
 
@@ -90,6 +91,8 @@ const suitesOfFolder: readonly (readonly [folder: string, suites: readonly strin
   ['src/local/', ['unit', 'integration', 'e2e']],
   ['src/guards/', ['unit', 'property', 'integration']],
   ['src/middleware/', ['unit']],
+  ['src/process/', ['unit', 'integration']],
+  ['src/console/', ['unit']],
   ['src/http/', ['unit', 'integration']],
   ['src/websocket/', ['unit', 'integration', 'simulation']],
 ];
