@@ -1,0 +1,169 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Answer, Handler } from '../../../src/http/handler.ts';
+import { Exchanges } from '../../../src/local/exchange.ts';
+
+const bodyBytesMax = 10;
+const answerMs = 1_000;
+const fine: Answer = { status: 200, headers: {}, body: 'fine' };
+
+/** As much of a response as an exchange uses. It notes each answer. */
+class FakeResponse extends EventEmitter {
+  headersSent = false;
+  destroyed = false;
+  writableFinished = false;
+  shouldKeepAlive = true;
+  readonly statuses: number[] = [];
+
+  writeHead(status: number): void {
+    this.headersSent = true;
+    this.statuses.push(status);
+  }
+  end(): void {
+    this.writableFinished = true;
+    this.emit('close');
+  }
+  /** The connection breaks. */
+  breakOff(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+}
+
+function world(handler: Handler = async () => fine) {
+  const lines: string[] = [];
+  const handled = vi.fn(handler);
+  const logger = { error: (line: string) => void lines.push(line) };
+  const exchanges = new Exchanges({ handler: handled, access: () => undefined, logger, bodyBytesMax, answerMs });
+  const receive = (headers: Record<string, string> = {}, url = '/v1/health') => {
+    const rawHeaders = Object.entries(headers).flat();
+    const request = Object.assign(new PassThrough(), { method: 'GET', url, rawHeaders, socket: new PassThrough() });
+    const response = new FakeResponse();
+    exchanges.receive(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+    return { request, response };
+  };
+  /** Lets everything happen that needs no time. */
+  const settle = () => vi.advanceTimersByTimeAsync(0);
+  return { exchanges, handled, lines, receive, settle };
+}
+
+const chunked = { 'transfer-encoding': 'chunked' };
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe('an exchange', () => {
+  it('is answered once, and leaves no timer behind', async () => {
+    const { exchanges, lines, receive, settle } = world();
+    const { request, response } = receive();
+    expect(exchanges.isRunningOn(request.socket)).toBe(true);
+    await settle();
+    expect([response.statuses, lines, vi.getTimerCount()]).toEqual([[200], [], 0]);
+    expect(exchanges.isRunningOn(request.socket)).toBe(false);
+  });
+
+  it('is the last one of its connection if the gateway closes', async () => {
+    const { exchanges, receive, settle } = world();
+    const { response: before } = receive();
+    await settle();
+    exchanges.isClosing = true;
+    const { response } = receive();
+    await settle();
+    expect([before.shouldKeepAlive, response.shouldKeepAlive]).toEqual([true, false]);
+  });
+
+  it('that fails is logged by its operation, because a path may have a secret', async () => {
+    const { lines, receive, settle } = world(() => Promise.reject(new Error('broken')));
+    const { response } = receive({}, '/v1/test/sessions/secret-session');
+    await settle();
+    expect([response.statuses, lines]).toEqual([[500], ['getSession failed.']]);
+  });
+
+  it('that takes too long is answered with 504, tells its handler, and drops the late answer', async () => {
+    const late = Promise.withResolvers<Answer>();
+    const signals: AbortSignal[] = [];
+    const { lines, receive, settle } = world(({ signal }) => {
+      if (signal !== undefined) signals.push(signal);
+      return late.promise;
+    });
+    const { response } = receive();
+    await vi.advanceTimersByTimeAsync(answerMs - 1);
+    expect([response.statuses, signals[0]?.aborted]).toEqual([[], false]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([response.statuses, signals[0]?.aborted]).toEqual([[504], true]);
+    expect(lines).toEqual(['health was not answered within 1000 ms.']);
+    late.resolve(fine);
+    await settle();
+    expect(response.statuses).toEqual([504]);
+  });
+
+  it('tells its handler if the caller leaves, also one that asks only afterwards', async () => {
+    const work = Promise.withResolvers<void>();
+    const seen: boolean[] = [];
+    const { receive, settle } = world(async (request) => {
+      await work.promise;
+      // Only now: most handlers never ask, so the signal is made on request.
+      seen.push(request.signal?.aborted === true);
+      return fine;
+    });
+    const { response } = receive();
+    response.breakOff();
+    work.resolve();
+    await settle();
+    expect([seen, response.statuses]).toEqual([[true], []]);
+  });
+
+  it('lets the gateway wait for its handler', async () => {
+    const work = Promise.withResolvers<Answer>();
+    const { exchanges, receive, settle } = world(() => work.promise);
+    receive();
+    let isSettled = false;
+    void exchanges.settle(60_000).then(() => {
+      isSettled = true;
+    });
+    await settle();
+    expect(isSettled).toBe(false);
+    work.resolve(fine);
+    await settle();
+    expect(isSettled).toBe(true);
+  });
+});
+
+describe('a body', () => {
+  it('of the largest size is taken, with its length or in chunks', async () => {
+    for (const headers of [{ 'content-length': '10' }, chunked]) {
+      const { handled, receive, settle } = world();
+      const { request, response } = receive(headers);
+      request.write('01234');
+      request.end('56789');
+      await settle();
+      expect(response.statuses).toEqual([200]);
+      expect(handled).toHaveBeenCalledOnce();
+    }
+  });
+
+  it('that says that it is larger is refused, and read to its end, so that the caller gets the answer', async () => {
+    const { handled, receive, settle } = world();
+    const { request, response } = receive({ 'content-length': '11' });
+    expect([response.statuses, request.readableFlowing]).toEqual([[413], true]);
+    request.end('01234567890');
+    await settle();
+    expect([response.statuses, handled.mock.calls]).toEqual([[413], []]);
+  });
+
+  it('in chunks is refused as soon as it is too large, and its handler never sees it', async () => {
+    const { handled, receive, settle } = world();
+    const { request, response } = receive(chunked);
+    request.write('0123456789');
+    await settle();
+    expect(response.statuses).toEqual([]);
+    request.write('0');
+    await settle();
+    expect([response.statuses, request.readableFlowing]).toEqual([[413], true]);
+    request.end('more');
+    await settle();
+    expect([response.statuses, handled.mock.calls]).toEqual([[413], []]);
+  });
+});
