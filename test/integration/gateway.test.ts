@@ -476,3 +476,36 @@ describe('startGateway', () => {
     expect(await (await fetch(gateway.url)).text()).toBe('ok');
   });
 });
+
+describe('a mount', () => {
+  it('answers its own requests, leaves others to the service, and is closed with the gateway', async () => {
+    const gateway = await start(ok);
+    let closes = 0;
+    gateway.mount({
+      handle: (request, response) => {
+        if (request.url !== '/mounted') return false;
+        response.end('mounted');
+        return true;
+      },
+      close: () => {
+        closes += 1;
+      },
+    });
+    const textAt = async (path: string) => (await fetch(`${gateway.url}${path}`)).text();
+    expect([await textAt('/mounted'), await textAt('/v1/health')]).toEqual(['mounted', 'ok']);
+    await Promise.all([gateway.close(), gateway.close()]);
+    expect(closes).toBe(1);
+  });
+});
+
+describe('connections', () => {
+  it('are dropped over the largest number', async () => {
+    const { port } = await start(ok, { limits: { connectionsMax: 1 } });
+    const first = await open(port);
+    const second = connect(port, '127.0.0.1');
+    second.on('error', () => undefined);
+    await once(second, 'close');
+    first.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    expect(await readAll(first)).toContain('200 OK');
+  });
+});

@@ -5,6 +5,7 @@ import { WebSocket } from 'ws';
 import { type ConnectionTable, createConnections, type WebsocketLimits } from '../../src/local/connections.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/local/gateway.ts';
 import type { Opening, WebsocketHandler } from '../../src/websocket/handler.ts';
+import { eventually } from '../support/eventually.ts';
 
 const logged: { message: string; cause: unknown }[] = [];
 const logger = { error: (message: string, cause: unknown) => void logged.push({ message, cause }) };
@@ -156,6 +157,18 @@ describe('connect', () => {
     expect(world.called).toEqual([]);
   });
 
+  it('takes the name of the protocol in any case', async () => {
+    const world = await start();
+    const socket = connect(world.gateway.port, '127.0.0.1');
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n';
+    socket.write(
+      `GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n${upgrade}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+    );
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 101 /);
+    socket.destroy();
+  });
+
   it('is followed by disconnect if the handshake was wrong', async () => {
     const world = await start();
     const disconnected = once(world.calls, 'disconnect');
@@ -258,6 +271,20 @@ describe('disconnect', () => {
     expect(await world.connections.post(connectionId, 'x')).toBe('gone');
     await world.gateway.close();
     expect(callsOf(world)).toEqual(['connect', 'disconnect']);
+  });
+
+  it('comes after the last message was answered, although the connection is gone before', async () => {
+    const answer = Promise.withResolvers<string>();
+    const world = await start({ message: () => answer.promise }, { closingMs: 10 });
+    const { client, connectionId } = await join(world);
+    const [messaged, ended] = [once(world.calls, 'message'), once(world.calls, 'disconnect')];
+    client.send('work');
+    await messaged;
+    world.connections.close(connectionId);
+    await eventually(() => expect(world.connections.size).toBe(0));
+    expect(callsOf(world)).toEqual(['connect', 'message']);
+    answer.resolve('late');
+    await ended;
   });
 
   it('comes for a client that vanished without closing', async () => {
