@@ -35,11 +35,10 @@ import {
   isParkedOn,
   isSameNotify,
   type LockState,
-  type PageSpan,
   permitsHeld,
   type Waiter,
 } from './state.ts';
-import { isLive, isPresent, mayBeTaken } from './validity.ts';
+import { isLive, isPresent, mayBeTaken, sessionEnd } from './validity.ts';
 import { positionOf, waitedMs, wantsPage } from './view.ts';
 
 /** If no change is given and the next state differs, it replaces the one before. */
@@ -84,24 +83,22 @@ function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outco
 /** The page that must move up: the front is empty, and every lease of the lock is over or may be taken over. */
 const pageNeeded = (next: LockState, facts: Facts): number | undefined =>
   hasPages(next) && next.queue.length === 0 && next.holders.every((holder) => mayBeTaken(holder, facts))
-    ? next.pages?.first
+    ? next.pages.first
     : undefined;
 
 function sweep(before: LockState, facts: Facts): Outcome {
   const settled = settle(before, facts);
-  const first = settled.pages?.first;
   // Grants to the front are written first, so a large number of readers is served page by page.
   const isServed = settled.fence !== before.fence;
-  if (first !== undefined && !isServed && wantsPage(settled, facts)) {
-    return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
+  if (!isServed && wantsPage(settled, facts)) {
+    return [before, { kind: 'done' }, { kind: 'move-up', page: settled.pages.first }];
   }
   return [settled, { kind: 'done' }];
 }
 
 function refill(before: LockState, facts: Facts): Outcome {
-  const first = before.pages?.first;
-  if (first === undefined || !runsLow(before, sizesOf(facts))) return [before, { kind: 'done' }];
-  return [before, { kind: 'done' }, { kind: 'move-up', page: first }];
+  if (!runsLow(before, sizesOf(facts))) return [before, { kind: 'done' }];
+  return [before, { kind: 'done' }, { kind: 'move-up', page: before.pages.first }];
 }
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
@@ -114,9 +111,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   if (ended !== undefined) return [before, answerTo(ended)];
 
   // Nothing is granted under a session that has ended, and no such claim may wait.
-  if (command.sessionId !== undefined && facts.sessions?.get(command.sessionId)?.alive === false) {
-    return [before, { kind: 'lost', reason: 'session_lost' }];
-  }
+  if (sessionEnd(command, facts) !== undefined) return [before, { kind: 'lost', reason: 'session_lost' }];
   const place = before.queue.find(isOf(command));
   const settled = settle(before, facts);
   if (place !== undefined) {
@@ -177,7 +172,7 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
     }
     // A grant that is already due is written first. Then the command is decided again.
     if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
-    return [before, waiting, { kind: 'join-page', page: (settled.pages as PageSpan).last, waiter }];
+    return [before, waiting, { kind: 'join-page', page: settled.pages.last, waiter }];
   }
   // The waiter is only appended. So arrivals at the same time cause no conflict. Absent waiters are dropped when the front is full.
   const isNew = !before.queue.some(isOf(command));
@@ -200,7 +195,7 @@ function attend(before: LockState, settled: LockState, command: Acquire, facts: 
   const { notify } = command;
   const presentUntil = presenceEnd(command, place.deadlineAt, facts);
   const waiter: Waiter = { ...rest, ...(notify === undefined ? {} : { notify }), presentUntil };
-  const position = positionOf(settled, command.leaseId, facts) ?? 1;
+  const position = positionOf(settled, command.leaseId, facts) as number;
   return [
     { ...state, queue: state.queue.with(index, waiter) },
     { kind: 'waiting', waiter, position },
@@ -232,10 +227,11 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
     // If the lease expired but nobody has taken the lock yet, its holder may still release it.
     return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
   }
-  if (before.queue.some(isOf(command))) {
+  const waiter = before.queue.find(isOf(command));
+  if (waiter !== undefined) {
     const left = remember(without(before, command), { leaseId: command.leaseId, how: 'released' });
     const served = serve(left, facts);
-    return [served, { kind: 'released', reason: 'cancelled' }, leaving(before, command, served === left, true)];
+    return [served, { kind: 'released', reason: 'cancelled' }, leaving(before, waiter, served === left, true)];
   }
   const how = before.ended.find(isOf(command))?.how;
   if (how === 'released' || how === 'deadlock') return [before, { kind: 'released', reason: 'already_released' }];
@@ -255,7 +251,7 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
   if (command.deadlock === undefined) {
     const served = serve(left, facts);
     const answer: Answer = { kind: 'wait-timeout', waitedMs: waitedMs(waiter, facts.now) };
-    return [served, answer, leaving(before, command, served === left, false)];
+    return [served, answer, leaving(before, waiter, served === left, false)];
   }
   // The lock remembers the reason. So the waiter learns of it, even if another process found the deadlock.
   const ending: Ended = { leaseId: command.leaseId, how: 'deadlock', reason: command.deadlock };
@@ -293,10 +289,9 @@ function undelivered(before: LockState, { leaseId, fence }: Undelivered, facts: 
 }
 
 /** If the waiter was not the first, and nobody is granted because it left, then only its own entry is removed. */
-function leaving(before: LockState, command: { leaseId: string }, isAll: boolean, isRemembered: boolean): Change {
-  const index = before.queue.findIndex(isOf(command));
-  const waiter = before.queue[index];
-  if (!isAll || index === 0 || waiter === undefined) return { kind: 'replace' };
+function leaving(before: LockState, waiter: Waiter, isAll: boolean, isRemembered: boolean): Change {
+  const index = before.queue.indexOf(waiter);
+  if (!isAll || index === 0) return { kind: 'replace' };
   return { kind: 'leave', index, waiter, isRemembered };
 }
 
@@ -306,8 +301,8 @@ function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {
     const ended = endHolder(before, holder, { how: 'revoked', fence: holder.fence, reason: command.reason });
     return [serve(ended, facts), { kind: 'revoked' }];
   }
-  // Safe to repeat: a fence that was revoked is revoked.
-  const revoked = before.ended.some(({ how, fence }) => how === 'revoked' && fence === command.fence);
+  // Safe to repeat: a fence that was revoked is revoked. Only an ending by revocation has a fence.
+  const revoked = before.ended.some(({ fence }) => fence === command.fence);
   return [before, revoked ? { kind: 'revoked' } : { kind: 'lost', reason: 'not_owner' }];
 }
 
@@ -363,9 +358,7 @@ function makeRoom(state: LockState, claim: Claim, facts: Facts): LockState | und
 
 /** Holders must always fit into the item, so fewer of them hold at the same time if their claims are large. One alone always fits. */
 const bytesFit = (state: LockState, claim: Claim): boolean =>
-  claim.permits === state.limit ||
-  state.holders.length === 0 ||
-  holdersWeight(state) + holderWeight(claim) <= lockLimits.holdersBytesMax;
+  state.holders.length === 0 || holdersWeight(state) + holderWeight(claim) <= lockLimits.holdersBytesMax;
 
 function takeExpired(state: LockState, facts: Facts): LockState {
   return state.holders
@@ -430,7 +423,7 @@ function claimOf(claim: Claim): Claim {
     permits,
     leaseMs,
     ...(sessionId === undefined ? {} : { sessionId }),
-    ...(lockDelayMs === undefined || lockDelayMs === 0 ? {} : { lockDelayMs }),
+    ...((lockDelayMs ?? 0) === 0 ? {} : { lockDelayMs }),
     ...(mode === undefined ? {} : { mode }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(notify === undefined ? {} : { notify }),

@@ -14,7 +14,7 @@
 import type { EpochMs } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { lockLimits } from './limits.ts';
-import { hasPages, isParkedOn, type LockState, type Notify, type PageSpan, type Waiter } from './state.ts';
+import { hasPages, isParkedOn, type LockState, type Notify, type Paged, type PageSpan, type Waiter } from './state.ts';
 
 /** Why a waiter left its page. A release that finds `released` is a repetition. A late duplicate of an acquire joins again only after `gave-up`. */
 export type LeftHow = 'released' | 'gave-up';
@@ -169,12 +169,12 @@ export const positionInPage = (
 ): number => state.queue.length + Math.max(0, page - (state.pages?.first ?? page)) * lengthMax + index + 1;
 
 /** True if this page has not moved up yet. */
-export const isInPages = ({ pages }: Pick<LockState, 'pages'>, page: number | undefined): boolean =>
+export const isInPages = ({ pages }: Pick<LockState, 'pages'>, page: number | undefined): page is number =>
   page !== undefined && pages !== undefined && pages.first <= page && page <= pages.last;
 
 /**
  * True if there are pages and the front has few waiters left. Then the notifier moves a page up before the front is
  * empty. A third of the front lasts until that is done, unless holders hold for less than a tenth of a second.
  */
-export const runsLow = (state: LockState, { front }: QueueSizes): boolean =>
+export const runsLow = (state: LockState, { front }: QueueSizes): state is Paged<LockState> =>
   hasPages(state) && state.queue.length <= front / 3;

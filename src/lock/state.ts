@@ -110,8 +110,11 @@ export interface LockState {
   readonly changedAt: EpochMs;
 }
 
-export const hasPages = ({ pages }: Pick<LockState, 'pages'>): boolean =>
-  pages !== undefined && pages.first <= pages.last;
+/** A state whose numbers of pages are known. */
+export type Paged<State> = State & { readonly pages: PageSpan };
+
+export const hasPages = <State extends Pick<LockState, 'pages'>>(state: State): state is Paged<State> =>
+  state.pages !== undefined && state.pages.first <= state.pages.last;
 
 export const unusedLock: LockState = {
   rev: 0,

@@ -1,10 +1,15 @@
 /** What time and the ends of sessions do to a lock: which leases and waits are still valid, and when that changes. */
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
-import type { Facts } from './commands.ts';
+import type { Facts, SessionFact } from './commands.ts';
 import { type Claim, type Holder, hasPages, type LockState, permitsHeld, type Waiter } from './state.ts';
 
-const sessionEnd = (claim: Claim, facts: Facts) => {
-  const session = claim.sessionId === undefined ? undefined : facts.sessions?.get(claim.sessionId);
+/** What is known about the session of a claim. Undefined without a session, or if nothing is known about it. */
+export const sessionOf = ({ sessionId }: Claim, { sessions }: Facts): SessionFact | undefined =>
+  sessionId === undefined ? undefined : sessions?.get(sessionId);
+
+/** The end of the session of a claim. Undefined while the session lives. */
+export const sessionEnd = (claim: Claim, facts: Facts) => {
+  const session = sessionOf(claim, facts);
   return session?.alive === false ? session : undefined;
 };
 
@@ -46,7 +51,7 @@ export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
   const [head, second] = state.queue;
   // If the front is empty, the first page moves up as soon as permits are free.
   if (head === undefined && !hasPages(state)) return null;
-  const instants = state.holders.map((holder) => takeoverAt(holder, facts) ?? sessionCheckAt(holder.sessionId, facts));
+  const instants = state.holders.map((holder) => takeoverAt(holder, facts) ?? sessionCheckAt(holder, facts));
   const hasRoom = permitsHeld(state) < state.limit;
   const hasOthersBehind = second !== undefined || hasPages(state);
   if (state.holders.length === 0 || (head === undefined && hasRoom)) instants.push(facts.now);
@@ -56,7 +61,7 @@ export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
 }
 
 /** Without a write, a live session ends at its expiry plus the grace, and not before. */
-function sessionCheckAt(sessionId: string | undefined, facts: Facts): EpochMs | null {
-  const session = sessionId === undefined ? undefined : facts.sessions?.get(sessionId);
+function sessionCheckAt(holder: Holder, facts: Facts): EpochMs | null {
+  const session = sessionOf(holder, facts);
   return session?.alive ? epochMs(session.expiresAt + facts.graceMs) : null;
 }

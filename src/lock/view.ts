@@ -5,8 +5,8 @@
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { isInPages, pageCount, positionInPage, sizesOf } from './pages.ts';
-import { everyPermit, type Holder, hasPages, type LockState, permitsHeld } from './state.ts';
-import { isPresent, mayBeTaken, takeoverAt } from './validity.ts';
+import { everyPermit, type Holder, hasPages, type LockState, type Paged, permitsHeld } from './state.ts';
+import { isPresent, mayBeTaken, sessionOf, takeoverAt } from './validity.ts';
 
 /** A holder as others see it. `remainingMs` is null if the lease ends with a session whose end isn't known. */
 export interface HolderView {
@@ -46,7 +46,7 @@ export function shownLimit(limit: number, holders: readonly { readonly permits: 
 /** When a holder's lease ends: its own end, or the end of its session. Null if that is not known. */
 export function endsAt(holder: Holder, facts: Facts) {
   if (holder.expiresAt !== null) return holder.expiresAt;
-  const session = holder.sessionId === undefined ? undefined : facts.sessions?.get(holder.sessionId);
+  const session = sessionOf(holder, facts);
   return session?.alive ? session.expiresAt : null;
 }
 
@@ -60,7 +60,7 @@ export const standingHolders = (state: LockState, facts: Facts): readonly Holder
   state.holders.filter((holder) => !mayBeTaken(holder, facts));
 
 /** Permits are free, but all waiters are in pages. This happens on a semaphore or with readers, after many of them were served. */
-export const wantsPage = (state: LockState, facts: Facts): boolean =>
+export const wantsPage = (state: LockState, facts: Facts): state is Paged<LockState> =>
   hasPages(state) &&
   state.queue.length === 0 &&
   permitsHeld({ ...state, holders: standingHolders(state, facts) }) < state.limit;
@@ -118,9 +118,7 @@ export const waitedMs = (claim: { readonly queuedAt?: number }, until: number): 
 
 /** An upper bound of the position of a waiter in a page. Undefined if the page has moved up. */
 export const positionBehind = (state: LockState, page: number | undefined, facts: Facts): number | undefined =>
-  page !== undefined && isInPages(state, page)
-    ? positionInPage(state, page, sizesOf(facts).page - 1, sizesOf(facts))
-    : undefined;
+  isInPages(state, page) ? positionInPage(state, page, sizesOf(facts).page - 1, sizesOf(facts)) : undefined;
 
 /** How many wait at most: the present waiters of the front, and all pages counted as full. */
 export const depthOf = (state: LockState, facts: Facts): number =>

@@ -34,8 +34,10 @@ function answerWithoutWriting(before: RecordState, command: RecordCommand, now: 
   }
   // The fence is checked before the version. A writer that lost the lock fails both checks. With a 412 it would read
   // and write again, over and over. With a stale fence it knows that it must stop.
-  if (floor !== null && command.fence === undefined) return { kind: 'fence-required' };
-  if (floor !== null && command.fence !== undefined && command.fence < floor) return { kind: 'stale-fence', floor };
+  if (floor !== null) {
+    if (command.fence === undefined) return { kind: 'fence-required' };
+    if (command.fence < floor) return { kind: 'stale-fence', floor };
+  }
   if (isMet(command.expects, before, now)) return undefined;
   return { kind: 'version-mismatch', version: versionInForce(before, now) };
 }

@@ -358,7 +358,7 @@ export async function readWhole(context: LockContext, keys: readonly LockKey[]):
 export async function withPages(context: LockContext, lock: LockKey, state: LockState): Promise<LockState> {
   if (!hasPages(state)) return state;
   const pages = await readPagesOf(context, lock, state);
-  const { pages: _, ...whole } = pages.reduce((merged, page) => moveUp(merged, asIfClosed(page)), state);
+  const { pages: _, ...whole } = pages.reduce<LockState>((merged, page) => moveUp(merged, asIfClosed(page)), state);
   return whole;
 }
 

@@ -8,7 +8,7 @@
  */
 import type { Facts } from '../lock/commands.ts';
 import type { Holder, LockState, Waiter } from '../lock/state.ts';
-import { isLive, isPresent } from '../lock/validity.ts';
+import { isPresent } from '../lock/validity.ts';
 
 export interface CycleStep {
   readonly sessionId: string;
@@ -38,7 +38,8 @@ const isBound = <T extends Holder | Waiter>(claim: T): claim is T & { readonly s
 const contentionOf = (name: string, state: LockState, facts: Facts): Contended => ({
   name,
   limit: state.limit,
-  holders: state.holders.filter((holder) => isLive(holder, facts)).filter(isBound),
+  // A session that has ended has no present waiter, so it is not stuck, and its leases are in nobody's way.
+  holders: state.holders.filter(isBound),
   queue: state.queue.filter((waiter) => isPresent(waiter, facts)),
 });
 
@@ -81,7 +82,6 @@ export function cycleThrough(
   facts: Facts,
 ): StuckWait[] | undefined {
   const stuck = stuckSessions(locks, facts);
-  if (!stuck.has(sessionId)) return undefined;
   const edges = [...locks].flatMap(([name, state]) => edgesOf(contentionOf(name, state, facts), stuck));
   return shortestCycle(sessionId, edges);
 }
@@ -91,13 +91,16 @@ interface Edge {
   readonly on: string;
 }
 
-/** A stuck waiter waits for the stuck holders, and for the stuck waiters before it in the queue. */
+/**
+ * A stuck waiter waits for the holders, and for the stuck waiters before it in the queue. A holder that is not stuck has
+ * no edge of its own, so no cycle goes through it.
+ */
 function edgesOf(lock: Contended, stuck: ReadonlySet<string>): Edge[] {
   const waiters = dependents(lock).filter(({ sessionId }) => stuck.has(sessionId));
   return waiters.flatMap((waiter, index) => {
     const { sessionId, owner, leaseId, queuedAt } = waiter;
     const wait: StuckWait = { sessionId, owner, waitsFor: lock.name, leaseId, queuedAt };
-    const blockers = [...lock.holders.filter((holder) => stuck.has(holder.sessionId)), ...waiters.slice(0, index)];
+    const blockers = [...lock.holders, ...waiters.slice(0, index)];
     return [...new Set(blockers.map((blocker) => blocker.sessionId))].map((on) => ({ wait, on }));
   });
 }

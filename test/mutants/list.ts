@@ -260,8 +260,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a stale fence writes',
     file: 'src/record/decide.ts',
-    text: 'command.fence !== undefined && command.fence < floor)',
-    instead: 'command.fence !== undefined && command.fence < floor - 1_000)',
+    text: 'if (command.fence < floor) return',
+    instead: 'if (command.fence < floor - 1_000) return',
   },
   {
     name: 'the version restarts after a deletion',
@@ -508,8 +508,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the first in line leaves without a word to those behind it',
     file: 'src/lock/decide.ts',
-    text: 'if (!isAll || index === 0 || waiter === undefined)',
-    instead: 'if (waiter === undefined)',
+    text: 'if (!isAll || index === 0) return',
+    instead: 'if (index < 0) return',
   },
   {
     name: 'the table is written without its revision',

@@ -16,12 +16,6 @@ export const equivalents: readonly Equivalent[] = [
   },
   {
     file: 'src/lock/validity.ts',
-    text: 'claim.sessionId === undefined',
-    instead: 'false',
-    why: 'A map of sessions has no entry for undefined.',
-  },
-  {
-    file: 'src/lock/validity.ts',
     text: 'sessionId === undefined',
     instead: 'false',
     why: 'A map of sessions has no entry for undefined.',
@@ -31,6 +25,72 @@ export const equivalents: readonly Equivalent[] = [
     text: 'head !== undefined',
     instead: 'true',
     why: 'If the front is empty and there is room, the branch before this one is taken.',
+  },
+  {
+    file: 'src/lock/decide.ts',
+    text: 'own.expiresAt === null',
+    instead: 'false',
+    why: 'In the comparison that follows, null counts as zero, which is before every instant.',
+  },
+  {
+    file: 'src/lock/pages.ts',
+    text: 'page !== undefined',
+    instead: 'true',
+    why: 'No comparison with undefined is true.',
+  },
+  {
+    file: 'src/lock/state.ts',
+    text: 'known !== undefined',
+    instead: 'false',
+    why: 'The weight is computed again, and is the same. Keeping it only saves time.',
+  },
+  {
+    file: 'src/lock/state.ts',
+    text: 'weighed.set(claim, weight);',
+    instead: ';',
+    why: 'The weight is computed again, and is the same. Keeping it only saves time.',
+  },
+  {
+    file: 'src/session/deadlock.ts',
+    text: 'state.holders.filter(isBound)',
+    instead: 'state.holders',
+    why: "Only sessions are stuck, so a holder without a session is in nobody's way.",
+  },
+  {
+    file: 'src/session/deadlock.ts',
+    text: 'waiter.sessionId !== undefined',
+    instead: 'true',
+    why: 'The set of stuck sessions has no entry for undefined.',
+  },
+  {
+    file: 'src/session/deadlock.ts',
+    text: '[start]',
+    instead: '[]',
+    why: 'A path that comes back to its start ends there, before the seen ones are looked at.',
+  },
+  {
+    file: 'src/session/deadlock.ts',
+    text: 'wait.leaseId > young.leaseId',
+    instead: 'wait.leaseId >= young.leaseId',
+    why: 'No two waits of a cycle have the same lease.',
+  },
+  {
+    file: 'src/record/decide.ts',
+    text: "command.kind === 'put'",
+    instead: 'true',
+    why: 'A deletion has no `expiresInMs`. (Of its value, the tests know that it becomes null.)',
+  },
+  {
+    file: 'src/record/decide.ts',
+    text: '[]',
+    instead: '["Stryker was here"]',
+    why: 'The write ids of this state are not compared.',
+  },
+  {
+    file: 'src/record/json-text.ts',
+    text: "depth += found[0] === '{' || found[0] === '[' ? 1 : -1",
+    instead: "depth -= found[0] === '{' || found[0] === '[' ? 1 : -1",
+    why: 'The value ends where the depth is zero again, from above or from below.',
   },
 ];
 

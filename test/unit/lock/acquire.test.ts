@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { Waiter } from '../../../src/lock/state.ts';
-import { everyPermit, weightOf } from '../../../src/lock/state.ts';
+import type { LockState, Waiter } from '../../../src/lock/state.ts';
+import { everyPermit, unusedLock, weightOf } from '../../../src/lock/state.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
@@ -210,6 +211,12 @@ describe('acquire', () => {
     });
   });
 
+  it('under a session of which nothing is known is granted', () => {
+    const { now } = new LockStory();
+    const acquire = acquireOf(alice, { leaseMs: null, sessionId: 'session-1' });
+    expect(decide(unusedLock, acquire, { now, graceMs }).answer.kind).toBe('granted');
+  });
+
   describe('as a waiter', () => {
     it('is present during its poll and the absence after it, and never after its deadline', () => {
       const lock = new LockStory().after(
@@ -319,15 +326,36 @@ describe('acquire', () => {
     expect(lock.unchanged).toBe(true);
   });
 
-  it('joins the last page until ten thousand may wait, and is refused then', () => {
-    const story = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
-    const kindWith = (pageCount: number) => {
-      const lock = new LockStory({ ...story.state, pages: { first: 1, last: pageCount } });
-      return [lock.tell(acquireOf(carol, waiting)).kind, lock.last?.change.kind];
-    };
-    // One waiter in the front, and pages of eight. The last page counts as empty.
-    const most = Math.ceil((lockLimits.queueLengthMax - 1) / lockLimits.pageLengthMax);
-    expect(kindWith(most)).toEqual(['waiting', 'join-page']);
-    expect(kindWith(most + 1)).toEqual(['queue-full', 'none']);
+  describe('of a lock that ten thousand may wait for', () => {
+    const { queueLengthMax, pageLengthMax } = lockLimits;
+    const withPages = (state: LockState, count: number) =>
+      new LockStory({ ...state, pages: { first: 1, last: count } });
+    /** With this many pages, the last one may make the queue too long. It counts as empty. */
+    const countMax = queueLengthMax / pageLengthMax + 1;
+
+    it('joins the last page while there is room, and is refused then', () => {
+      const story = new LockStory().after(acquireOf(alice));
+      // As many wait in the front as in a page, so the maximum is met exactly.
+      for (let index = 0; index < pageLengthMax; index += 1) story.after(acquireOf(`waiter-${index}`, waiting));
+      const kindWith = (count: number) => {
+        const lock = withPages(story.state, count);
+        return [lock.tell(acquireOf(carol, waiting)).kind, lock.last?.change.kind];
+      };
+      expect(kindWith(countMax - 2)).toEqual(['waiting', 'join-page']);
+      expect(kindWith(countMax - 1)).toEqual(['queue-full', 'none']);
+    });
+
+    it('is refused, and writes nothing if a waiter is absent, but a grant that is due', () => {
+      const { state } = new LockStory().after(
+        acquireOf(alice, { leaseMs: 1_000 }),
+        acquireOf(bob, { ...waiting, attendMs: 100 }),
+        acquireOf(carol, waiting),
+      );
+      const lock = withPages(state, countMax).pass(100);
+      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+      expect(lock.unchanged).toBe(true);
+      expect(lock.pass(1_000 + graceMs).tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
+      expect(lock.holders).toEqual([carol]);
+    });
   });
 });

@@ -192,6 +192,10 @@ describe('revoke', () => {
     const { fence } = lock.state;
     lock.after(revoke(fence), acquireOf(bob));
     expect(lock.tell(revoke(fence))).toEqual({ kind: 'revoked' });
+    expect(lock.tell(revoke(fence - 1)), 'another fence was not revoked').toEqual({
+      kind: 'lost',
+      reason: 'not_owner',
+    });
     expect(lock.unchanged).toBe(true);
     expect(lock.holders).toEqual([bob]);
   });

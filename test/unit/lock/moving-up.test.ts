@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LockCommand } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { LockState } from '../../../src/lock/state.ts';
+import type { LockState, Waiter } from '../../../src/lock/state.ts';
 import { wantsPage } from '../../../src/lock/view.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
@@ -42,6 +42,7 @@ describe('the first page moves up', () => {
     const lock = behind(new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), acquireOf(carol, waiting)));
     expect(changeOf(lock, release(alice))).toEqual({ kind: 'replace' });
     expect(lock.holders).toEqual([bob]);
+    expect(changeOf(lock.pass(10_000 + graceMs), { kind: 'step-away', leaseId: dave })).toEqual({ kind: 'none' });
   });
 
   it('not for a renewal, which serves nobody', () => {
@@ -170,12 +171,50 @@ describe('the change of a decision', () => {
     expect(lock.state.queue[1]).not.toHaveProperty('notify');
   });
 
+  it('is the whole state if a grant is due when a waiter behind another one leaves', () => {
+    for (const leave of [release(dave), { kind: 'give-up', leaseId: dave } as const]) {
+      const lock = held()
+        .after(acquireOf(dave, waiting))
+        .pass(10_000 + graceMs);
+      expect(changeOf(lock, leave)).toEqual({ kind: 'replace' });
+      expect([lock.holders, lock.queue]).toEqual([[bob], [carol]]);
+    }
+  });
+
+  it('is the whole state if a grant to another is due when a waiter asks again', () => {
+    const lock = held().pass(10_000 + graceMs);
+    expect(changeOf(lock, acquireOf(carol, waiting))).toEqual({ kind: 'replace' });
+    expect([lock.holders, lock.queue]).toEqual([[bob], [carol]]);
+    expect(lock.last?.answer).toMatchObject({ kind: 'waiting', position: 1 });
+  });
+
+  it('is one place if a waiter asks again while another one is absent, who stays until the lock is settled', () => {
+    const lock = new LockStory().after(
+      acquireOf(alice),
+      acquireOf(bob, { ...waiting, attendMs: 100 }),
+      acquireOf(carol, waiting),
+      acquireOf(dave, waiting),
+    );
+    const change = changeOf(lock.pass(100), acquireOf(dave, waiting));
+    expect(change).toEqual({ kind: 'attend', index: 2, waiter: lock.state.queue[2] });
+    expect(lock.queue).toEqual([bob, carol, dave]);
+    expect(lock.last?.answer).toMatchObject({ position: 2 });
+  });
+
   it('is to settle if a grant to another is due and the newcomer must go to a page', () => {
     const due = () =>
       new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting), acquireOf(carol, waiting));
     const paged = behind(due()).pass(1_000 + graceMs);
     expect(changeOf(paged, acquireOf(dave, waiting))).toEqual({ kind: 'settle' });
     expect(paged.holders).toEqual([bob]);
+    const full = due();
+    for (let index = 0; index < frontLengthMax; index += 1) {
+      const [, waiter] = full.state.queue as [Waiter, Waiter];
+      const another = { ...waiter, leaseId: `waiter-${index}-0000000000` };
+      full.state = { ...full.state, queue: [...full.state.queue, another] };
+    }
+    expect(changeOf(full.pass(1_000 + graceMs), acquireOf(dave, waiting))).toEqual({ kind: 'settle' });
+    expect(full.holders).toEqual([bob]);
     const short = due().pass(1_000 + graceMs);
     expect(changeOf(short, acquireOf(dave, waiting))).toEqual({ kind: 'replace' });
     expect(short.queue).toEqual([carol, dave]);
@@ -198,10 +237,12 @@ describe('a claim', () => {
   });
 
   it('has nothing that was not asked for', () => {
-    const lock = new LockStory().after(acquireOf(alice, { lockDelayMs: 0 }));
-    expect(Object.keys(lock.state.holders[0] ?? {}).sort()).toEqual(
-      ['leaseId', 'owner', 'permits', 'leaseMs', 'fence', 'acquiredAt', 'expiresAt'].sort(),
-    );
+    for (const nothing of [{}, { lockDelayMs: 0 }]) {
+      const lock = new LockStory().after(acquireOf(alice, nothing));
+      expect(Object.keys(lock.state.holders[0] ?? {}).sort()).toEqual(
+        ['leaseId', 'owner', 'permits', 'leaseMs', 'fence', 'acquiredAt', 'expiresAt'].sort(),
+      );
+    }
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { type Holder, unusedLock } from '../../../src/lock/state.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
@@ -33,6 +34,18 @@ describe('give-up', () => {
     expect(lock.tell({ ...giveUp(bob), deadlock: cycle })).toEqual({ kind: 'deadlock', cycle });
     expect(lock.tell(acquireOf(bob, waiting))).toEqual({ kind: 'deadlock', cycle });
     expect(lock.tell(release(bob))).toEqual({ kind: 'released', reason: 'already_released' });
+    expect(lock.tell({ kind: 'renew', leaseId: bob })).toEqual({ kind: 'lost', reason: 'released' });
+  });
+
+  it('is answered with an empty cycle if the lock remembers a deadlock without its cycle', () => {
+    const lock = new LockStory({ ...unusedLock, ended: [{ leaseId: bob, how: 'deadlock' }] });
+    expect(lock.tell(giveUp(bob))).toEqual({ kind: 'deadlock', cycle: '[]' });
+  });
+
+  it('of a lease that does not wait changes nothing', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    expect(lock.tell(giveUp(bob))).toEqual({ kind: 'wait-timeout', waitedMs: 0 });
+    expect(lock.unchanged).toBe(true);
   });
 
   it.each([undefined, '[]'])('grants to the waiters behind it if only it blocked them (deadlock: %s)', (deadlock) => {
@@ -67,15 +80,38 @@ describe('undelivered', () => {
   };
   const undelivered = ({ state }: LockStory) => ({ kind: 'undelivered', leaseId: bob, fence: state.fence }) as const;
 
-  it('grants to the next waiter if the owner cannot come back', () => {
-    const lock = grantedTo({ ...waiting, attendMs: null, notify: { type: 'task-token', token: 'gone' } });
-    lock.tell(undelivered(lock));
+  const asTask = { ...waiting, attendMs: null, notify: { type: 'task-token', token: 'gone' } } as const;
+
+  it.each([
+    ['', asTask],
+    [', under a session too', { ...asTask, leaseMs: null, sessionId: 'session-1' }],
+  ])('grants to the next waiter if the owner cannot come back%s', (_session, how) => {
+    const lock = grantedTo(how);
+    expect(lock.tell(undelivered(lock))).toEqual({ kind: 'done' });
     expect(lock.holders).toEqual([carol]);
+    expect(lock.state.ended[0]).toEqual({ leaseId: bob, how: 'released' });
+  });
+
+  it('means one grant: the one with this lease and this fence', () => {
+    const semaphore = { limit: 3 };
+    const lock = new LockStory().after(
+      acquireOf(alice, { ...semaphore, permits: 3 }),
+      acquireOf(bob, { ...asTask, ...semaphore }),
+      acquireOf(carol, { ...asTask, ...semaphore }),
+      release(alice),
+    );
+    const [first, second] = lock.state.holders as [Holder, Holder];
+    for (const fence of [second.fence, first.fence - 1]) {
+      expect(lock.tell({ kind: 'undelivered', leaseId: bob, fence })).toEqual({ kind: 'done' });
+      expect(lock.unchanged).toBe(true);
+    }
+    lock.tell({ kind: 'undelivered', leaseId: carol, fence: second.fence });
+    expect(lock.holders).toEqual([bob]);
   });
 
   it('keeps the grant of a client without connection as long as a waiter may be absent', () => {
     const lock = grantedTo(onSocket('gone'));
-    lock.tell(undelivered(lock));
+    expect(lock.tell(undelivered(lock))).toEqual({ kind: 'done' });
     expect(lock.state.holders).toMatchObject([{ leaseId: bob, expiresAt: lock.now + waiterAbsenceMs }]);
     // Told twice, it is not shortened twice.
     lock.pass(1).tell(undelivered(lock));
@@ -85,9 +121,11 @@ describe('undelivered', () => {
   });
 
   it('never makes the lease of such a client longer', () => {
-    const lock = grantedTo({ ...onSocket('gone'), leaseMs: waiterAbsenceMs });
-    lock.tell(undelivered(lock));
-    expect(lock.unchanged).toBe(true);
+    for (const leaseMs of [waiterAbsenceMs, waiterAbsenceMs + 10]) {
+      const lock = grantedTo({ ...onSocket('gone'), leaseMs });
+      expect(lock.tell(undelivered(lock))).toEqual({ kind: 'done' });
+      expect(lock.unchanged).toBe(true);
+    }
   });
 
   it.each([
@@ -107,12 +145,6 @@ describe('undelivered', () => {
     lock.tell(undelivered(lock));
     expect(lock.unchanged).toBe(true);
     expect(lock.last?.answer).toEqual({ kind: 'done' });
-  });
-
-  it('never makes the lease longer', () => {
-    const lock = grantedTo({ ...onSocket('gone'), leaseMs: waiterAbsenceMs });
-    lock.tell(undelivered(lock));
-    expect(lock.unchanged).toBe(true);
   });
 
   it('does not change a grant that was not to be delivered, or that there is none of', () => {
@@ -135,7 +167,8 @@ describe('step-away', () => {
   const stepAway = (leaseId: string) => ({ kind: 'step-away', leaseId }) as const;
 
   it('keeps the place as long as a waiter may be absent', () => {
-    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting), stepAway(bob));
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
     expect(lock.state.queue[0]?.presentUntil).toBe(lock.now + waiterAbsenceMs);
     lock.pass(waiterAbsenceMs - 1).after(release(alice));
     expect(lock.holders).toEqual([bob]);
@@ -148,9 +181,11 @@ describe('step-away', () => {
   });
 
   it('never makes the remaining time longer', () => {
-    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs: 1_000 }));
-    expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
-    expect(lock.unchanged).toBe(true);
+    for (const waitMs of [1_000, waiterAbsenceMs]) {
+      const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { waitMs }));
+      expect(lock.tell(stepAway(bob))).toEqual({ kind: 'done' });
+      expect(lock.unchanged).toBe(true);
+    }
   });
 
   it('changes nothing for a parked waiter if one of its polls broke', () => {
@@ -169,8 +204,10 @@ describe('step-away', () => {
 
   it('changes nothing for a caller that does not wait', () => {
     const lock = new LockStory().after(acquireOf(alice));
-    lock.after(stepAway(alice), stepAway(carol));
-    expect(lock.unchanged).toBe(true);
+    for (const command of [stepAway(alice), stepAway(carol), { ...stepAway(carol), connectionId: 'one' }]) {
+      expect(lock.tell(command)).toEqual({ kind: 'done' });
+      expect(lock.unchanged).toBe(true);
+    }
     expect(lock.holders).toEqual([alice]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RecordCommand } from '../../../src/record/commands.ts';
 import { decide } from '../../../src/record/decide.ts';
 import { recordLimits } from '../../../src/record/limits.ts';
-import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
+import { type RecordState, unwrittenRecord, valueInForce, versionInForce } from '../../../src/record/state.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { deleteOf, putOf, recordTime } from '../../support/record-worlds.ts';
 
@@ -106,25 +106,64 @@ describe('a fence', () => {
 });
 
 describe('delete', () => {
-  const deleted = having(putOf({ fence: 5 }), deleteOf({ expects: at(1), fence: 6 }));
+  const deleted = () => having(putOf({ fence: 5 }), deleteOf({ expects: at(1), fence: 6 }));
 
   it('leaves a tombstone that keeps the version and the floor', () => {
-    expect(deleted).toMatchObject({ version: 2, value: null, floor: 6 });
+    expect(deleted()).toMatchObject({ version: 2, value: null, floor: 6, how: 'deleted' });
   });
 
   it('counts as no record', () => {
-    expect(decide(deleted, deleteOf({ fence: 6 }), recordTime).answer).toEqual({
+    expect(decide(deleted(), deleteOf({ fence: 6 }), recordTime).answer).toEqual({
       kind: 'version-mismatch',
       version: null,
     });
     const put = putOf({ expects: at(2), fence: 6 });
-    expect(decide(deleted, put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: null });
+    expect(decide(deleted(), put, recordTime).answer).toEqual({ kind: 'version-mismatch', version: null });
   });
 
   it('lets a record be created again, above every earlier version and under the same floor', () => {
-    expect(decide(deleted, putOf({ fence: 6 }), recordTime).next).toMatchObject({ version: 3, floor: 6 });
-    expect(decide(deleted, putOf({ fence: 5 }), recordTime).answer).toEqual({ kind: 'stale-fence', floor: 6 });
-    expect(decide(deleted, putOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
+    expect(decide(deleted(), putOf({ fence: 6 }), recordTime).next).toMatchObject({ version: 3, floor: 6 });
+    expect(decide(deleted(), putOf({ fence: 5 }), recordTime).answer).toEqual({ kind: 'stale-fence', floor: 6 });
+    expect(decide(deleted(), putOf(), recordTime).answer).toEqual({ kind: 'fence-required' });
+  });
+});
+
+describe('a record with an end', () => {
+  const ending = putOf({ expiresInMs: 5_000, fence: 5 });
+  const state = decide(unwrittenRecord, ending, recordTime).next;
+  const [before, end] = [epochMs(recordTime + 4_999), epochMs(recordTime + 5_000)];
+
+  it('knows its end from the write', () => {
+    expect(state.expiresAt).toBe(end);
+    const replaced = decide(state, putOf({ expects: at(1), fence: 5, writeId: newWriteId() }), before).next;
+    expect(replaced.expiresAt).toBeNull();
+  });
+
+  it('exists until the instant of its end, and not from then on', () => {
+    const replace = putOf({ expects: at(1), fence: 5, writeId: newWriteId() });
+    expect(decide(state, replace, before).answer.kind).toBe('written');
+    expect(decide(state, replace, end).answer).toEqual({ kind: 'version-mismatch', version: null });
+    expect([valueInForce(state, before), valueInForce(state, end)]).toEqual(['1', null]);
+    expect([versionInForce(state, before), versionInForce(state, end)]).toEqual([1, null]);
+  });
+
+  it('can be created again after its end, above its version and under its floor', () => {
+    const create = putOf({ writeId: newWriteId(), fence: 5 });
+    expect(decide(state, create, before).answer).toEqual({ kind: 'version-mismatch', version: 1 });
+    expect(decide(state, create, end).next).toMatchObject({ version: 2, floor: 5 });
+    expect(decide(state, { ...create, fence: 4 }, end).answer).toEqual({ kind: 'stale-fence', floor: 5 });
+  });
+
+  it('recognizes a repeated write after its value was collected', () => {
+    const collected = { ...state, value: null };
+    expect(decide(collected, ending, end).answer).toEqual({ kind: 'written', how: 'created', version: 1 });
+    expect(decide(collected, ending, before).answer, 'only after its end').toEqual({ kind: 'write-id-reused' });
+    expect(decide(state, { ...ending, value: '2' }, end).answer, 'not while the value is there').toEqual({
+      kind: 'write-id-reused',
+    });
+    expect(decide(state, { ...ending, expiresInMs: 6_000 }, before).answer).toEqual({ kind: 'write-id-reused' });
+    const endless = decide(unwrittenRecord, putOf(), recordTime).next;
+    expect(decide({ ...endless, value: null }, putOf(), end).answer).toEqual({ kind: 'write-id-reused' });
   });
 });
 

@@ -46,7 +46,8 @@ describe('membersOf', () => {
   it.each(['', '{', '{"a"', '{"a":', '{"a":[', '{"a":"', '{"a":1', '[1', 'null'])(
     'fails on %j instead of guessing',
     (text) => {
-      expect(() => membersOf(text)).toThrow(TypeError);
+      const why = `Expected the text of a JSON object, but got ${text.length} characters of something else.`;
+      expect(() => membersOf(text)).toThrow(new TypeError(why));
     },
   );
 });
