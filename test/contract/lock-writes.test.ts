@@ -11,6 +11,7 @@ import { lockItemKey, toLockItem } from '../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { drawn, freshTable } from '../support/engine.ts';
+import { expectSameItem } from '../support/lock-items.ts';
 import { acquireOf, commands, startOfTime, steps, stepWorld, type World, worlds } from '../support/lock-worlds.ts';
 
 let store: DynamoDBLockStore;
@@ -27,40 +28,6 @@ beforeAll(async () => {
     return (await own.send(new GetCommand(input))).Item ?? {};
   };
 });
-
-/** What a hand-off leaves of the waiter in the holder that it became: nobody reads it. */
-const ofWaiters = new Set(['u', 'k', 'b', 'g']);
-
-/**
- * Every attribute that means something. What is left behind on purpose, and how the queue lies, is left out; the queue itself is part
- * of the state, which is compared as well.
- */
-function meaningOf(item: Record<string, unknown>): Record<string, unknown> {
-  const { q: _q, w: _w, ap: _ap, as: _as, ...rest } = item;
-  const isPast = (name: string) => /^[fax]#/.test(name) && (rest[`h#${name.slice(2)}`] ?? null) === null;
-  const claimOf = (value: object) => Object.fromEntries(Object.entries(value).filter(([name]) => !ofWaiters.has(name)));
-  return Object.fromEntries(
-    Object.entries(rest)
-      .filter(([name, value]) => value !== null && !isPast(name))
-      .map(([name, value]) => [name, name.startsWith('h#') ? claimOf(value as object) : value]),
-  );
-}
-
-/**
- * What a write left in the table, against what `decide` would have put there: indexes and TTL included. A write to the queue alone
- * leaves the TTL as it was (`keptFrom`): the holder's last write set it, and retention is longer than a lease and a wait together.
- */
-async function expectSameItem(key: LockKey, next: LockState, keptFrom?: LockState): Promise<void> {
-  const raw = await rawItem(key);
-  if (next.rev === 0) return expect(raw).toEqual({});
-  const expected = toLockItem(key, next, retentionMsDefault);
-  const { ttl } = keptFrom === undefined ? expected : toLockItem(key, keptFrom, retentionMsDefault);
-  expect(meaningOf(raw)).toEqual(meaningOf({ ...expected, ...(ttl === undefined ? {} : { ttl }) }));
-  // Who is awaited is found by the index, since its first waiter or longer; who no longer is may stay until the next sweep.
-  if (expected.ap === undefined) return;
-  expect(raw.ap).toBe(expected.ap);
-  expect(raw.as).toBeLessThanOrEqual(expected.as as number);
-}
 
 /** A new lock for each run, in the given state. */
 async function lockIn({ state }: World): Promise<LockKey> {
@@ -136,7 +103,7 @@ describe('a direct write', () => {
             if (command.kind === 'release' && expected.next.fence > world.state.fence) seen.handedOff += 1;
             expect(written.state).toEqual(expected.next);
             expect(await store.read(key)).toEqual(expected.next);
-            await expectSameItem(key, expected.next);
+            expectSameItem(await rawItem(key), key, expected.next);
           } else {
             seen.refused += 1;
             expect(written.state).toEqual(world.state);
@@ -191,7 +158,7 @@ describe.each(Object.keys(held))('if %s holds', (holders) => {
     const expected = decide(world.state, command, facts);
     const written = await store.attempt(key, command, facts);
     if (written.applied) expect(written.state).toEqual(expected.next);
-    await expectSameItem(key, written.applied ? expected.next : world.state);
+    expectSameItem(await rawItem(key), key, written.applied ? expected.next : world.state);
   });
 });
 
@@ -216,7 +183,7 @@ describe('enqueue', () => {
 
         expect(written.applied).toBe(true);
         expect(written.state).toEqual(expected.next);
-        await expectSameItem(key, expected.next, world.state);
+        expectSameItem(await rawItem(key), key, expected.next, world.state);
         applied += 1;
         const again = await store.enqueue(key, {
           waiter: expected.answer.waiter,
@@ -252,7 +219,7 @@ describe('enqueue', () => {
         const written = await store.attend(key, index, waiter, facts.now);
 
         expect(written).toEqual({ applied: true, state: expected.next });
-        await expectSameItem(key, expected.next, world.state);
+        expectSameItem(await rawItem(key), key, expected.next, world.state);
         attended += 1;
         expect((await store.attend(key, index + 1, waiter, facts.now)).applied, 'another place was taken').toBe(false);
       }),

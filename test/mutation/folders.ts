@@ -16,8 +16,43 @@ export const suitesOf: Readonly<Record<string, readonly string[]>> = {
   infra: ['test/infra'],
 };
 
+/** Only the suites that say something about a file, for folders with many: all of them would take hours. */
+const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
+  'src/store/dynamodb/attributes.ts': ['test/unit/store/attributes.test.ts'],
+  'src/store/dynamodb/claim-item.ts': ['test/unit/store/page-item.test.ts', 'test/unit/store/lock-item.test.ts'],
+  'src/store/dynamodb/client.ts': ['test/unit/store/wire.test.ts'],
+  'src/store/dynamodb/connection-items.ts': ['test/unit/store', 'test/contract/connections.test.ts'],
+  'src/store/dynamodb/failures.ts': ['test/unit/store/failures.test.ts', 'test/unit/store/wire.test.ts'],
+  'src/store/dynamodb/history-items.ts': ['test/unit/store/requests.test.ts', 'test/contract/history.test.ts'],
+  'src/store/dynamodb/item-table.ts': ['test/unit/store/requests.test.ts', 'test/contract/lock-store.test.ts'],
+  'src/store/dynamodb/lock-item.ts': ['test/unit/store/lock-item.test.ts', 'test/unit/store/lock-writes.test.ts'],
+  'src/store/dynamodb/lock-store.ts': [
+    'test/unit/store/requests.test.ts',
+    'test/contract/lock-store.test.ts',
+    'test/contract/lock-writes.test.ts',
+    'test/contract/requests.test.ts',
+  ],
+  'src/store/dynamodb/lock-writes.ts': ['test/unit/store/lock-writes.test.ts'],
+  'src/store/dynamodb/notifier-items.ts': ['test/unit/store/requests.test.ts', 'test/contract/connections.test.ts'],
+  'src/store/dynamodb/page-item.ts': ['test/unit/store/page-item.test.ts'],
+  'src/store/dynamodb/record-item.ts': ['test/unit/store/record-item.test.ts'],
+  'src/store/dynamodb/record-store.ts': ['test/unit/store/record-store.test.ts', 'test/contract/records.test.ts'],
+  'src/store/dynamodb/session-item.ts': ['test/unit/store/session-item.test.ts', 'test/unit/store/requests.test.ts'],
+  'src/store/dynamodb/session-store.ts': ['test/unit/store/requests.test.ts', 'test/contract/session-store.test.ts'],
+  'src/store/dynamodb/socket-items.ts': ['test/unit/store', 'test/contract/connections.test.ts'],
+  'src/store/dynamodb/stream-images.ts': ['test/unit/notify'],
+  'src/store/dynamodb/table.ts': ['test/unit/store/lock-item.test.ts', 'test/contract/lock-store.test.ts'],
+  'src/store/dynamodb/wire.ts': ['test/unit/store/values.test.ts', 'test/unit/store/wire.test.ts'],
+  'src/store/history-rules.ts': ['test/property/history.test.ts', 'test/contract/history.test.ts'],
+  'src/store/memory/history-store.ts': ['test/contract/history.test.ts'],
+  'src/store/memory/lock-store.ts': ['test/contract/lock-store.test.ts', 'test/contract/pages.test.ts'],
+  'src/store/memory/record-store.ts': ['test/contract/records.test.ts'],
+  'src/store/memory/session-store.ts': ['test/contract/session-store.test.ts'],
+};
+
 /** The folder that a path belongs to. */
 export const folderOf = (path: string): string | undefined =>
   Object.keys(suitesOf).find((folder) => path === folder || path.startsWith(`${folder}/`));
 
-export const suitesFor = (path: string): readonly string[] => suitesOf[folderOf(path) ?? ''] ?? [];
+export const suitesFor = (path: string): readonly string[] =>
+  suitesOfFile[path] ?? suitesOf[folderOf(path) ?? ''] ?? [];

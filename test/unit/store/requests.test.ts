@@ -220,6 +220,158 @@ describe('a table that does only a part', () => {
   });
 });
 
+describe('a request to the table', () => {
+  const item = { pk: 'item', sk: 'item' };
+  const raise = { UpdateExpression: 'SET #n = :one', ExpressionAttributeValues: { ':one': 1 } };
+  const onlyIf = { ConditionExpression: 'attribute_exists(#n)' };
+  const inLocks = { TableName: 'locks' };
+  const ALL_OLD = 'ALL_OLD';
+
+  it.each<[string, (table: ItemTable) => Promise<unknown>, object]>([
+    ['reads an item', (table) => table.get(item), { ...inLocks, Key: item, ConsistentRead: true }],
+    [
+      'updates an item and returns it',
+      (table) => table.update(item, { ...raise, ...onlyIf }),
+      {
+        ...{ ...inLocks, Key: item, ...raise, ...onlyIf },
+        ...{ ReturnValues: 'ALL_NEW', ReturnValuesOnConditionCheckFailure: ALL_OLD },
+      },
+    ],
+    [
+      'updates an item without a condition, and does not return it',
+      (table) => table.update(item, raise, { wantsItem: false }),
+      { ...inLocks, Key: item, ...raise, ReturnValues: 'NONE' },
+    ],
+    [
+      'updates one item and puts another',
+      (table) => table.updateWith(item, { ...raise, ...onlyIf }, { ...item, sk: 'beside' }),
+      {
+        TransactItems: [
+          { Update: { ...inLocks, Key: item, ...raise, ...onlyIf, ReturnValuesOnConditionCheckFailure: ALL_OLD } },
+          { Put: { ...inLocks, Item: { ...item, sk: 'beside' } } },
+        ],
+      },
+    ],
+    [
+      'puts an item on a condition',
+      (table) => table.put({ Item: item, ...onlyIf }),
+      { ...inLocks, Item: item, ...onlyIf, ReturnValuesOnConditionCheckFailure: ALL_OLD },
+    ],
+    ['replaces an item', (table) => table.replace(item), { ...inLocks, Item: item }],
+    [
+      'removes many items',
+      (table) => table.removeMany([item]),
+      { RequestItems: { locks: [{ DeleteRequest: { Key: item } }] } },
+    ],
+    [
+      'writes all or nothing',
+      (table) =>
+        table.writeAll([
+          { Item: item, ...onlyIf },
+          { key: item, update: raise },
+        ]),
+      {
+        TransactItems: [
+          { Put: { ...inLocks, Item: item, ...onlyIf } },
+          { Update: { ...inLocks, Key: item, ...raise } },
+        ],
+      },
+    ],
+    [
+      'finds items',
+      (table) => table.query({ where: 'partition = :p', words: { partition: 'pk' }, values: { p: 'x' } }),
+      {
+        ...{ ...inLocks, KeyConditionExpression: '#partition = :p' },
+        ...{ ExpressionAttributeNames: { '#partition': 'pk' }, ExpressionAttributeValues: { ':p': 'x' } },
+      },
+    ],
+    [
+      'finds a few items of an index, the newest first',
+      (table) =>
+        table.query(
+          {
+            ...{ index: 'listing', where: 'partition = :p', filter: 'name = :n', consistent: true, newestFirst: true },
+            ...{ words: { partition: 'lp', name: 'ln' }, values: { p: 'x', n: 'y' } },
+          },
+          3,
+        ),
+      {
+        ...{
+          ...inLocks,
+          IndexName: 'listing',
+          KeyConditionExpression: '#partition = :p',
+          FilterExpression: '#name = :n',
+        },
+        ExpressionAttributeNames: { '#partition': 'lp', '#name': 'ln' },
+        ExpressionAttributeValues: { ':p': 'x', ':n': 'y' },
+        ...{ ConsistentRead: true, ScanIndexForward: false, Limit: 3 },
+      },
+    ],
+  ])('%s', async (_what, send, input) => {
+    const { access, inputs } = tableThat();
+    await send(new ItemTable(access));
+    expect(inputs).toEqual([input]);
+  });
+
+  it('returns what was written', async () => {
+    const { access } = tableThat(({ UpdateExpression }) =>
+      UpdateExpression === undefined ? {} : { Attributes: item },
+    );
+    const table = new ItemTable(access);
+    expect(await table.update(item, raise)).toEqual({ applied: true, item });
+    expect(await table.put({ Item: item })).toEqual({ applied: true, item });
+    expect(await table.updateWith(item, raise, item)).toEqual({ applied: true, item: {} });
+    expect(await table.writeAll([{ Item: item }])).toBe(true);
+    expect(await table.get(item)).toBeUndefined();
+  });
+
+  it('returns the item that refused a condition, alone or in a transaction', async () => {
+    const stored = { pk: { S: 'item' }, n: { N: '7' } };
+    const refused = (error: Error) =>
+      new ItemTable(
+        tableThat(() => {
+          throw error;
+        }).access,
+      );
+    const one = Object.assign(new Error('no'), { name: 'ConditionalCheckFailedException', Item: stored });
+    expect(await refused(one).update(item, raise)).toEqual({
+      applied: false,
+      item: { pk: 'item', n: 7 },
+      perhapsMine: false,
+    });
+    const twice = Object.assign(one, { $metadata: { attempts: 2 } });
+    expect(await refused(twice).put({ Item: item })).toMatchObject({ applied: false, perhapsMine: true });
+    const many = Object.assign(new Error('no'), {
+      name: 'TransactionCanceledException',
+      CancellationReasons: [
+        { Code: 'None', Item: {} },
+        { Code: 'ConditionalCheckFailed', Item: stored },
+      ],
+    });
+    expect(await refused(many).updateWith(item, raise, item)).toMatchObject({ item: { pk: 'item', n: 7 } });
+    expect(await refused(many).writeAll([{ Item: item }])).toBe(false);
+    const bare = Object.assign(new Error('no'), { name: 'ConditionalCheckFailedException' });
+    expect(await refused(bare).update(item, raise)).toMatchObject({ applied: false, item: undefined });
+    const broken = Object.assign(new Error('no'), { name: 'ValidationException' });
+    await expect(refused(broken).update(item, raise)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(refused(broken).writeAll([{ Item: item }])).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it('ends when enough items are found, and does not read the next page', async () => {
+    const { access, inputs } = tableThat(() => ({ Items: [{ n: 1 }, { n: 2 }], LastEvaluatedKey: { pk: 'more' } }));
+    const query = { where: 'partition = :p', words: { partition: 'pk' }, values: { p: 'x' } };
+    expect(await new ItemTable(access).query(query, 3)).toEqual([{ n: 1 }, { n: 2 }, { n: 1 }]);
+    expect(inputs.map(({ ExclusiveStartKey }) => ExclusiveStartKey)).toEqual([undefined, { pk: 'more' }]);
+  });
+
+  it('is not sent at all if nothing is wanted', async () => {
+    const { access, inputs } = tableThat();
+    expect(await new ItemTable(access).getMany([])).toEqual([]);
+    await new ItemTable(access).removeMany([]);
+    expect(inputs).toEqual([]);
+  });
+});
+
 describe('a write that meets a transaction', () => {
   const conflict = () => new TransactionConflictException({ message: 'busy', $metadata: {} });
   const write = (table: ItemTable) => table.replace({ pk: 'item', sk: 'item' });
