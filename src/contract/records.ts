@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { Expectation } from '../record/commands.ts';
 import { recordLimits } from '../record/limits.ts';
-import { instant, integerText, ms, named } from './fields.ts';
+import { instant, integer, integerText, ms, named } from './fields.ts';
 import { nameRules } from './limits.ts';
 import type { OperationContract } from './operation.ts';
 
@@ -10,12 +10,11 @@ import type { OperationContract } from './operation.ts';
 export const putRecordBody = z
   .strictObject({
     value: z.unknown(),
-    expiresInMs: z
-      .int()
-      .min(recordLimits.expiresInMsMin)
-      .max(recordLimits.expiresInMsMax)
-      .optional()
-      .describe('After this time the record is absent. Its version and its floor continue.'),
+    expiresInMs: integer(
+      recordLimits.expiresInMsMin,
+      recordLimits.expiresInMsMax,
+      'After this time the record is absent. Its version and its floor continue.',
+    ).optional(),
   })
   .describe(
     `The value is any JSON of at most ${recordLimits.valueBytesMax} bytes. Its text is kept exactly as it came.`,

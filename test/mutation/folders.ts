@@ -4,12 +4,23 @@ export const suitesOf: Readonly<Record<string, readonly string[]>> = {
   'src/session': ['test/unit/session', 'test/property/deadlock.test.ts'],
   'src/multi': ['test/unit/multi'],
   'src/record': ['test/unit/record'],
-  'src/service': ['test/unit/service', 'test/unit/session', 'test/unit/client'],
+  'src/service': [
+    // Few of their tests wait, so a mutant that never ends is seldom met first.
+    'test/unit/service/apply.test.ts',
+    'test/unit/service/pages.test.ts',
+    'test/unit/service/lock-memory.test.ts',
+    'test/unit/service',
+    'test/unit/http',
+    'test/unit/notify',
+    'test/unit/client',
+  ],
   'src/store': ['test/unit/store', 'test/contract'],
   'src/notify': ['test/unit/notify'],
   'src/client': ['test/unit/client', 'test/unit/opentelemetry'],
-  'src/http': ['test/unit/http', 'test/integration/http-contract.test.ts'],
-  'src/contract': ['test/unit/contract', 'test/unit/http', 'test/integration/openapi.test.ts'],
+  'src/http': ['test/unit/http'],
+  'src/contract': ['test/unit/contract', 'test/unit/http'],
+  'src/websocket': ['test/unit/websocket', 'test/unit/service/sockets.test.ts'],
+  'src/process': ['test/unit/process'],
   'src/guards': ['test/unit/guards', 'test/property/guards-dynamodb.test.ts', 'test/property/guards-s3.test.ts'],
   'src/middleware': ['test/unit/client'],
   'src/local': ['test/unit/local'],
@@ -35,8 +46,11 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/lock-writes.ts': ['test/unit/store/lock-writes.test.ts'],
   'src/store/dynamodb/notifier-items.ts': ['test/unit/store/requests.test.ts', 'test/contract/connections.test.ts'],
   'src/store/dynamodb/page-item.ts': ['test/unit/store/page-item.test.ts'],
-  'src/store/dynamodb/record-item.ts': ['test/unit/store/record-item.test.ts'],
-  'src/store/dynamodb/record-store.ts': ['test/unit/store/record-store.test.ts', 'test/contract/records.test.ts'],
+  'src/store/dynamodb/record-items.ts': [
+    'test/unit/store/record-item.test.ts',
+    'test/unit/store/record-store.test.ts',
+    'test/contract/records.test.ts',
+  ],
   'src/store/dynamodb/session-item.ts': ['test/unit/store/session-item.test.ts', 'test/unit/store/requests.test.ts'],
   'src/store/dynamodb/session-store.ts': ['test/unit/store/requests.test.ts', 'test/contract/session-store.test.ts'],
   'src/store/dynamodb/socket-items.ts': ['test/unit/store', 'test/contract/connections.test.ts'],
@@ -49,6 +63,13 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/memory/record-store.ts': ['test/contract/records.test.ts'],
   'src/store/memory/session-store.ts': ['test/contract/session-store.test.ts'],
 };
+
+/** Many callers act at once in these suites, so one test takes seconds. They would run again for thousands of mutants. */
+export const tooSlow: readonly string[] = [
+  'test/unit/http/longest-queue.test.ts',
+  'test/unit/service/joining-crowd.test.ts',
+  'test/unit/service/readers.test.ts',
+];
 
 /** The folder that a path belongs to. */
 export const folderOf = (path: string): string | undefined =>

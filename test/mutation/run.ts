@@ -47,7 +47,7 @@ interface Tool {
 }
 
 /** If nothing new is known for so long, the mutant that is planted hangs the process. */
-const silenceMsMax = 240_000;
+const silenceMsMax = 90_000;
 
 const target = process.argv[2];
 if (target === undefined || folderOf(target) === undefined) {
@@ -160,7 +160,7 @@ function runTogether(folder: string, source: string, notes: string): Promise<boo
 /** Plants one mutant from the start of the process. */
 function isNoticedAlone(folder: string, source: string, id: string): Promise<boolean> {
   const child = startSuites(folder, source, { __STRYKER_ACTIVE_MUTANT__: id }, ['--bail', '1']);
-  const timer = setTimeout(() => end(child), 2 * silenceMsMax);
+  const timer = setTimeout(() => end(child), 4 * silenceMsMax);
   let output = '';
   const read = (chunk: Buffer) => {
     output += chunk.toString();

@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { tooSlow } from './folders.ts';
 
 /** The suites that belong to what is mutated; `run.ts` names them. */
 const suites = (process.env.HOLDFAST_MUTATION_SUITES ?? 'test/unit').split(',');
@@ -16,12 +17,13 @@ class AsNamed extends BaseSequencer {
 export default defineConfig({
   test: {
     include: suites.map((suite) => (suite.endsWith('.ts') ? suite : `${suite}/**/*.test.ts`)),
+    exclude: [...tooSlow],
     maxWorkers: 1,
     sequence: { sequencer: AsNamed },
     // All files share one process and its modules: most of a short test's time is the start of its process.
     isolate: false,
-    // Ends a mutant that waits for ever. The slowest single test takes a few seconds on a busy machine.
-    testTimeout: 20_000,
+    // Ends a mutant that waits for ever. The slowest single test takes a second or two on a busy machine.
+    testTimeout: 4_000,
     hookTimeout: 60_000,
     ...(process.env.HOLDFAST_MUTATION_NOTES === undefined ? {} : { runner: 'test/mutation/mutant-runner.ts' }),
     ...(needsEngine ? { globalSetup: ['test/support/engine.setup.ts'] } : {}),

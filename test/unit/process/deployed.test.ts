@@ -1,37 +1,37 @@
 import { describe, expect, it } from 'vitest';
 import { deployedService, deployedTable, metricNamespaces, requireVariable } from '../../../src/process/deployed.ts';
 import { afterwards } from '../../../src/process/logger.ts';
+import { version } from '../../../src/process/version.ts';
+import { serviceOn } from '../../../src/process/wiring.ts';
 import { acquire } from '../../../src/service/acquire.ts';
 
-const env = { HOLDFAST_TABLE: 'locks' };
+const env = { HOLDFAST_TABLE: 'locks', HOLDFAST_ENDPOINT: 'http://127.0.0.1:1', AWS_REGION: 'us-east-1' };
 
-describe('a deployed service', () => {
-  it('takes its settings from the variables that the stack sets', () => {
-    const { locks, sockets, engine } = deployedService({
-      ...env,
-      HOLDFAST_POLL_MS: '10000',
-      HOLDFAST_LEASE_MS_MAX: '300000',
-      HOLDFAST_WAIT_MS_MAX: '60000',
-      HOLDFAST_WEBSOCKET_URL: 'wss://watch.example.com/v1',
-    });
-    expect(locks).toMatchObject({ pollMs: 10_000, leaseMsMax: 300_000, waitMsMax: 60_000 });
-    expect([sockets?.url(undefined), engine]).toEqual(['wss://watch.example.com/v1', 'dynamodb']);
+describe('the environment of a deployed function', () => {
+  it('must have each variable that is required, and none of them empty', () => {
+    expect(requireVariable(env, 'HOLDFAST_TABLE')).toBe('locks');
+    for (const value of [undefined, ''])
+      expect(() => requireVariable({ HOLDFAST_BUS: value }, 'HOLDFAST_BUS')).toThrow('HOLDFAST_BUS is not set');
+    expect(() => deployedTable({})).toThrow('HOLDFAST_TABLE is not set');
   });
 
-  it('has defaults for those that are missing or empty', () => {
-    const { locks, sockets } = deployedService({ ...env, HOLDFAST_POLL_MS: '', HOLDFAST_LEASE_MS_MAX: '' });
-    expect(locks).toMatchObject({ pollMs: 20_000 });
-    expect([locks.leaseMsMax, locks.waitMsMax, sockets]).toEqual([undefined, undefined, undefined]);
+  it('lists namespaces with their own metrics', () => {
+    expect(metricNamespaces({})).toEqual([]);
+    expect(metricNamespaces({ HOLDFAST_METRIC_NAMESPACES: 'orders,jobs' })).toEqual(['orders', 'jobs']);
   });
 
-  it('is one of many processes, so it remembers no lock for long', () => {
-    expect(deployedService(env).locks.rememberedMs).toBeLessThan(Number.POSITIVE_INFINITY);
+  it('sets the limits of the deployment, and leaves the others as they are', () => {
+    const { locks, engine } = deployedService({ ...env, HOLDFAST_POLL_MS: '5000', HOLDFAST_LEASE_MS_MAX: '60000' });
+    expect([engine, locks.pollMs, locks.leaseMsMax]).toEqual(['dynamodb', 5_000, 60_000]);
+    expect(locks).not.toHaveProperty('waitMsMax');
+    expect(deployedService({ ...env, HOLDFAST_WAIT_MS_MAX: '70000' }).locks.waitMsMax).toBe(70_000);
+    const plain = deployedService({ ...env, HOLDFAST_POLL_MS: '', HOLDFAST_RETENTION_MS: '172800000' }).locks;
+    expect([plain.pollMs, plain.rememberedMs], 'other processes write too').toEqual([20_000, 100]);
+    expect(plain).not.toHaveProperty('leaseMsMax');
   });
 
-  it.each(['10s', '-1', '1.5', ' '])('refuses %j as a number', (text) => {
-    expect(() => deployedService({ ...env, HOLDFAST_POLL_MS: text })).toThrow(
-      `HOLDFAST_POLL_MS must be a whole number, but is ${text}.`,
-    );
+  it('can not keep an idle lock for less than the least time', () => {
+    expect(() => deployedService({ ...env, HOLDFAST_RETENTION_MS: '1000' })).toThrow('retentionMs must be at least');
   });
 
   it('keeps an idle lock for as long as the stack says', async () => {
@@ -57,31 +57,50 @@ describe('a deployed service', () => {
     const service = deployedService(env, { ...deployedTable(env), calls });
     await expect(service.probe()).rejects.toThrow("can't be reached");
   });
-});
 
-describe('the variables of a function', () => {
-  it.each([undefined, ''])('are required to have a value: %j', (value) => {
-    expect(() => requireVariable({ HOLDFAST_TABLE: value }, 'HOLDFAST_TABLE')).toThrow(
-      'HOLDFAST_TABLE is not set; the stack sets it for every function.',
+  it.each(['5s', '1.5', '-1', ' 5'])('is refused with a limit that is no whole number: %j', (value) => {
+    expect(() => deployedService({ ...env, HOLDFAST_POLL_MS: value })).toThrow(
+      `HOLDFAST_POLL_MS must be a whole number, but is ${value}.`,
     );
   });
 
-  it('list namespaces with commas between them', () => {
-    expect(metricNamespaces({})).toEqual([]);
-    expect(metricNamespaces({ HOLDFAST_METRIC_NAMESPACES: 'orders,payments' })).toEqual(['orders', 'payments']);
+  it('has sockets only if it names their url', () => {
+    expect(deployedService(env).sockets).toBeUndefined();
+    expect(deployedService({ ...env, HOLDFAST_WEBSOCKET_URL: '' }).sockets).toBeUndefined();
+    const { sockets } = deployedService({ ...env, HOLDFAST_WEBSOCKET_URL: 'wss://somewhere' });
+    expect(sockets?.url('here')).toBe('wss://somewhere');
   });
 });
 
-describe('a log that is written afterwards', () => {
-  it('delays what is usual, and shows warnings and errors at once', async () => {
+describe('a service on a table', () => {
+  it('names its version, and its probe reads the table', async () => {
+    const sent: unknown[] = [];
+    const client = {
+      send: async ({ input }: { input: unknown }) => {
+        sent.push(input);
+        return {};
+      },
+    };
+    const service = serviceOn({ client: client as never, tableName: 'locks', alone: true, engine: 'test' });
+    expect(service).toMatchObject({ engine: 'test', version });
+    expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    expect(service.locks.rememberedMs).toBe(Number.POSITIVE_INFINITY);
+    await service.probe();
+    expect(sent).toMatchObject([{ TableName: 'locks', ConsistentRead: true }]);
+  });
+});
+
+describe('a log that writes afterwards', () => {
+  it('writes what is no failure after the current work, and failures at once', async () => {
     const lines: string[] = [];
-    const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
-    const log = afterwards({ info: note('info'), warn: note('warn'), error: note('error') });
-    log.info('a');
-    log.warn('b');
-    log.error('c');
-    expect(lines).toEqual(['warn b', 'error c']);
+    const write = (level: string) => (message: string, fields?: object) =>
+      void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
+    const log = afterwards({ info: write('info'), warn: write('warn'), error: write('error') });
+    log.info('answered', { status: 200 });
+    log.warn('late', { tookMs: 7 });
+    log.error('failed', { status: 500 });
+    expect(lines).toEqual(['warn late {"tookMs":7}', 'error failed {"status":500}']);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(lines).toEqual(['warn b', 'error c', 'info a']);
+    expect(lines.at(-1)).toBe('info answered {"status":200}');
   });
 });

@@ -4,7 +4,7 @@ import { acquire } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { acquireAll } from '../../../src/service/multi.ts';
+import { acquireAll, renewAll } from '../../../src/service/multi.ts';
 import { createSession } from '../../../src/service/sessions.ts';
 import type { LockStore } from '../../../src/store/lock-store.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
@@ -192,5 +192,164 @@ describe('acquireAll', () => {
     await time.advance(5_000);
     expect(await outcome).toMatchObject({ kind: 'refused', refusals: [{ name: 'a' }] });
     expect((await store.read({ namespace, name: 'b' })).holders).toEqual([]);
+  });
+});
+
+describe('several locks', () => {
+  const held = async ({ store }: LockContext) =>
+    (await Promise.all(['a', 'b'].map((name) => store.read({ namespace, name })))).flatMap(({ holders }) =>
+      holders.map(({ owner, expiresAt }) => ({ owner, expiresAt })),
+    );
+
+  it('are granted in one step, with what was asked for and the default lease', async () => {
+    const { time, locks } = world();
+    const entries = [
+      { name: 'a', limit: 3, permits: 2 },
+      { name: 'b', mode: 'shared' as const },
+    ];
+    const granted = await acquireAll(locks, namespace, { entries, leaseId: both.leaseId, owner: 'both', waitMs: 0 });
+    expect(granted).toMatchObject({
+      kind: 'granted',
+      waitedMs: 0,
+      holders: [
+        { permits: 2, leaseMs: lockLimits.leaseMsDefault, expiresAt: time.now() + lockLimits.leaseMsDefault },
+        { permits: 1, mode: 'shared' },
+      ],
+    });
+    expect(locks.memory.seen({ namespace, name: 'a' })?.state.holders, 'the process remembers its write').toHaveLength(
+      1,
+    );
+  });
+
+  it('are refused together if one is held and nobody waits', async () => {
+    const { locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const refused = await acquireAll(locks, namespace, { ...both, waitMs: 0 });
+    expect(refused).toMatchObject({
+      kind: 'refused',
+      refusals: [{ name: 'b', answer: { kind: 'held' } }],
+      waitedMs: 0,
+    });
+    expect(await held(locks)).toMatchObject([{ owner: 'they' }]);
+  });
+
+  it('are not waited for if waiting can not help', async () => {
+    const { locks } = world();
+    await acquire(locks, { namespace, name: 'a' }, { ...theirs, limit: 3 });
+    const entries = [{ name: 'a', limit: 4 }, { name: 'b' }];
+    expect(await acquireAll(locks, namespace, { ...both, entries })).toMatchObject({
+      kind: 'refused',
+      refusals: [{ name: 'a', answer: { kind: 'limit-mismatch' } }],
+    });
+  });
+
+  it('are granted after a wait with the lease that was asked for, counted from the grant', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const asked = acquireAll(locks, namespace, { ...both, leaseMs: 5_000 });
+    await time.advance(1_000);
+    await release(locks, { namespace, name: 'b' }, theirs);
+    await time.advance(100);
+    expect(await asked).toMatchObject({ kind: 'granted', waitedMs: 1_000 });
+    const endsAt = time.now() - 100 + 5_000;
+    expect((await held(locks)).map(({ expiresAt }) => expiresAt)).toEqual([endsAt, endsAt]);
+  });
+
+  it('keep what they have alive while they wait, and nothing is left to do after the answer', async () => {
+    const { time, locks } = world();
+    await acquire(locks, { namespace, name: 'b' }, { ...theirs, leaseMs: 60_000 });
+    const asked = acquireAll(locks, namespace, both);
+    await time.advance(19_000);
+    const [mine] = await held(locks);
+    // Renewed at a third of the lease, so at least two thirds are left.
+    expect((mine?.expiresAt ?? 0) - time.now()).toBeGreaterThanOrEqual(20_000);
+    await time.advance(1_000);
+    expect(await asked).toMatchObject({ kind: 'waiting' });
+    expect(time.nextAt).toBeUndefined();
+  });
+
+  it('are lost with their session, and others may take what was gathered', async () => {
+    const { time, locks } = world();
+    const { session } = await createSession(locks, namespace, { ttlMs: 60_000, owner: 'both' });
+    const key = { namespace, sessionId: session.sessionId };
+    const { leaseMs: _, ...bound } = { ...both, sessionId: session.sessionId };
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const asked = acquireAll(locks, namespace, bound);
+    await time.advance(100);
+    expect(await held(locks)).toMatchObject([{ owner: 'both', expiresAt: null }, { owner: 'they' }]);
+    await locks.sessionStore.end(key, time.now());
+    await release(locks, { namespace, name: 'b' }, theirs);
+    await time.advance(locks.pollMs);
+    expect(await asked).toEqual({ kind: 'session-lost' });
+    for (const name of ['a', 'b']) {
+      const other = { ...theirs, leaseId: 'lease-of-a-third-0' };
+      expect(await acquire(locks, { namespace, name }, other)).toMatchObject({ answer: { kind: 'granted' } });
+    }
+    expect(await acquireAll(locks, namespace, { ...bound, waitMs: 0 })).toEqual({ kind: 'session-lost' });
+  });
+
+  it('are granted after a wait under a session that is alive', async () => {
+    const { time, locks } = world();
+    const { session } = await createSession(locks, namespace, { ttlMs: 60_000, owner: 'both' });
+    const { leaseMs: _, ...bound } = { ...both, sessionId: session.sessionId };
+    await acquire(locks, { namespace, name: 'b' }, theirs);
+    const asked = acquireAll(locks, namespace, bound);
+    await time.advance(100);
+    await release(locks, { namespace, name: 'b' }, theirs);
+    await time.advance(100);
+    expect(await asked).toMatchObject({
+      kind: 'granted',
+      waitedMs: 100,
+      holders: [{ leaseMs: null }, { leaseMs: null }],
+    });
+  });
+
+  it('are renewed all or none', async () => {
+    const { time, locks } = world();
+    await acquireAll(locks, namespace, both);
+    await time.advance(1_000);
+    const names = ['a', 'b'];
+    const renewed = await renewAll(locks, namespace, { leaseId: both.leaseId, names, leaseMs: 40_000 });
+    expect(renewed).toMatchObject({ kind: 'granted', waitedMs: 0 });
+    const endsAt = time.now() + 40_000;
+    expect((await held(locks)).map(({ expiresAt }) => expiresAt)).toEqual([endsAt, endsAt]);
+    await release(locks, { namespace, name: 'b' }, both);
+    await time.advance(1_000);
+    expect(await renewAll(locks, namespace, { leaseId: both.leaseId, names })).toMatchObject({
+      kind: 'refused',
+      refusals: [{ name: 'b', answer: { kind: 'lost', reason: 'released' } }],
+    });
+    expect((await held(locks)).map(({ expiresAt }) => expiresAt)).toEqual([endsAt]);
+  });
+
+  it('are tried again if others write in between, and given up after ten tries', async () => {
+    const { time, locks } = world();
+    let tries = 0;
+    const swapAll = async () => {
+      tries += 1;
+      return false;
+    };
+    const busy: LockStore = { ...without(locks.store, ''), swapAll };
+    const asked = acquireAll({ ...locks, store: busy }, namespace, { ...both, waitMs: 0 }).catch((error) => error);
+    await time.advance(10_000);
+    expect(await asked).toMatchObject({ name: 'StoreError', code: 'conflict' });
+    expect(tries).toBe(10);
+  });
+
+  it('are renewed by single leases at first, and by whole states after a refusal', async () => {
+    const { time, locks } = world();
+    await acquireAll(locks, namespace, both);
+    const sent: boolean[] = [];
+    const store: LockStore = {
+      ...without(locks.store, ''),
+      swapAll: async (swaps) => {
+        sent.push(swaps.every(({ renewal }) => renewal !== undefined));
+        return sent.length > 1 && locks.store.swapAll(swaps);
+      },
+    };
+    const renewed = renewAll({ ...locks, store }, namespace, { leaseId: both.leaseId, names: ['a', 'b'] });
+    await time.advance(1_000);
+    expect(await renewed).toMatchObject({ kind: 'granted' });
+    expect(sent).toEqual([true, false]);
   });
 });

@@ -151,4 +151,132 @@ describe('a notified wait', () => {
     await time.settle();
     expect(time.nextAt).toBeUndefined();
   });
+
+  it('tries a sweep after a pause if the sessions could not be read', async () => {
+    const { lock, begin, time } = awaitedLock(1_000);
+    lock.facts = () => Promise.reject(new Error('out of reach'));
+    const wait = begin(bob);
+    await time.advance(99);
+    expect(lock.sweeps).toBe(0);
+    await time.advance(1);
+    expect(lock.sweeps).toBe(1);
+    await time.advance(1_000 + graceMs);
+    expect(wait.done).toBe(true);
+  });
+
+  it('does nothing at any time if only another write can help', async () => {
+    const { lock, waits, time } = awaitedLock();
+    lock.write({ kind: 'renew', leaseId: alice });
+    lock.state = { ...lock.state, holders: lock.state.holders.map((holder) => ({ ...holder, expiresAt: null })) };
+    const open = waits.begin(lock);
+    lock.write(acquireOf(bob, { waitMs: 60_000, attendMs: null }));
+    const wait = watched(open.wait({ leaseId: bob, known: lock.state, until: lock.in(5_000) }));
+    await time.advance(4_999);
+    expect([lock.sweeps, wait.done]).toEqual([0, false]);
+    await time.advance(1);
+    expect(wait.done).toBe(true);
+    open.end();
+  });
+
+  it('is counted while its request is open, and each lock has its own waits', async () => {
+    const { lock, memory, waits } = awaitedLock();
+    const other = new SeenLock();
+    const opened = [
+      waits.begin(lock),
+      waits.begin(lock),
+      waits.begin(Object.assign(other, { key: { ...key, name: 'b' } })),
+    ];
+    expect(waits.openCount).toBe(3);
+    opened[0]?.end();
+    expect(waits.openCount).toBe(2);
+    opened[2]?.end();
+    const known = lock.write(acquireOf(bob, waiting));
+    const wait = watched(opened[1]?.wait({ leaseId: bob, known, until: lock.in(20_000) }) ?? Promise.reject());
+    memory.learn(key, lock.write(release));
+    expect((await wait.promise).holders, 'the first lock is still listened to').toMatchObject([{ leaseId: bob }]);
+    opened[1]?.end();
+    expect(waits.openCount).toBe(0);
+  });
+
+  it('begins anew after all requests have ended', async () => {
+    const { lock, memory, begin, time } = awaitedLock();
+    const first = begin(bob, { withinMs: 100 });
+    await time.advance(100);
+    await first.promise;
+    await time.settle();
+    const second = begin(bob);
+    memory.learn(key, lock.write(release));
+    expect((await second.promise).holders).toMatchObject([{ leaseId: bob }]);
+  });
+
+  it('is woken when the item of the lock was deleted', async () => {
+    const { lock, begin, waits, time } = awaitedLock(1_000);
+    const wait = begin(bob);
+    lock.sweep = async () => ({ ...lock.state, rev: 0, fence: 0, holders: [], queue: [] });
+    await time.advance(1_000 + graceMs);
+    expect(wait.done).toBe(true);
+    expect(waits.openCount).toBe(0);
+  });
+
+  it('that was given the latest state is not put back by an older one', async () => {
+    const { lock, memory, waits, time } = awaitedLock();
+    const open = waits.begin(lock);
+    const older = lock.write(acquireOf(bob, waiting));
+    memory.learn(key, lock.write(acquireOf(carol, waiting)));
+    const wait = watched(open.wait({ leaseId: bob, known: older, until: lock.in(1_000) }));
+    await time.advance(1_000);
+    expect((await wait.promise).queue, 'the latest state is the answer').toHaveLength(2);
+    open.end();
+  });
+});
+
+describe('a notified wait in a page', () => {
+  function pagedLock() {
+    const world = awaitedLock(1_000);
+    const { lock, waits } = world;
+    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
+    const behind = (leaseId: string, page: number) => {
+      const open = waits.begin(lock);
+      const wait = open.wait({ leaseId, known: lock.state, page, until: lock.in(20_000) });
+      return watched(wait.finally(() => open.end()));
+    };
+    return { ...world, behind };
+  }
+
+  it('goes on while its page is there, and is woken when the page has moved up', async () => {
+    const { lock, memory, behind, time } = pagedLock();
+    const [first, second] = [behind(bob, 7), behind(carol, 8)];
+    await time.settle();
+    expect([first.done, second.done]).toEqual([false, false]);
+    lock.state = { ...lock.state, rev: lock.state.rev + 1, pages: { first: 8, last: 8 } };
+    memory.learn(key, lock.state);
+    await time.settle();
+    expect([first.done, second.done]).toEqual([true, false]);
+  });
+
+  it('goes on if its page has moved up into the front', async () => {
+    const { lock, memory, behind, time } = pagedLock();
+    const wait = behind(bob, 7);
+    const moved = lock.write(acquireOf(bob, waiting));
+    memory.learn(key, { ...moved, pages: { first: 8, last: 8 } });
+    await time.settle();
+    expect(wait.done).toBe(false);
+  });
+
+  it.each([[[7, 8]], [[8, 7]]])(
+    'is swept for the waiter of the first page, in whatever order they came: %j',
+    async (pages) => {
+      const { lock, behind, time } = pagedLock();
+      const leases = [bob, carol];
+      const waits = pages.map((page, index) => behind(leases[index] ?? '', page));
+      lock.failure = new Error('out of reach');
+      lock.sweep = async () => {
+        lock.sweeps += 1;
+        return lock.state;
+      };
+      await time.advance(1_000 + graceMs);
+      expect(lock.sweeps).toBe(1);
+      expect(waits.map(({ done }) => done)).toEqual([false, false]);
+    },
+  );
 });

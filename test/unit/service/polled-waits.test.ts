@@ -262,4 +262,58 @@ describe('a polled wait', () => {
     await lock.time.advance(60);
     await expect(wait.promise).rejects.toThrow('out of reach');
   });
+
+  it('looks soon again if the sessions could not be read', async () => {
+    const lock = heldLock();
+    lock.facts = () => Promise.reject(new Error('out of reach'));
+    waitFor(lock);
+    await lock.time.advance(49);
+    expect(lock.looks).toBe(0);
+    await lock.time.advance(1);
+    expect(lock.looks).toBe(1);
+  });
+
+  it('in a page looks at the pace of the first place of its page', async () => {
+    const lock = heldLock();
+    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
+    const { waitFor: begin } = processOn(lock);
+    begin(carol, { page: 8 });
+    const facts = { now: lock.time.now(), graceMs };
+    const position = lock.state.queue.length + lockLimits.pageLengthMax + 1;
+    const afterMs = Math.ceil(paceMs(lock.state, position, facts));
+    await lock.time.advance(afterMs - 1);
+    expect(lock.looks).toBe(0);
+    await lock.time.advance(1);
+    expect(lock.looks).toBe(1);
+  });
+
+  it('in a page sweeps only if nobody is present in the front', async () => {
+    const front = heldLock(1_000);
+    front.state = { ...front.state, pages: { first: 7, last: 7 } };
+    processOn(front).waitFor(carol, { page: 7 });
+    await front.time.advance(2_000);
+    expect(front.sweeps).toBe(0);
+
+    const empty = new SeenLock();
+    empty.write(acquireOf(alice, { leaseMs: 1_000 }));
+    empty.state = { ...empty.state, pages: { first: 7, last: 7 } };
+    processOn(empty).waitFor(carol, { page: 7 });
+    await empty.time.advance(1_000 + graceMs);
+    expect(empty.sweeps).toBe(1);
+  });
+
+  it.each([
+    [0, 45],
+    [0.75, 53],
+  ])('looks earlier or later at random, by a tenth at most: %d', async (drawn, afterMs) => {
+    const lock = heldLock();
+    await lock.time.advance(400);
+    const memory = new LockMemory(lock.time);
+    const waits = polledWaits({ clock: lock.time, timers: lock.time, memory, random: () => drawn });
+    void waits.begin(lock).wait({ leaseId: bob, known: lock.state, until: lock.in(20_000) });
+    await lock.time.advance(afterMs - 1);
+    expect(lock.looks).toBe(0);
+    await lock.time.advance(1);
+    expect(lock.looks).toBe(1);
+  });
 });

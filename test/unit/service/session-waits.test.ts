@@ -4,6 +4,7 @@ import { acquire } from '../../../src/service/acquire.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { createSession, endSession } from '../../../src/service/sessions.ts';
+import { publicSessionId } from '../../../src/session/public-id.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
@@ -67,7 +68,114 @@ describe('a wait under a session that is over', () => {
   });
 });
 
+describe('a request under a session', () => {
+  it('knows the end of its session, and notes the part of a lock that it takes', async () => {
+    const { time, locks, open, take } = world();
+    const sessionId = await open('me');
+    const parts: string[] = [];
+    locks.sessionStore.notePart = async (_session, lock) => void parts.push(lock);
+    const { answer, facts } = await take('gate', 'me', { sessionId });
+    expect(answer).toMatchObject({ kind: 'granted' });
+    expect(facts.sessions?.get(sessionId)).toEqual({ alive: true, expiresAt: time.now() + 600_000 });
+    expect(parts, 'a whole lock is found by the index').toEqual([]);
+    await take('rooms', 'me', { sessionId, limit: 2, permits: 1 });
+    expect(parts).toEqual(['rooms']);
+  });
+
+  it('is refused without another write if its session is over and the lock is held', async () => {
+    const { locks, open, take } = world();
+    const sessionId = await open('ended');
+    await endSession(locks, { namespace, sessionId });
+    await take('gate', 'holder');
+    const before = await locks.store.read({ namespace, name: 'gate' });
+    expect(await take('gate', 'ended', { sessionId })).toMatchObject({ answer: { reason: 'session_lost' } });
+    expect(await locks.store.read({ namespace, name: 'gate' })).toBe(before);
+  });
+
+  it('notes its wait under the session, and forgets it when it is granted', async () => {
+    const { time, locks, open, take } = world();
+    const sessionId = await open('waiting');
+    await take('gate', 'holder');
+    const waitsOf = async () => (await locks.sessionStore.read(namespace, [sessionId]))[0]?.waits;
+    const waiting = take('gate', 'waiting', { sessionId, waitMs: 60_000 });
+    await time.advance(10);
+    expect(await waitsOf()).toEqual([{ lock: 'gate', leaseId: 'lease-of-waiting-gate-0' }]);
+    await release(locks, { namespace, name: 'gate' }, { leaseId: 'lease-of-holder-gate-0' });
+    expect(await waiting).toMatchObject({ answer: { kind: 'granted' } });
+    expect(await waitsOf()).toEqual([]);
+  });
+
+  it('is lost if its session ends while it waits', async () => {
+    const { time, locks, open, take } = world();
+    const sessionId = await open('ending');
+    await take('gate', 'holder');
+    const waiting = take('gate', 'ending', { sessionId, waitMs: 60_000 });
+    await time.advance(10);
+    await endSession(locks, { namespace, sessionId });
+    await time.advance(100);
+    expect(await waiting).toMatchObject({ answer: { kind: 'lost', reason: 'session_lost' } });
+  });
+});
+
 describe('a deadlock', () => {
+  const cycleOf = ({ answer }: Awaited<ReturnType<ReturnType<typeof world>['take']>>) =>
+    answer.kind === 'deadlock' ? JSON.parse(answer.cycle) : answer.kind;
+
+  it('of two sessions ends the younger wait, tells it the cycle from its own step on, and the other is granted', async () => {
+    const { time, locks, open, take } = world();
+    const [one, other] = [await open('one'), await open('other')];
+    await take('a', 'one', { sessionId: one });
+    await take('b', 'other', { sessionId: other });
+    const older = take('b', 'one', { sessionId: one, waitMs: 60_000 });
+    await time.advance(10);
+    const younger = take('a', 'other', { sessionId: other, waitMs: 60_000 });
+    await time.advance(10);
+    const expected = [
+      { sessionId: publicSessionId(other), owner: 'other', waitsFor: 'a' },
+      { sessionId: publicSessionId(one), owner: 'one', waitsFor: 'b' },
+    ];
+    expect(cycleOf(await younger)).toEqual(expected);
+    await release(locks, { namespace, name: 'b' }, { leaseId: 'lease-of-other-b-0' });
+    expect(await older).toMatchObject({ answer: { kind: 'granted' } });
+  });
+
+  it('ends the younger wait also if the older one finds it', async () => {
+    const { time, locks, open, take } = world();
+    const [one, other] = [await open('one'), await open('other')];
+    await take('a', 'one', { sessionId: one });
+    const { sessionStore } = locks;
+    const noteWait = sessionStore.noteWait.bind(sessionStore);
+    let noted = () => {};
+    // The older wait is noted late, so it closes the cycle.
+    sessionStore.noteWait = async (session, wait) => {
+      if (session.sessionId === one) await new Promise<void>((resolve) => (noted = resolve));
+      return noteWait(session, wait);
+    };
+    await take('b', 'other', { sessionId: other });
+    const older = take('b', 'one', { sessionId: one, waitMs: 60_000 });
+    await time.advance(10);
+    const younger = take('a', 'other', { sessionId: other, waitMs: 60_000 });
+    await time.advance(10);
+    noted();
+    await time.advance(10);
+    expect(cycleOf(await younger)).toMatchObject([{ waitsFor: 'a' }, { waitsFor: 'b' }]);
+    await release(locks, { namespace, name: 'b' }, { leaseId: 'lease-of-other-b-0' });
+    expect(await older).toMatchObject({ answer: { kind: 'granted' } });
+  });
+
+  it('is no deadlock if a session in the cycle has ended', async () => {
+    const { time, locks, open, take } = world();
+    const [one, other] = [await open('one'), await open('other')];
+    await take('a', 'one', { sessionId: one });
+    await take('b', 'other', { sessionId: other });
+    void take('b', 'one', { sessionId: one, waitMs: 60_000 });
+    await time.advance(10);
+    await endSession(locks, { namespace, sessionId: one });
+    expect(await take('a', 'other', { sessionId: other, waitMs: 60_000 })).toMatchObject({
+      answer: { kind: 'granted' },
+    });
+  });
+
   it('that is gone at the second look ends no wait', async () => {
     const { time, locks, open, take } = world();
     const [one, other] = [await open('one'), await open('other')];

@@ -1,114 +1,162 @@
 import { describe, expect, it } from 'vitest';
-import type { LockContext } from '../../../src/service/context.ts';
-import type { Connection, SocketStore } from '../../../src/store/socket-store.ts';
-import type { Watcher, WatcherStore } from '../../../src/store/watcher-store.ts';
+import { memoryService } from '../../../src/testing/memory-service.ts';
+import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { apiGatewayWebsocketHandler } from '../../../src/websocket/api-gateway.ts';
 import { createWebsocketHandler } from '../../../src/websocket/handler.ts';
+import { MemorySockets, MemoryWatchers } from '../../support/memory-stores.ts';
 
-const owner: Connection = { namespace: 'orders', caller: 'worker' };
-
-/** A handler whose stores note what it does. One ticket is good. */
-function world({ needsTicket = true, redeem }: { needsTicket?: boolean; redeem?: SocketStore['redeem'] } = {}) {
-  const added: Watcher[] = [];
-  const done: string[] = [];
-  const lines: object[] = [];
-  const watchers: WatcherStore = {
-    add: async (watcher) => void added.push(watcher),
-    welcome: async () => true,
-    welcomed: async () => [],
-    remove: async (id) => void done.push(`remove ${id}`),
+function world({ needsTicket = true } = {}) {
+  const time = new VirtualTime();
+  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
+  const watchers = new MemoryWatchers();
+  const sockets = new MemorySockets((id) => watchers.find(id));
+  const logged: { message: string; fields: unknown }[] = [];
+  const log = { info: () => {}, error: (message: string, fields: unknown) => void logged.push({ message, fields }) };
+  const handler = createWebsocketHandler({ watchers, sockets, locks, needsTicket, log });
+  const connect = async (query: Record<string, string>) => {
+    const answer = await handler.connect({ requestId: 'request-1', connectionId: 'c=', connectedAt: 7, query });
+    return { status: answer.status, body: answer.body === undefined ? undefined : JSON.parse(answer.body) };
   };
-  const sockets: SocketStore = {
-    issue: async () => {},
-    redeem: redeem ?? (async (ticket, now) => (ticket === 'good' && now === 5 ? owner : undefined)),
-    connection: async (id) => (id === 'open' ? owner : undefined),
-    noteWait: async () => {},
-    waitsOn: async (id, namespace) => {
-      done.push(`waits of ${id} in ${namespace}`);
-      return [];
-    },
-  };
-  const locks = { clock: { now: () => epochMs(5) } } as LockContext;
-  const log = { info: () => {}, error: (...line: object[]) => void lines.push(line) };
-  const handler = createWebsocketHandler({ watchers, sockets, locks, needsTicket, log: log as never });
-  const connect = (query: Record<string, string>) =>
-    handler.connect({ requestId: 'r', connectionId: 'c', connectedAt: 7, query });
-  return { handler, connect, added, done, lines };
+  const issue = async (ticket: string) =>
+    sockets.issue(ticket, { namespace: 'test', caller: 'me', expiresAt: epochMs(time.now() + 1_000) });
+  return { time, watchers, sockets, handler, connect, issue, logged };
 }
 
-describe('connecting', () => {
+describe('a connection', () => {
   it.each([
-    [{ lock: 'a' }, { lock: 'a' }],
-    [{ prefix: '' }, { prefix: '' }],
     [{}, 'nothing'],
-  ])('with a ticket counts as the caller of the ticket, for %j', async (wanted, subject) => {
-    const { connect, added } = world();
-    expect(await connect({ ticket: 'good', ...wanted })).toEqual({ status: 200, headers: {}, body: undefined });
-    expect(added).toEqual([{ ...owner, connectionId: 'c', connectedAt: 7, subject }]);
+    [{ lock: 'a' }, { lock: 'a' }],
+    [{ prefix: 'a' }, { prefix: 'a' }],
+    [{ prefix: '' }, { prefix: '' }],
+  ])('opens with a ticket, for its owner and %j', async (query, subject) => {
+    const { watchers, connect, issue } = world();
+    await issue('ticket');
+    expect(await connect({ ticket: 'ticket', ...query })).toEqual({ status: 200, body: undefined });
+    expect(watchers.find('c=')).toEqual({
+      namespace: 'test',
+      caller: 'me',
+      subject,
+      connectionId: 'c=',
+      connectedAt: 7,
+    });
   });
 
   it.each([
-    ['needs a ticket', {}, 401],
-    ['needs a good ticket', { ticket: 'bad' }, 403],
-    ['takes one lock or a prefix', { ticket: 'good', lock: 'a', prefix: 'b' }, 400],
-    ['takes nothing else', { ticket: 'good', namespace: 'orders' }, 400],
-  ])('%s', async (_, query, status) => {
-    const { connect, added, lines } = world();
-    expect(await connect(query as Record<string, string>)).toMatchObject({ status });
-    expect([added, lines]).toEqual([[], []]);
+    ['without a ticket', {}, 401, 'unauthorized', 'A ticket is required to open a connection.'],
+    ['with a ticket that was never issued', { ticket: 'other' }, 403, 'forbidden', 'The ticket is not valid.'],
+  ])('is refused %s', async (_how, query, status, code, detail) => {
+    const { watchers, connect, logged } = world();
+    const refused = await connect(query);
+    expect(refused).toMatchObject({ status, body: { code, instance: 'urn:holdfast:request:request-1' } });
+    expect(refused.body.detail).toContain(detail);
+    expect([watchers.size, logged]).toEqual([0, []]);
   });
 
-  it('says no more about a ticket than that it is not valid, and logs none', async () => {
-    const redeem = () => Promise.reject(new Error('broken'));
-    const { connect, lines } = world({ redeem });
+  it('is refused with a ticket that was used or is too old', async () => {
+    const { time, connect, issue } = world();
+    await issue('once');
+    await connect({ ticket: 'once' });
+    expect((await connect({ ticket: 'once' })).status).toBe(403);
+    await issue('late');
+    await time.advance(1_000);
+    expect((await connect({ ticket: 'late' })).status).toBe(403);
+  });
+
+  it.each([
+    [{ ticket: 'ticket', lock: 'a', prefix: 'a' }, 'lock', 'must not be given together with prefix'],
+    [{ ticket: 'ticket', lock: 'not a name' }, 'lock', 'must be'],
+    [{ ticket: 'ticket', prefix: 'not a prefix' }, 'prefix', 'must be'],
+    [{ ticket: 'ticket', namespace: 'test' }, 'namespace', 'is not a known field'],
+    [{ ticket: 'x'.repeat(129) }, 'ticket', ''],
+  ])('is refused with the query %j, and its ticket is still good', async (query, field, message) => {
+    const { connect, issue } = world();
+    await issue('ticket');
+    const { status, body } = await connect(query);
+    expect([status, body.code, body.errors[0].field]).toEqual([400, 'invalid-request', field]);
+    expect(body.errors[0].message).toContain(message);
+    expect((await connect({ ticket: 'ticket' })).status).toBe(200);
+  });
+
+  it('needs no ticket where every program is trusted, but then a namespace and what it watches', async () => {
+    const { watchers, connect, issue } = world({ needsTicket: false });
+    expect(await connect({ namespace: 'test', lock: 'a' })).toEqual({ status: 200, body: undefined });
+    expect(watchers.find('c=')).toMatchObject({ namespace: 'test', caller: 'anonymous', subject: { lock: 'a' } });
+    for (const query of [{ namespace: 'test' }, { namespace: 'test', lock: 'a', prefix: 'a' }])
+      expect(await connect(query as never)).toMatchObject({
+        status: 400,
+        body: {
+          errors: [{ field: 'lock', message: expect.stringContaining('if prefix is not, and not together with it') }],
+        },
+      });
+    expect((await connect({ lock: 'a' })).body.errors).toMatchObject([{ field: 'namespace' }]);
+    await issue('ticket');
+    expect((await connect({ ticket: 'ticket' })).status).toBe(200);
+    expect(watchers.find('c='), 'a ticket says who connects').toMatchObject({ caller: 'me', subject: 'nothing' });
+  });
+
+  it('is refused and logged if the store fails', async () => {
+    const { watchers, connect, issue, logged } = world();
+    await issue('ticket');
+    watchers.add = () => Promise.reject(new TypeError('a fault in the code'));
+    expect(await connect({ ticket: 'ticket' })).toMatchObject({ status: 500, body: { code: 'internal' } });
+    expect(logged).toEqual([
+      {
+        message: 'connect',
+        fields: { requestId: 'request-1', code: 'internal', error: 'TypeError: a fault in the code' },
+      },
+    ]);
+  });
+
+  it('is refused without its ticket in the log if the ticket can not be looked up', async () => {
+    const { sockets, connect, logged } = world();
+    sockets.redeem = () => Promise.reject(new Error('broken'));
     expect(await connect({ ticket: 'secret-ticket' })).toMatchObject({ status: 500 });
-    expect(lines).toHaveLength(1);
-    expect(JSON.stringify(lines)).not.toContain('secret-ticket');
+    expect(logged).toHaveLength(1);
+    expect(JSON.stringify(logged)).not.toContain('secret-ticket');
   });
 
-  it('without a ticket is for callers of this machine, who must name what they watch', async () => {
-    const { connect, added } = world({ needsTicket: false });
-    expect(await connect({ namespace: 'orders', lock: 'a' })).toMatchObject({ status: 200 });
-    expect(added).toMatchObject([{ namespace: 'orders', caller: 'anonymous', subject: { lock: 'a' } }]);
-    expect(await connect({ namespace: 'orders' })).toMatchObject({ status: 400 });
-    expect(await connect({ namespace: 'orders', lock: 'a', prefix: 'a' })).toMatchObject({ status: 400 });
-    // A ticket that is given counts.
-    expect(await connect({ ticket: 'bad' })).toMatchObject({ status: 403 });
-    expect(await connect({ ticket: 'good' })).toMatchObject({ status: 200 });
-  });
-});
-
-describe('the end of a connection', () => {
-  it('removes the watcher first, and then makes its waits absent', async () => {
-    const { handler, done } = world();
-    await handler.disconnect('open');
-    expect(done).toEqual(['remove open', 'waits of open in orders']);
+  it('is forgotten before its waits become absent, so that none of them parks on it again', async () => {
+    const { watchers, sockets, connect, issue, handler } = world();
+    await issue('ticket');
+    await connect({ ticket: 'ticket' });
+    const knownMeanwhile: unknown[] = [];
+    sockets.waitsOn = async () => {
+      knownMeanwhile.push(watchers.find('c='));
+      return [];
+    };
+    await handler.disconnect('c=');
+    expect(knownMeanwhile).toEqual([undefined]);
   });
 
-  it('does nothing if the connection is not known', async () => {
-    const { handler, done } = world();
-    await handler.disconnect('other');
-    expect(done).toEqual([]);
+  it('that ended before is left alone', async () => {
+    const { watchers, handler } = world();
+    watchers.remove = () => Promise.reject(new Error('There is nothing to remove.'));
+    await handler.disconnect('never opened');
   });
 });
 
 describe('the adapter for API Gateway', () => {
-  const event = (routeKey: string, query?: Record<string, string>) => ({
-    requestContext: { routeKey, connectionId: 'open', connectedAt: 7, requestId: 'r' },
-    queryStringParameters: query,
-  });
-
-  it('passes on the answer to each route', async () => {
-    const { handler, done } = world();
-    const adapter = apiGatewayWebsocketHandler(handler);
-    expect(await adapter(event('$connect', { ticket: 'good' }))).toEqual({ statusCode: 200, headers: {} });
-    const refused = await adapter(event('$connect'));
-    expect(refused).toMatchObject({ statusCode: 401, body: expect.stringContaining('unauthorized') });
-    const connected = { type: 'connected', connectionId: 'open' };
-    expect(await adapter(event('$default'))).toEqual({ statusCode: 200, body: JSON.stringify(connected) });
-    expect(done).toEqual([]);
-    expect(await adapter(event('$disconnect'))).toEqual({ statusCode: 200 });
-    expect(done).toHaveLength(2);
+  it('opens, answers and closes', async () => {
+    const { watchers, handler, issue } = world();
+    const handle = apiGatewayWebsocketHandler(handler);
+    const event = (routeKey: string, query?: Record<string, string>) => ({
+      requestContext: { routeKey, connectionId: 'c=', connectedAt: 7, requestId: 'request-1' },
+      queryStringParameters: query,
+    });
+    await issue('ticket');
+    expect(await handle(event('$connect', { ticket: 'ticket' }))).toEqual({ statusCode: 200, headers: {} });
+    expect(watchers.find('c=')).toMatchObject({ connectedAt: 7 });
+    expect(await handle(event('$default'))).toEqual({
+      statusCode: 200,
+      body: JSON.stringify({ type: 'connected', connectionId: 'c=' }),
+    });
+    expect(await handle(event('$disconnect'))).toEqual({ statusCode: 200 });
+    expect(watchers.find('c=')).toBeUndefined();
+    expect(await handle(event('$connect'))).toMatchObject({
+      statusCode: 401,
+      headers: { 'content-type': 'application/problem+json', 'x-request-id': 'request-1' },
+      body: expect.stringContaining('unauthorized'),
+    });
   });
 });

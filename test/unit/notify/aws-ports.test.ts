@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { boundedRequests, isFinalRefusal, outcomeOf } from '../../../src/notify/aws/calls.ts';
+import { ApiGatewayConnections, LambdaCallbacks, StepFunctionsTasks } from '../../../src/notify/aws/deliveries.ts';
+import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
+import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
+import { awsHandOffs, awsNotifierPorts, awsPublisherPorts, awsReaperPorts } from '../../../src/notify/aws/ports.ts';
+import { SqsTimers } from '../../../src/notify/aws/timers.ts';
+import { HandOffs } from '../../../src/notify/hand-offs.ts';
+import type { BusEvent } from '../../../src/notify/ports.ts';
+import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
+import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../../../src/store/dynamodb/notifier-items.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { epochMs, systemClock } from '../../../src/time/clock.ts';
+import { systemTimers } from '../../../src/time/timers.ts';
+import { createWorld } from './world.ts';
+
+const table = { client: {} as never, tableName: 'locks', log: { info: () => {}, warn: () => {}, error: () => {} } };
+const websocketEndpoint = 'http://127.0.0.1:1';
+
+describe('the ports on AWS', () => {
+  it('of the notifier deliver by each way that AWS has', () => {
+    const { locks } = createWorld();
+    const names = { busName: 'bus', timerQueueUrl: 'http://127.0.0.1:1/queue' };
+    const ports = awsNotifierPorts({ ...table, ...names, locks, websocketEndpoint });
+    expect(ports).toEqual({
+      locks,
+      bus: expect.any(EventBridgeBus),
+      tasks: expect.any(StepFunctionsTasks),
+      callbacks: expect.any(LambdaCallbacks),
+      connections: expect.any(ApiGatewayConnections),
+      timers: expect.any(SqsTimers),
+      deliveries: expect.any(DynamoDBDeliveries),
+      meter: expect.any(EmbeddedMeter),
+      log: table.log,
+    });
+    expect(awsReaperPorts({ ...table, locks, timerQueueUrl: names.timerQueueUrl })).toEqual({
+      locks,
+      timers: expect.any(SqsTimers),
+      awaited: expect.any(DynamoDBAwaitedLocks),
+      log: table.log,
+    });
+    expect(awsHandOffs({ ...table, locks, websocketEndpoint })).toBeInstanceOf(HandOffs);
+  });
+
+  it.each([
+    [{ busName: 'bus', keepsHistory: true }, true, true],
+    [{ busName: undefined, keepsHistory: true }, false, true],
+    [{ busName: 'bus', keepsHistory: false }, true, false],
+  ])('of the publisher have what the deployment asks for: %j', (asked, hasBus, hasHistory) => {
+    const ports = awsPublisherPorts({ ...table, ...asked, websocketEndpoint, metricNamespaces: ['test'] });
+    expect([ports.bus instanceof EventBridgeBus, ports.history instanceof DynamoDBHistory]).toEqual([
+      hasBus,
+      hasHistory,
+    ]);
+    expect(ports).toMatchObject({ clock: systemClock, pauses: systemTimers, log: table.log });
+    expect([ports.watchers, ports.connections, ports.meter]).toEqual([
+      expect.any(DynamoDBWatchers),
+      expect.any(ApiGatewayConnections),
+      expect.any(EmbeddedMeter),
+    ]);
+  });
+});
+
+describe('a call to AWS', () => {
+  const refusal = (httpStatusCode: number, name = 'SomeException', more: object = {}) =>
+    Object.assign(new Error('refused'), { name, $metadata: { httpStatusCode, attempts: 1 }, ...more });
+
+  it('ends in bounded time, after two tries', () => {
+    expect(boundedRequests).toEqual({
+      maxAttempts: 2,
+      requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+    });
+  });
+
+  it.each([
+    [399, false],
+    [400, true],
+    [407, true],
+    [408, false],
+    [409, true],
+    [428, true],
+    [429, false],
+    [430, true],
+    [499, true],
+    [500, false],
+  ])('that is answered %i is refused for good: %s', (status, isFinal) => {
+    expect(isFinalRefusal(refusal(status))).toBe(isFinal);
+  });
+
+  it.each([
+    'ThrottlingException',
+    'TooManyRequestsException',
+    'KmsThrottlingException',
+    'ThrottledException',
+    'RequestTimeout',
+    'RequestTimeTooSkewed',
+    'RequestExpired',
+    'ExpiredTokenException',
+  ])('may succeed later after %s, although its status is 400', (name) => {
+    expect(isFinalRefusal(refusal(400, name))).toBe(false);
+  });
+
+  it('may succeed later if the client says that it was throttled, or if nobody knows why it failed', () => {
+    expect(isFinalRefusal(refusal(400, 'Some', { $retryable: { throttling: true } }))).toBe(false);
+    expect(isFinalRefusal(refusal(400, 'Some', { $retryable: { throttling: false } }))).toBe(true);
+    for (const unknown of [new Error('no route'), 'no error', { $metadata: { httpStatusCode: 400 } }])
+      expect(isFinalRefusal(unknown)).toBe(false);
+  });
+
+  it('found nobody only if its first try was refused for good', async () => {
+    expect(await outcomeOf(Promise.resolve())).toBe('sent');
+    expect(await outcomeOf(Promise.reject(refusal(404)))).toBe('gone');
+    const second = refusal(404, 'Some', { $metadata: { httpStatusCode: 404, attempts: 2 } });
+    for (const failure of [second, refusal(500)])
+      await expect(outcomeOf(Promise.reject(failure))).rejects.toBe(failure);
+  });
+});
+
+describe('the event bus', () => {
+  const event = (id: number): BusEvent => ({ detailType: 'granted', time: epochMs(1_800_000_000_000), detail: { id } });
+
+  function busThatAnswers(codes: (string | undefined)[][]) {
+    const time = new VirtualTime();
+    const sentAt: number[] = [];
+    const send = async ({ input }: { input: { Entries: unknown[] } }) => {
+      sentAt.push(time.now() - time.startAt);
+      const answer = codes.shift() ?? [];
+      return { Entries: input.Entries.map((_, index) => ({ ErrorCode: answer[index] })) };
+    };
+    const parts = { timers: time, random: () => 0.5, log: table.log };
+    return { time, sentAt, bus: new EventBridgeBus({ client: { send } as never, busName: 'bus', ...parts }) };
+  }
+
+  it.each([
+    'NotAuthorizedForSourceException',
+    'NotAuthorizedForDetailTypeException',
+    'InvalidArgument',
+    'MalformedDetail',
+  ])('does not send an event again that was refused with %s', async (code) => {
+    const { bus, sentAt } = busThatAnswers([[code, undefined]]);
+    expect(await bus.publish([event(1), event(2)])).toEqual([{ event: event(1), isFinal: true }]);
+    expect(sentAt).toHaveLength(1);
+  });
+
+  it('sends the others again after a pause, up to four times in all', async () => {
+    const busy = ['InternalFailure', undefined];
+    const { time, bus, sentAt } = busThatAnswers([busy, busy, busy, busy, busy]);
+    const published = bus.publish([event(1), event(2)]);
+    await time.advance(10_000);
+    expect(await published).toEqual([{ event: event(1), isFinal: false }]);
+    expect(sentAt).toHaveLength(4);
+    expect(sentAt[0]).toBe(0);
+    for (const [index, at] of sentAt.slice(1).entries()) expect(at).toBeGreaterThan(sentAt[index] ?? 0);
+  });
+
+  it('sends nothing if there is nothing to send', async () => {
+    const { bus, sentAt } = busThatAnswers([]);
+    expect(await bus.publish([])).toEqual([]);
+    expect(sentAt).toEqual([]);
+  });
+});
