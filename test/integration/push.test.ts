@@ -208,12 +208,10 @@ describe('the SDK', () => {
     const before = waiter.sent.length;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect(waiter.sent.length).toBe(before);
-    const beganAt = performance.now();
     for (const lock of held) await lock.release();
     const taken = await Promise.all(waiting);
-    // Long before the safety look.
-    expect(performance.now() - beganAt).toBeLessThan(15_000);
     expect(taken.map(({ fence }, index) => fence > (held[index]?.fence ?? 0))).toEqual([true, true, true]);
+    // Told, and not found by a look: nothing but the renewals was sent.
     expect(waiter.sent.slice(before)).toEqual(['renew', 'renew', 'renew']);
   });
 

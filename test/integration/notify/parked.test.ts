@@ -47,7 +47,7 @@ async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<
 /** Writes a holder and this many parked waiters at once, in the front and in pages. A request for each waiter would take long. */
 async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<string, string>): Promise<void> {
   const facts = { now: systemClock.now(), graceMs: lockLimits.graceMs };
-  const held = decide(unusedLock, acquireOf(holder, { leaseMs: 60_000 }), facts).next;
+  const held = decide(unusedLock, acquireOf(holder, { leaseMs: 600_000 }), facts).next;
   const waiters = [...leases].map(([ref, leaseId]) => {
     const parked = { leaseMs: 60_000, waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref } } as const;
     const { answer } = decide(held, acquireOf(leaseId, parked), facts);
@@ -91,7 +91,7 @@ describe('a lock that is granted at once', () => {
 describe('parked waiters', () => {
   it('are granted in order with one delivery each, while none of them runs', exactOnly, async () => {
     const lock = freshLock();
-    const first = await lock.acquire({ leaseMs: 60_000 });
+    const first = await lock.acquire({ leaseMs: 600_000 });
     const leases = await park(lock, 50);
     await lock.release(first.body.leaseId);
     const fences: number[] = [first.body.fence];
@@ -186,18 +186,16 @@ describe('a waiter by WebSocket', () => {
 
   it('is followed at once by the next waiter if its connection is closed', async () => {
     const lock = freshLock();
-    const holder = await lock.acquire({ leaseMs: 60_000 });
+    const holder = await lock.acquire({ leaseMs: 600_000 });
     const gone = await watch(service.url, `namespace=test&lock=${lock.name}`);
     const notify = { type: 'websocket', connectionId: gone.connectionId };
-    await lock.acquire({ waitMs: 60_000, leaseMs: 60_000, notify });
+    // Nobody could use this lease. If the next waiter had to wait for its end, this test would run into its timeout.
+    await lock.acquire({ waitMs: 600_000, leaseMs: 3_600_000, notify });
     await park(lock, 1);
     await gone.close();
-    const releasedAt = Date.now();
     await lock.release(holder.body.leaseId);
     const { detail } = await sink.told(`${lock.name} 0`);
     expect(detail.fence).toBe(holder.body.fence + 2);
-    // Nobody waited for the end of the minute-long lease, which nobody could use.
-    expect(Date.now() - releasedAt).toBeLessThan(20_000);
   });
 });
 

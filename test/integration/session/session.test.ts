@@ -28,9 +28,12 @@ describe('a session', () => {
     expect(created.status).toBe(201);
     expect(created.body).toMatchObject({ ttlMs: 60_000, remainingMs: 60_000 });
     const id = created.body.sessionId;
-    const kept = await service.call('POST', `${sessions}/${id}/keepalive`);
-    expect(kept.status).toBe(200);
-    expect(Date.parse(kept.body.expiresAt)).toBeGreaterThan(Date.parse(created.body.expiresAt));
+    // A fast machine may do both in the same millisecond.
+    await eventually(async () => {
+      const kept = await service.call('POST', `${sessions}/${id}/keepalive`);
+      expect(kept.status).toBe(200);
+      expect(Date.parse(kept.body.expiresAt)).toBeGreaterThan(Date.parse(created.body.expiresAt));
+    });
     const one = newLock();
     const two = newLock();
     const part = newLock();
@@ -57,16 +60,14 @@ describe('a session', () => {
   });
 
   it('that ended frees its locks for its waiters, long before it would have expired, and cannot be used any more', async () => {
-    const id = await open({ ttlMs: 60_000, owner: 'leaver' });
+    const id = await open({ ttlMs: 600_000, owner: 'leaver' });
     const lock = newLock();
     const leaseId = newLeaseId();
     const first = await lock.acquire({ sessionId: id, leaseId });
     const waiting = lock.acquire({ waitMs: 55_000, owner: 'heir' });
     await queued(lock, 1);
-    const endedAt = Date.now();
     await end(id);
     const heir = await waiting;
-    expect(Date.now() - endedAt).toBeLessThan(20_000);
     expect(heir.status).toBe(200);
     expect(heir.body.fence).toBeGreaterThan(first.body.fence);
     expect(await lock.renew({ leaseId })).toMatchObject({
@@ -103,16 +104,22 @@ describe('a session', () => {
   });
 
   it('keeps all its locks with one keepalive, and shows others only its owner and a public form of its id', async () => {
-    const id = await open({ ttlMs: 4_000, owner: 'keeper' });
-    const until = Date.now() + 5_000;
-    const lock = newLock();
+    const id = await open({ ttlMs: 60_000, owner: 'keeper' });
+    const [lock, other] = [newLock(), newLock()];
     const leaseId = newLeaseId();
-    await lock.acquire({ sessionId: id, leaseId, owner: 'keeper' });
-    while (Date.now() < until) {
+    // Repeated, it finds the same grant.
+    const endsOf = async () => {
+      const grants = [lock, other].map((one) => one.acquire({ sessionId: id, leaseId, owner: 'keeper' }));
+      return (await Promise.all(grants)).map(({ body }) => Date.parse(body.expiresAt));
+    };
+    const [end, otherEnd] = (await endsOf()) as [number, number];
+    await eventually(async () => {
       expect((await service.call('POST', `${sessions}/${id}/keepalive`)).status).toBe(200);
-      expect((await lock.acquire()).body.code).toBe('lock-held');
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
+      const [later, otherLater] = await endsOf();
+      expect(later).toBeGreaterThan(end);
+      expect(otherLater).toBeGreaterThan(otherEnd);
+    });
+    expect((await lock.acquire()).body.code).toBe('lock-held');
     const { body } = await lock.inspect();
     expect(body.holders).toMatchObject([{ owner: 'keeper' }]);
     expect(body.holders[0].sessionId).toMatch(/^[0-9a-f]{12}$/);
