@@ -9,7 +9,12 @@ const engineSetup = ['test/support/engine.setup.ts'];
  * says nothing about the code. So no test has a shorter timeout of its own.
  */
 const netMs = Number(process.env.HOLDFAST_TEST_NET_MS ?? 300_000);
-const net = { testTimeout: netMs, hookTimeout: netMs };
+const net = {
+  testTimeout: netMs,
+  hookTimeout: netMs,
+  // Vitest would give up after one second.
+  expect: { poll: { timeout: 120_000 } },
+};
 
 // Workers, and the programs that tests start hundreds of times, inherit this. With what Node compiled before, a start
 // computes a third less.
@@ -39,8 +44,8 @@ export default defineConfig({
       project('unit', { ...shared, ...sameDraws }),
       project('property', { ...shared, ...sameDraws }),
       project('simulation'),
-      project('contract', { globalSetup: engineSetup, ...sameDraws }),
-      project('integration', { globalSetup: engineSetup }),
+      project('contract', { ...shared, globalSetup: engineSetup, ...sameDraws }),
+      project('integration', { ...shared, globalSetup: engineSetup }),
       project('infra', shared),
       project('docs', { globalSetup: engineSetup }),
       project('e2e'),

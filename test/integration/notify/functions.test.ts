@@ -96,7 +96,9 @@ afterAll(async () => {
   await queue.stop();
   bus.closeAllConnections();
   bus.close();
+  // Other files run in the same process.
   vi.unstubAllEnvs();
+  vi.restoreAllMocks();
 });
 
 async function toldRefs(count: number): Promise<string[]> {
