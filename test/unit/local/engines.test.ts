@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { findJava } from '../../../src/local/engine/dynamodb-local.ts';
+import { dynamoDbLocalCommand, findJava } from '../../../src/local/engine/dynamodb-local.ts';
+import { dynoxideCommand } from '../../../src/local/engine/dynoxide.ts';
 import { startEngine } from '../../../src/local/engine.ts';
 import { refusingDynamoDB } from '../../support/refusing-dynamodb.ts';
 
@@ -32,6 +33,22 @@ describe('findJava', () => {
     // The script itself needs a shell.
     const env = { JAVA_HOME: javaHome('java.base@11'), PATH: `${newer}:/bin:/usr/bin` };
     expect(await findJava(env)).toMatchObject({ file: 'java', major: 17 });
+  });
+});
+
+describe('the command of an engine', () => {
+  const storage = { port: 4101, folder: '/data/of/this/service' };
+  const java = (runsSource: boolean) => ({ file: 'java', major: 17, runsSource });
+
+  // By these two, a service finds an engine that outlived its service and its guardian.
+  it.each([
+    ['DynamoDB Local on a JDK', dynamoDbLocalCommand(java(true), '/lib/DynamoDBLocal.jar', storage)],
+    ['DynamoDB Local on a plain runtime', dynamoDbLocalCommand(java(false), '/lib/DynamoDBLocal.jar', storage)],
+    ['dynoxide', dynoxideCommand('/bin/dynoxide', storage)],
+  ])('names the engine and its folder: %s', (_, { file, args, mark }) => {
+    const line = [file, ...args].join(' ');
+    expect(line).toContain(mark);
+    expect(line).toContain(storage.folder);
   });
 });
 
