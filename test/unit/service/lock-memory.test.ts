@@ -180,7 +180,7 @@ describe('a sweep', () => {
     const memory = new LockMemory(new VirtualTime());
     const failing = () => Promise.reject(new Error('out of reach'));
     const both = [memory.sweepOnce(key, failing), memory.sweepOnce(key, failing)];
-    for (const one of both) await expect(one).rejects.toThrow('out of reach');
+    await Promise.all(both.map((one) => expect(one).rejects.toThrow('out of reach')));
     expect(await memory.sweepOnce(key, async () => unusedLock)).toBe(unusedLock);
   });
 });
