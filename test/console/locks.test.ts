@@ -47,9 +47,9 @@ scenes('the list of locks', (stage) => {
         .waitFor();
       tookMs.push(Date.now() - from);
     }
-    // Without events it would look every four seconds. In fact it takes a tenth of a second; a busy machine may need longer.
-    const sumMs = tookMs.reduce((sum, ms) => sum + ms, 0);
-    expect(sumMs, `${tookMs}`).toBeLessThan(tookMs.length * 4_000 * 0.75);
+    // Without events the page would look every four seconds, so each hand-off after the first would be shown after four
+    // seconds. In fact it takes a tenth of a second. A busy machine may need longer for some of them.
+    expect(Math.min(...tookMs.slice(1)), `${tookMs}`).toBeLessThan(3_500);
     await page.waitForTimeout(300);
     expect(await page.evaluate(() => (globalThis as unknown as { shifted: number }).shifted)).toBeLessThan(0.005);
   });
