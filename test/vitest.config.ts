@@ -47,7 +47,7 @@ export default defineConfig({
       project('contract', { ...shared, globalSetup: engineSetup, ...sameDraws }),
       project('integration', { ...shared, globalSetup: engineSetup }),
       project('infra', shared),
-      project('docs', { globalSetup: engineSetup }),
+      project('docs', { ...shared, globalSetup: engineSetup }),
       project('e2e'),
       project('emulated', { testTimeout: 600_000 }),
       project('console'),

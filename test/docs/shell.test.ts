@@ -57,6 +57,8 @@ async function runBlock({ text }: Block, namespace: string): Promise<Ran> {
     env: {
       PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
       HOME: folder,
+      // What Node compiled before.
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOLDFAST_URL: service.url,
       HOLDFAST_NAMESPACE: namespace,
       // The variables that `holdfast run` gives to a command.
