@@ -1454,9 +1454,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a handler that lost its lock succeeds',
-    file: 'src/middleware/lock.ts',
-    text: '      signal.throwIfAborted();\n',
-    instead: '',
+    file: 'src/client/held.ts',
+    text: '  signal.throwIfAborted();\n  if (released',
+    instead: '  if (released',
   },
   {
     name: 'a failure is kept as the answer to every repeat',

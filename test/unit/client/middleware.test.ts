@@ -69,10 +69,9 @@ describe('a refusal', () => {
     ['records that are not all from SQS', sns, held(0), undefined],
     ['no records', { Records: [] }, held(0), undefined],
     ['an error that is none', httpEvent, new Error('bug'), undefined],
-  ])('is answered by its event: %s', (_, event, error, expected) => {
-    const answer = answerRefusal(event, error, {});
-    if (expected === undefined) expect(answer).toBeUndefined();
-    else expect(answer).toMatchObject(expected);
+  ])('is answered by its event, or fails it: %s', (_, event, error, expected) => {
+    if (expected === undefined) expect(() => answerRefusal(event, error, {})).toThrow(error);
+    else expect(answerRefusal(event, error, {})).toMatchObject(expected);
   });
 });
 

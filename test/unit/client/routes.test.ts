@@ -41,7 +41,6 @@ it('sends each request to the route that the contract has for its operation', as
   const missing = Object.keys(operations).filter((name) => !called.has(name));
   expect(missing).toEqual(['openapi', 'createTicket']);
   for (const { operation, method, route } of sent) {
-    const { method: ofContract, path } = operations[operation as Operation];
-    expect(`${operation}: ${method} ${route}`).toBe(`${operation}: ${ofContract} ${path}`);
+    expect(`${operation}: ${method} ${route}`).toBe(`${operation}: ${operations[operation as Operation].route}`);
   }
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type * as z from 'zod';
 import { nameRules } from '../../../src/contract/limits.ts';
-import type { Contract, problem } from '../../../src/contract/operations.ts';
+import type { Contract, OperationContract, problem } from '../../../src/contract/operations.ts';
 import { operations, routes } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 import type * as views from '../../../src/contract/views.ts';
@@ -75,7 +75,7 @@ describe('the contract', () => {
   });
 
   it('has one problem for each failure, each with a fitting status', () => {
-    for (const [name, { problems }] of Object.entries(operations)) {
+    for (const [name, { problems = [] }] of Object.entries<OperationContract>(operations)) {
       expect(new Set(problems).size, name).toBe(problems.length);
       for (const code of problems) expect(problemTypes[code].status, `${name} ${code}`).toBeLessThan(500);
     }

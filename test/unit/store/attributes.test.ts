@@ -3,7 +3,6 @@ import {
   asMap,
   asText,
   condition,
-  defined,
   instant,
   integer,
   list,
@@ -85,9 +84,5 @@ describe('a stored value', () => {
     expect(read).toThrow(
       expect.objectContaining({ code: 'unreadable', message: `A stored item can't be used: ${why}.` }),
     );
-  });
-
-  it('that is undefined is no field', () => {
-    expect(defined({ a: undefined, b: null, c: 0 })).toStrictEqual({ b: null, c: 0 });
   });
 });

@@ -283,6 +283,7 @@ describe('a request to the table', () => {
       {
         ...{ ...inLocks, KeyConditionExpression: '#partition = :p' },
         ...{ ExpressionAttributeNames: { '#partition': 'pk' }, ExpressionAttributeValues: { ':p': 'x' } },
+        ScanIndexForward: true,
       },
     ],
     [

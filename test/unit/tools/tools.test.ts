@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { backoffMs, steadyBackoffMs } from '../../../src/tools/backoff.ts';
-import { BoundedMap } from '../../../src/tools/collections.ts';
+import { BoundedMap, defined } from '../../../src/tools/collections.ts';
 import { errorText, reasonOf } from '../../../src/tools/error-text.ts';
 import { forEachAtMost } from '../../../src/tools/pool.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
@@ -29,6 +29,12 @@ describe('BoundedMap', () => {
       ['a', 3],
       ['c', 4],
     ]);
+  });
+});
+
+describe('defined', () => {
+  it('leaves out what is undefined, and nothing else', () => {
+    expect(defined({ a: undefined, b: null, c: 0 })).toStrictEqual({ b: null, c: 0 });
   });
 });
 
