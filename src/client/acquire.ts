@@ -95,8 +95,15 @@ const parkAfterMs = 2_000;
 const unparkedPollMs = 10_000;
 /** How long a wait neither polls nor is parked, until there is a socket and its turn has come. It may be absent for 5 s, and its next request takes time too. */
 const silentMsMax = 2_000;
-/** A parked wait also asks this often, because a message may be lost. It is less than the usual lease of 30 s, so a lost grant is found in time. */
-const lookEveryMs = 25_000;
+/**
+ * A parked wait also asks after this time, because a message may be lost. It is less than the usual lease of 30 s, so a lost
+ * grant is found in time.
+ */
+const lookMsMax = 25_000;
+/** Each time is random between the two. Otherwise, waits that were parked in the same moment would all ask in the same moment. */
+const lookMsMin = 20_000;
+
+const nextLookMs = ({ random }: Runtime): number => lookMsMin + random() * (lookMsMax - lookMsMin);
 
 /**
  * Takes a lock, and waits as long as asked. All repeats of a request have the same leaseId, so a grant whose answer was
@@ -248,7 +255,7 @@ async function waitParked(
     const turn = parkTurns.take();
     try {
       // A wait that is parked here already only asks whether a message was lost. That can wait.
-      const turnMs = parkedOn === socket ? lookEveryMs : silentMsMax - elapsedMs(runtime, silentSince);
+      const turnMs = parkedOn === socket ? lookMsMax : silentMsMax - elapsedMs(runtime, silentSince);
       let heard = await firstWithin(runtime, [message, turn.ready.then(() => 'turn' as const)], turnMs, signal);
       if (heard === 'silence') return undefined;
       if (heard === 'turn') {
@@ -262,7 +269,12 @@ async function waitParked(
         parkedOn = socket;
         onWaiting?.(waiting);
         // Any message may be lost, so it does not wait for ever.
-        heard = await firstWithin(runtime, [message], Math.min(lookEveryMs, Math.max(0, remaining().leftMs)), signal);
+        heard = await firstWithin(
+          runtime,
+          [message],
+          Math.min(nextLookMs(runtime), Math.max(0, remaining().leftMs)),
+          signal,
+        );
       }
       if (heard === 'granted') {
         // Nobody knows how long the message took. A renewal gives a whole lease from a known time.

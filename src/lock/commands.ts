@@ -136,7 +136,10 @@ export type Change =
   | { readonly kind: 'join-page'; readonly page: number; readonly waiter: Waiter }
   /** The front or the last page is full. A new last page is named, and then the command is decided again. */
   | { readonly kind: 'open-page'; readonly waiter: Waiter }
-  /** A grant to another waiter is already due. It is written first, and then the command is decided again. */
+  /**
+   * A grant to another waiter is already due, or an old entry of this lease must go. That is written first, and then the
+   * command is decided again.
+   */
   | { readonly kind: 'settle' }
   /** The first page must move up. Then the command is decided again. */
   | { readonly kind: 'move-up'; readonly page: number }

@@ -164,6 +164,9 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const position = settled.queue.length + 1;
   const sizes = sizesOf(facts);
   const waiting: Answer = { kind: 'waiting', waiter, position };
+  // A lease that was absent for too long may still have its old entry, which is dropped before the lease joins a page.
+  const isNew = !before.queue.some(isOf(command));
+  const isSettled = isNew && settled.fence === before.fence;
   // Nobody joins the front while there are pages: a new waiter would overtake the waiters in the pages.
   if (hasPages(settled)) {
     // The number of waiters in the last page is not known here, so it counts as empty.
@@ -171,18 +174,17 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
       return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
     }
     // A grant that is already due is written first. Then the command is decided again.
-    if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
+    if (!isSettled) return [settled, waiting, { kind: 'settle' }];
     return [before, waiting, { kind: 'join-page', page: settled.pages.last, waiter }];
   }
   // The waiter is only appended. So arrivals at the same time cause no conflict. Absent waiters are dropped when the front is full.
-  const isNew = !before.queue.some(isOf(command));
-  if (isNew && settled.fence === before.fence && hasPlace(before.queue, waiter, sizes.front)) {
+  if (isSettled && hasPlace(before.queue, waiter, sizes.front)) {
     return [{ ...before, queue: [...before.queue, waiter] }, waiting, { kind: 'arrive', waiter }];
   }
   if (hasPlace(settled.queue, waiter, sizes.front)) {
     return [{ ...settled, queue: [...settled.queue, waiter] }, waiting];
   }
-  if (settled.fence !== before.fence) return [settled, waiting, { kind: 'settle' }];
+  if (!isSettled) return [settled, waiting, { kind: 'settle' }];
   return [before, waiting, { kind: 'open-page', waiter }];
 }
 
@@ -195,12 +197,15 @@ function attend(before: LockState, settled: LockState, command: Acquire, facts: 
   const { notify } = command;
   const presentUntil = presenceEnd(command, place.deadlineAt, facts);
   const waiter: Waiter = { ...rest, ...(notify === undefined ? {} : { notify }), presentUntil };
-  const position = positionOf(settled, command.leaseId, facts) as number;
+  const waiting: Answer = { kind: 'waiting', waiter, position: positionOf(settled, command.leaseId, facts) as number };
+  const isAlike = state === before && isSameNotify(earlier, notify);
+  // A parked waiter is present until its deadline. If it asks again and waits in the same way, nothing changes.
+  if (isAlike && place.presentUntil === presentUntil) return [before, waiting];
   return [
     { ...state, queue: state.queue.with(index, waiter) },
-    { kind: 'waiting', waiter, position },
+    waiting,
     // `attend` writes only until when a waiter is present. If the waiter now waits in another way, the state is replaced.
-    state === before && isSameNotify(earlier, notify) ? { kind: 'attend', index, waiter } : { kind: 'replace' },
+    isAlike ? { kind: 'attend', index, waiter } : { kind: 'replace' },
   ];
 }
 

@@ -14,7 +14,16 @@
 import type { EpochMs } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
 import { lockLimits } from './limits.ts';
-import { hasPages, isParkedOn, type LockState, type Notify, type Paged, type PageSpan, type Waiter } from './state.ts';
+import {
+  hasPages,
+  isParkedOn,
+  isSameNotify,
+  type LockState,
+  type Notify,
+  type Paged,
+  type PageSpan,
+  type Waiter,
+} from './state.ts';
 
 /** Why a waiter left its page. A release that finds `released` is a repetition. A late duplicate of an acquire joins again only after `gave-up`. */
 export type LeftHow = 'released' | 'gave-up';
@@ -106,14 +115,18 @@ export interface Absence {
   readonly connectionId?: string | undefined;
 }
 
-/** The page after a waiter asked again. Undefined if the page is closed or the waiter isn't in it. */
-export function attendIn(page: Page, { leaseId, presentUntil, notify }: Attendance): Page | undefined {
-  return withWaiter(page, leaseId, ({ notify: _, ...waiter }) => ({
-    ...waiter,
-    ...(notify === undefined ? {} : { notify }),
+/**
+ * The page after a waiter asked again. It is the same object as before if nothing changes, as for a parked waiter that asks
+ * on the same connection. Undefined if the page is closed or the waiter isn't in it.
+ */
+export function attendIn(page: Page, { leaseId, notify, ...asked }: Attendance): Page | undefined {
+  return withWaiter(page, leaseId, (waiter) => {
     // The caller may not know the waiter's deadline. Nobody is present after it.
-    presentUntil: Math.min(presentUntil, waiter.deadlineAt) as EpochMs,
-  }));
+    const presentUntil = Math.min(asked.presentUntil, waiter.deadlineAt) as EpochMs;
+    if (waiter.presentUntil === presentUntil && isSameNotify(waiter.notify, notify)) return waiter;
+    const { notify: _, ...rest } = waiter;
+    return { ...rest, ...(notify === undefined ? {} : { notify }), presentUntil };
+  });
 }
 
 /** The page after a waiter's connection broke. Undefined if nothing changes: its place ends earlier, or it waits in another way now. */
@@ -129,7 +142,8 @@ function withWaiter(page: Page, leaseId: string, change: (waiter: Waiter) => Wai
   const index = page.waiters.findIndex((waiter) => waiter.leaseId === leaseId);
   const waiter = page.waiters[index];
   const changed = page.closedAt !== null || waiter === undefined ? undefined : change(waiter);
-  return changed === undefined ? undefined : { ...page, waiters: page.waiters.with(index, changed) };
+  if (changed === undefined) return undefined;
+  return changed === waiter ? page : { ...page, waiters: page.waiters.with(index, changed) };
 }
 
 /** The page without this waiter. Undefined if the page is closed or the waiter isn't in it. */

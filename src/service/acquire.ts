@@ -4,9 +4,9 @@ import { demandOf, type LockKey, type LockMode, type Notify } from '../lock/stat
 import { isLive } from '../lock/validity.ts';
 import { positionBehind, positionOf } from '../lock/view.ts';
 import { after, epochMs } from '../time/clock.ts';
-import { type Applied, apply, sweepForWaiters } from './apply.ts';
+import { type Applied, apply, readWait, sweepForWaiters } from './apply.ts';
 import { factsAbout, factsForLook, type LockContext, readAndLearn } from './context.ts';
-import { applyUnderSession } from './under-session.ts';
+import { applyUnderSession, readWaitUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
 
 export interface AcquireRequest {
@@ -50,6 +50,26 @@ export async function acquire(
       ? await context.refusals.answer(key, command, ask)
       : await ask();
   return { ...applied, etaMs: null };
+}
+
+/**
+ * The answer to a parked waiter that asks again, if its request changes nothing. Nothing is written. Undefined in every other
+ * case: then `acquire` answers.
+ */
+export async function askAgain(
+  context: LockContext,
+  key: LockKey,
+  request: AcquireRequest,
+): Promise<Acquired | undefined> {
+  // A new lease does not wait yet.
+  if (request.place === 'new') return undefined;
+  const command = commandOf(context, request);
+  const { sessionId } = command;
+  const waits =
+    sessionId === undefined
+      ? await readWait(context, key, command)
+      : await readWaitUnderSession(context, key, { ...command, sessionId });
+  return waits && { ...waits, etaMs: null };
 }
 
 const pollMsOf = (context: LockContext, { pollMs }: AcquireRequest): number => pollMs ?? context.pollMs;

@@ -1,4 +1,4 @@
-import type { Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
+import type { Acquire, Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
 import { moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
@@ -9,7 +9,7 @@ import { after } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { bareFacts, factsAbout, factsForLook, type LockContext, readAndLearn, unlessThrottled } from './context.ts';
-import { applyInPage, findPlace, joinPage } from './pages.ts';
+import { applyInPage, findPlace, joinPage, readInPage } from './pages.ts';
 
 /** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
 const roundsMax = 10;
@@ -53,6 +53,20 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
     : work());
   if (command.kind !== 'renew') await serveFromPages(context, key, applied.state);
   return applied;
+}
+
+/**
+ * The answer to a parked waiter that asks again and changes nothing: it has its place, and waits in the same way. Only reads
+ * are needed for that. Undefined in every other case. Then `apply` must carry out the command.
+ */
+export async function readWait(context: LockContext, key: LockKey, command: Acquire): Promise<Applied | undefined> {
+  const page = pageOf(context, key, command);
+  const inPage = page === undefined ? 'elsewhere' : await readInPage(context, key, command, page);
+  if (inPage !== 'elsewhere') return inPage === 'needs-write' ? undefined : inPage;
+  const state = await readAndLearn(context, key);
+  const facts = await factsForLook(context, key, state);
+  const { answer, change } = decide(state, command, facts);
+  return answer.kind === 'waiting' && change.kind === 'none' ? { answer, state, facts } : undefined;
 }
 
 /** Sweeps a lock for its waiters in this process. */
@@ -272,10 +286,14 @@ async function tryByMemory(context: LockContext, key: LockKey, command: LockComm
   if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
   // To find out whether a session is alive costs a read, as much as a refusal.
   if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
-  const { change } = decide(known, command, bareFacts(context));
-  // The conditions of these two writes check all that they assume.
+  const { change, answer } = decide(known, command, bareFacts(context));
+  // The conditions of these writes check all that they assume.
   if (change.kind === 'attend') return refusal;
+  if (change.kind === 'replace' && answer.kind === 'waiting' && isRecent) return refusal;
   if (change.kind === 'arrive' && (isRecent || known.queue.length > 0)) return refusal;
+  // A read of the lock costs a fraction of a refused write.
+  const read = async () => ({ applied: false, state: await readAndLearn(context, key), perhapsMine: false }) as const;
+  if (change.kind === 'none' && answer.kind === 'waiting') return read();
   if (change.kind !== 'arrive' && change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
   if (change.kind === 'open-page' && !hasPages(known)) {
     // The front was full, and nobody had opened a page. Somebody may have been served since, so a place in the front is tried
@@ -287,8 +305,8 @@ async function tryByMemory(context: LockContext, key: LockKey, command: LockComm
   }
   // A page does not know whether the lease holds the lock or has ended. So only a new lease joins by a remembered state.
   if (isRecent && command.place === 'new') return refusal;
-  // A long queue was seen a while ago, or a holder without a queue. A read of the lock costs a fraction of a refused write.
-  return { applied: false, state: await readAndLearn(context, key), perhapsMine: false };
+  // A long queue was seen a while ago, or a holder without a queue.
+  return read();
 }
 
 /** Writes the change of a decision. If the change commutes with those of others, it does not depend on the revision. */

@@ -2,6 +2,8 @@
 import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import {
+  type Attendance,
+  attendIn,
   isInPages,
   moveUp,
   type Page,
@@ -79,11 +81,8 @@ function writeInPage(
   const page = { lock, number };
   const { leaseId } = command;
   switch (command.kind) {
-    case 'acquire': {
-      // A parked waiter is present until its deadline. The page limits this time to the deadline.
-      const presentUntil = after(now, command.attendMs ?? lockLimits.parkedWaitMsMax);
-      return store.attendInPage(page, { leaseId, presentUntil, notify: command.notify });
-    }
+    case 'acquire':
+      return store.attendInPage(page, attendanceOf(command, now));
     case 'step-away': {
       const presentUntil = after(now, lockLimits.waiterAbsenceMs);
       return store.stepAwayInPage(page, { leaseId, presentUntil, connectionId: command.connectionId });
@@ -93,6 +92,32 @@ function writeInPage(
     case 'release':
       return store.leavePage(page, leaseId, 'released', now);
   }
+}
+
+const attendanceOf = ({ leaseId, attendMs, notify }: Acquire, now: EpochMs): Attendance => ({
+  leaseId,
+  // A parked waiter is present until its deadline. The page limits this time to the deadline.
+  presentUntil: after(now, attendMs ?? lockLimits.parkedWaitMsMax),
+  notify,
+});
+
+/**
+ * Reads whether a waiter in a page waits exactly as its command says. `needs-write`: it waits there, but not so, or its
+ * deadline has come. `elsewhere`: it is not there any more, so the lock must be asked.
+ */
+export async function readInPage(
+  context: LockContext,
+  key: LockKey,
+  command: Acquire,
+  number: number,
+): Promise<Applied | 'needs-write' | 'elsewhere'> {
+  const now = context.clock.now();
+  const [page] = await context.store.readPages([{ lock: key, number }]);
+  const attended = page === undefined ? undefined : attendIn(page, attendanceOf(command, now));
+  if (page === undefined || attended === undefined) return 'elsewhere';
+  const waiter = page.waiters.find(({ leaseId }) => leaseId === command.leaseId);
+  if (attended !== page || waiter === undefined || waiter.deadlineAt <= now) return 'needs-write';
+  return answered(context, key, number, answerOf(command, page, number, now));
 }
 
 type AnswerOn = (state: LockState, facts: Facts) => Answer;

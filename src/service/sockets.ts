@@ -5,7 +5,7 @@ import { type LockKey, lockIdOf } from '../lock/state.ts';
 import type { Connection, SocketStore } from '../store/socket-store.ts';
 import { after, type Clock } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
-import { type Acquired, type AcquireRequest, acquire } from './acquire.ts';
+import { type Acquired, type AcquireRequest, acquire, askAgain } from './acquire.ts';
 import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { placesIn } from './pages.ts';
@@ -43,6 +43,10 @@ export async function acquireOnSocket(
   const { leaseId } = request;
   const connection = await sockets.connection(connectionId);
   if (connection?.namespace !== key.namespace || connection.caller !== caller) return undefined;
+  // A client asks again now and then, because a message may be lost. If it has its place on this connection, the wait was
+  // noted before, and its presence is that of the connection.
+  const unchanged = await askAgain(context, key, request);
+  if (unchanged !== undefined) return unchanged;
   // The wait is written before it begins. If the connection ends, either its end finds this wait, or the read below finds that it has ended.
   await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));
   const acquired = await acquire(context, key, request);

@@ -1,6 +1,7 @@
 import type { Acquire } from '../lock/commands.ts';
 import type { LockKey } from '../lock/state.ts';
-import { type Applied, apply } from './apply.ts';
+import { isOpen } from '../session/decide.ts';
+import { type Applied, apply, readWait } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { breakDeadlock } from './deadlock.ts';
 
@@ -14,11 +15,17 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   const { sessionId, leaseId } = command;
   const sessionKey = { namespace: key.namespace, sessionId };
   const now = context.clock.now();
+  // The index finds a lock by only one session, so a part of a lock has a separate note.
+  const notePart = async () => {
+    if (command.permits < command.limit) await context.sessionStore.notePart(sessionKey, key.name, now);
+  };
+  // A parked waiter that asks again is not noted again, so its wait begins only after its note was written.
+  const isParked = command.notify !== undefined;
+  if (isParked) await notePart();
   const [applied, known] = await Promise.all([
     apply(context, key, command),
     context.sessions.of(key.namespace, [sessionId], now),
-    // The index finds a lock by only one session, so a part of a lock has a separate note.
-    command.permits < command.limit ? context.sessionStore.notePart(sessionKey, key.name, now) : undefined,
+    isParked ? undefined : notePart(),
   ]);
   const own = known.get(sessionId);
   if (own?.alive === false) {
@@ -37,6 +44,26 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   }
   await breakDeadlock(context, sessionKey);
   return { ...applied, facts };
+}
+
+/**
+ * `readWait` for a wait under a session. The session must be open, and its wait noted. The search for a deadlock is repeated,
+ * because it may have failed before, and because a grant can close a cycle too: if a session waits for two locks and gets one.
+ */
+export async function readWaitUnderSession(
+  context: LockContext,
+  key: LockKey,
+  command: BoundAcquire,
+): Promise<Applied | undefined> {
+  const { sessionId, leaseId } = command;
+  const [applied, [session]] = await Promise.all([
+    readWait(context, key, command),
+    context.sessionStore.read(key.namespace, [sessionId]),
+  ]);
+  if (applied === undefined || !isOpen(session, applied.facts)) return undefined;
+  if (!session.waits.some((wait) => wait.lock === key.name && wait.leaseId === leaseId)) return undefined;
+  await breakDeadlock(context, { namespace: key.namespace, sessionId });
+  return applied;
 }
 
 const placeOf = ({ answer }: Applied) =>

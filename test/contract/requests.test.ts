@@ -8,6 +8,10 @@ import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
 import { acquireAll, renewAll } from '../../src/service/multi.ts';
+import { acquireOnSocket } from '../../src/service/sockets.ts';
+import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
+import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+import { epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
@@ -123,6 +127,36 @@ describe('requests to the store', exactOnly, () => {
     );
     expect(new Set(order).size).toBe(crowd.length);
     expect(sent.take().writes).toBeLessThanOrEqual(crowd.length + 2 * Math.ceil(crowd.length / queueSizes.page) + 2);
+  });
+
+  it('are reads alone for a parked wait that asks again: the connection, and where it waits', async () => {
+    const { client, access } = await freshTable();
+    const counted = countRequests(client);
+    // Each request is served by a process that remembers nothing.
+    const another = () => serviceOn({ ...access, alone: false, engine: 'test' }).locks;
+    const sockets = new DynamoDBSockets(access);
+    const owner = { namespace: 'count', caller: 'me', connectionId: randomUUID() };
+    await new DynamoDBWatchers(access).add({ ...owner, subject: 'nothing', connectedAt: epochMs(Date.now()) });
+    const notify = { type: 'websocket' as const, connectionId: owner.connectionId };
+    const key = newKey();
+    await acquire(another(), key, ask());
+    const waiters = Array.from({ length: queueSizes.front + 1 }, () => ask({ waitMs: 60_000 }));
+    const parkAll = async (places: readonly (number | undefined)[]) => {
+      const found: (number | undefined)[] = [];
+      for (const [index, waiter] of waiters.entries()) {
+        counted.take();
+        const request = { ...waiter, notify, place: places[index] };
+        const answer = (await acquireOnSocket(another(), sockets, key, request, 'me'))?.answer;
+        expect(answer).toMatchObject({ kind: 'waiting', position: index + 1 });
+        found.push(answer?.kind === 'waiting' ? answer.page : undefined);
+        // In a page, the holders are read from the lock.
+        if (places.length > 0) expect(counted.take()).toEqual({ writes: 0, reads: index < queueSizes.front ? 2 : 3 });
+      }
+      return found;
+    };
+    const places = await parkAll([]);
+    expect(places.filter((place) => place !== undefined)).toHaveLength(1);
+    expect(await parkAll(places)).toEqual(places);
   });
 
   it('are a few for 200 callers at once in the efficiency tier', async () => {

@@ -913,8 +913,62 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a wait by push never looks for itself',
     file: 'src/client/acquire.ts',
-    text: 'Math.min(lookEveryMs, Math.max(0, remaining().leftMs))',
+    text: 'Math.min(nextLookMs(runtime), Math.max(0, remaining().leftMs))',
     instead: 'Math.max(0, remaining().leftMs)',
+  },
+  {
+    name: 'all waits that were parked in one moment look in one moment',
+    file: 'src/client/acquire.ts',
+    text: 'lookMsMin + random() * (lookMsMax - lookMsMin)',
+    instead: 'lookMsMin + 0 * random() * (lookMsMax - lookMsMin)',
+  },
+  {
+    name: 'a parked waiter that names another connection stays on the old one',
+    file: 'src/lock/decide.ts',
+    text: 'if (isAlike && place.presentUntil === presentUntil) return [before, waiting];',
+    instead: 'if (state === before && place.presentUntil === presentUntil) return [before, waiting];',
+  },
+  {
+    name: 'an absent waiter that asks again on its connection stays absent',
+    file: 'src/lock/decide.ts',
+    text: 'if (isAlike && place.presentUntil === presentUntil) return [before, waiting];',
+    instead: 'if (isAlike && notify !== undefined) return [before, waiting];',
+  },
+  {
+    name: 'a parked waiter in a page that names another connection stays on the old one',
+    file: 'src/lock/pages.ts',
+    text: 'if (waiter.presentUntil === presentUntil && isSameNotify(waiter.notify, notify)) return waiter;',
+    instead: 'if (waiter.presentUntil === presentUntil) return waiter;',
+  },
+  {
+    name: 'an absent waiter in a page that asks again on its connection stays absent',
+    file: 'src/lock/pages.ts',
+    text: 'if (waiter.presentUntil === presentUntil && isSameNotify(waiter.notify, notify)) return waiter;',
+    instead: 'if (notify !== undefined && isSameNotify(waiter.notify, notify)) return waiter;',
+  },
+  {
+    name: 'a wait that is not parked yet is taken for one that asks again',
+    file: 'src/service/apply.ts',
+    text: "return answer.kind === 'waiting' && change.kind === 'none' ? { answer, state, facts } : undefined;",
+    instead: "return answer.kind === 'waiting' ? { answer, state, facts } : undefined;",
+  },
+  {
+    name: 'a parked wait in a page that asks again is told to wait after its deadline',
+    file: 'src/service/pages.ts',
+    text: 'if (attended !== page || waiter === undefined || waiter.deadlineAt <= now)',
+    instead: 'if (attended !== page || waiter === undefined)',
+  },
+  {
+    name: 'a parked wait that asks again is not searched for a deadlock',
+    file: 'src/service/under-session.ts',
+    text: 'await breakDeadlock(context, { namespace: key.namespace, sessionId });',
+    instead: '',
+  },
+  {
+    name: 'a parked wait that asks again hides that its session has ended',
+    file: 'src/service/under-session.ts',
+    text: 'if (applied === undefined || !isOpen(session, applied.facts)) return undefined;',
+    instead: 'if (applied === undefined || session === undefined) return undefined;',
   },
   {
     name: 'a wait fails because its connection ended before its client noticed',

@@ -12,7 +12,7 @@ import type { LockWrite } from './store.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /**
- * A parked wait asks after 25 s, and after two more if its socket must be opened first. A poll that was open at the time of
+ * A parked wait asks after 25 s at most, and after two more if its socket must be opened first. A poll that was open at the time of
  * the grant and is lost takes 35 s at most: 25 for itself and ten for its answer. Then it is sent again.
  */
 const silenceMsMax = 40_000;

@@ -40,13 +40,21 @@ interface Asked {
   readonly pollMs?: number | undefined;
 }
 
+interface WorldOptions {
+  readonly pushes?: boolean;
+  readonly waits?: number;
+  /** Instead of the random numbers of the process. */
+  readonly random?: () => number;
+}
+
 /** `poll`: the answer to polls at first. The SDK asks at once. */
 function world(
   poll: Answer | Promise<Answer> = waiting,
-  { pushes = true, waits = 1, ...options }: AcquireOptions & { pushes?: boolean; waits?: number } = {},
+  { pushes = true, waits = 1, random, ...options }: AcquireOptions & WorldOptions = {},
 ) {
   const time = new VirtualTime();
-  const runtime = new VirtualProcess(time, 'client', 1);
+  const own = new VirtualProcess(time, 'client', 1);
+  const runtime = random === undefined ? own : Object.assign(own, { random });
   const sockets: SocketHandlers[] = [];
   /** What was asked, and when. */
   const asked: Asked[] = [];
@@ -305,7 +313,7 @@ describe('a wait that is parked', () => {
   });
 
   it('renews although the client sends nothing else for a moment', async () => {
-    const { time, locks, acquiring, tell, whats } = world();
+    const { time, locks, acquiring, tell, whats } = world(waiting, { random: () => 1 });
     await time.advance(24_000);
     const failing = locks.inspect('other').catch((error: unknown) => error);
     // By now the breaker is open.
@@ -352,14 +360,32 @@ describe('a wait that is parked', () => {
     await Promise.all([next, locks.close(), time.advance(6_000)]);
   });
 
-  it('looks for itself every 25 s while it hears nothing, and finds a grant whose message was lost', async () => {
-    const { time, asked, answers, acquiring } = world();
-    await time.advance(26_999);
-    expect(asked).toHaveLength(2);
-    answers.park = () => granted(5_000);
-    await time.advance(1);
-    expect(asked.at(-1)).toMatchObject({ what: 'connection 1', at: 27_000 });
-    expect((await acquiring).fence).toBe(7);
+  it.each([
+    ['20 s at least', 0, 20_000],
+    ['25 s at most', 1, 25_000],
+  ])(
+    'looks for itself while it hears nothing, after %s, and finds a grant whose message was lost',
+    async (_, drawn, ms) => {
+      const { time, asked, answers, acquiring } = world(waiting, { random: () => drawn });
+      await time.advance(2_000 + ms - 1);
+      expect(asked).toHaveLength(2);
+      answers.park = () => granted(5_000);
+      await time.advance(1);
+      expect(asked.at(-1)).toMatchObject({ what: 'connection 1', at: 2_000 + ms });
+      expect((await acquiring).fence).toBe(7);
+    },
+  );
+
+  it('looks at another time than the waits that were parked in the same moment', async () => {
+    const { time, asked } = world(waiting, { waits: 500 });
+    await time.advance(27_000);
+    const looks = asked.filter(({ what, at }) => what === 'connection 1' && at >= 22_000);
+    expect(looks).toHaveLength(500);
+    for (let second = 22; second < 27; second++) {
+      const within = looks.filter(({ at }) => Math.floor(at / 1_000) === second).length;
+      expect(within).toBeGreaterThan(50);
+      expect(within).toBeLessThan(150);
+    }
   });
 
   it('hears that its connection broke, and parks on another one under the same lease', async () => {
@@ -385,10 +411,10 @@ describe('a wait that is parked', () => {
   });
 
   it('goes on while other requests of the client fail and keep the breaker open', async () => {
-    const { time, locks, answers, acquiring, whats } = world();
-    await time.advance(24_000);
+    // The random number in the middle: it looks for itself at 24.5 s, and nothing is sent.
+    const { time, locks, answers, acquiring, whats } = world(waiting, { random: () => 0.5 });
+    await time.advance(21_000);
     const failing = locks.inspect('other').catch((error: unknown) => error);
-    // It looks for itself at 27 s, and nothing is sent.
     await time.advance(4_000);
     expect(whats()).toEqual(['poll', 'connection 1']);
     answers.park = () => granted(leaseMs);

@@ -201,6 +201,36 @@ describe('the change of a decision', () => {
     expect(lock.last?.answer).toMatchObject({ position: 2 });
   });
 
+  it('is to settle if an absent waiter comes back too late, and others wait in pages', () => {
+    const lock = behind(new LockStory().after(acquireOf(alice), acquireOf(bob, { ...waiting, attendMs: 1_000 })));
+    expect(changeOf(lock.pass(1_000), acquireOf(bob, waiting))).toEqual({ kind: 'settle' });
+    // Its old entry is gone, so a page can take it.
+    expect(lock.queue).toEqual([]);
+    expect(changeOf(lock, acquireOf(bob, waiting))).toMatchObject({ kind: 'join-page', page: pages.last });
+  });
+
+  it('is nothing if a parked waiter asks again on its connection', () => {
+    const parkedOn = (connectionId: string) =>
+      acquireOf(carol, { ...waiting, attendMs: null, notify: { type: 'websocket', connectionId } });
+    const lock = held().after(parkedOn('one')).pass(10);
+    expect(changeOf(lock, parkedOn('one'))).toEqual({ kind: 'none' });
+    expect(lock.last?.answer).toEqual({ kind: 'waiting', waiter: lock.state.queue[1], position: 2 });
+    // Its presence follows its connection. If it was lost, it is written again.
+    lock.after({ kind: 'step-away', leaseId: carol, connectionId: 'one' });
+    expect(changeOf(lock, parkedOn('one'))).toMatchObject({ kind: 'attend', index: 1 });
+    expect(changeOf(lock, parkedOn('two'))).toEqual({ kind: 'replace' });
+  });
+
+  it('is a grant that is due, even if a parked waiter asks again on its connection', () => {
+    const notify = { type: 'websocket', connectionId: 'one' } as const;
+    const again = acquireOf(carol, { ...waiting, attendMs: null, notify });
+    const lock = new LockStory()
+      .after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting), again)
+      .pass(1_000 + graceMs);
+    expect(changeOf(lock, again)).toEqual({ kind: 'replace' });
+    expect(lock.holders).toEqual([bob]);
+  });
+
   it('is to settle if a grant to another is due and the newcomer must go to a page', () => {
     const due = () =>
       new LockStory().after(acquireOf(alice, { leaseMs: 1_000 }), acquireOf(bob, waiting), acquireOf(carol, waiting));

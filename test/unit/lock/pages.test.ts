@@ -139,6 +139,24 @@ describe('a waiter in a page', () => {
     });
   });
 
+  describe('that is parked and asks again', () => {
+    const until = inMs(60_000);
+    const here = { ...parked, presentUntil: until };
+    const there = pageWith(7, waiterOf('a'), here);
+    const ask = (connectionId: string, asked = page) =>
+      attendIn(asked, { leaseId: 'b', presentUntil: inMs(90_000), notify: { type: 'websocket', connectionId } });
+
+    it('changes nothing if it is present, and asks on the same connection', () => {
+      expect(ask('one', there)).toBe(there);
+    });
+
+    it('is present again if it was absent, and waits on another connection if it says so', () => {
+      expect(ask('one')?.waiters).toEqual([waiterOf('a'), here]);
+      const notify = { type: 'websocket', connectionId: 'two' };
+      expect(ask('two', there)?.waiters).toEqual([waiterOf('a'), { ...here, notify }]);
+    });
+  });
+
   describe('whose connection broke', () => {
     const stepAway = (leaseId: string, ms: number, connectionId?: string) =>
       stepAwayIn(page, { leaseId, presentUntil: inMs(ms), connectionId });

@@ -547,11 +547,20 @@ describe('a sweep for the waiters of a process', () => {
 
 describe('a process that knows the lock', () => {
   it('joins the front by one write, and attends in it by one', async () => {
-    const { store, ask } = await longQueue(0);
+    const { time, store, ask } = await longQueue(0);
     const sent = requestsTo(store);
     await ask(1, newcomer);
+    await time.advance(1);
     await ask(1);
     expect(sent).toEqual(['enqueue', 'attend']);
+  });
+
+  it('only reads the lock for a waiter that asks again and changes nothing', async () => {
+    const { store, ask } = await longQueue(0);
+    await ask(1, newcomer);
+    const sent = requestsTo(store);
+    await ask(1);
+    expect(sent).toEqual(['read']);
   });
 
   it('joins the last page by one write', async () => {

@@ -1,8 +1,12 @@
-/** Parking on a connection that ends at that very moment. */
+/** Parking on a connection: it may end at that very moment, and the client asks again while nothing changes. */
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { QueueSizes } from '../../../src/lock/pages.ts';
+import { type AcquireRequest, acquire } from '../../../src/service/acquire.ts';
+import { apply } from '../../../src/service/apply.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
+import { release } from '../../../src/service/lease.ts';
+import { createSession } from '../../../src/service/sessions.ts';
 import { acquireOnSocket, issueTicket, leaveConnection } from '../../../src/service/sockets.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
@@ -13,27 +17,54 @@ import { key } from './world.ts';
 
 const leaseId = 'lease-of-a-waiter-1';
 const asked = { leaseId, owner: 'waiter', leaseMs: 10_000, waitMs: 60_000 } as const;
+const holder = 'lease-of-the-holder';
 
-async function heldLock(sizes?: QueueSizes) {
+/** Notes the names of the methods that write, when they are called. A write that is refused counts: it is billed. */
+function noting<T extends object>(target: T, writes: string[]): T {
+  const isRead = (name: string) => ['read', 'readMany', 'readPages', 'connection', 'waitsOn', 'locksOf'].includes(name);
+  return new Proxy(target, {
+    get(_, name) {
+      const found = Reflect.get(target, name) as unknown;
+      if (typeof found !== 'function') return found;
+      return (...args: unknown[]) => {
+        if (!isRead(String(name))) writes.push(String(name));
+        return (found as (...args: unknown[]) => unknown).apply(target, args);
+      };
+    },
+  });
+}
+
+type More = Partial<AcquireRequest>;
+
+/** A lock that somebody holds, and a connection on which to wait for it. `claim`: how all of them ask. */
+async function heldLock({ sizes, claim = {} }: { readonly sizes?: QueueSizes; readonly claim?: More } = {}) {
   const time = new VirtualTime();
-  const store = new MemoryLockStore();
-  const sessionStore = new MemorySessionStore(() => []);
-  const context = systemLockContext({ store, sessionStore, alone: true, clock: time, timers: time, sizes });
+  const writes: string[] = [];
+  const store = noting(new MemoryLockStore(), writes);
+  const sessionStore = noting(new MemorySessionStore(() => []), writes);
+  const parts = { store, sessionStore, clock: time, timers: time, sizes };
+  const context = systemLockContext({ ...parts, alone: true });
   const open = new Map([['here', { namespace: key.namespace, caller: 'me' }]]);
-  const sockets = new MemorySockets((id) => open.get(id));
-  const park = (connectionId: string, caller = 'me', more: object = {}) =>
+  const sockets = noting(new MemorySockets((id) => open.get(id)), writes);
+  const parkMore = (connectionId: string, more: More, served = context) => {
+    const notify = { type: 'websocket', connectionId } as const;
+    return acquireOnSocket(served, sockets, key, { ...asked, ...claim, ...more, notify }, 'me');
+  };
+  const park = (connectionId: string, caller = 'me', more: More = {}) =>
     acquireOnSocket(context, sockets, key, { ...asked, ...more, notify: { type: 'websocket', connectionId } }, caller);
-  const hold = {
-    ...asked,
-    leaseId: 'lease-of-the-holder',
-    notify: { type: 'websocket', connectionId: 'here' },
-  } as const;
-  await acquireOnSocket(context, sockets, key, hold, 'me');
+  await parkMore('here', { leaseId: holder, ...claim });
+  /** Another process that serves. It remembers nothing of the lock. */
+  const another = () => systemLockContext({ ...parts, alone: false });
+  const waiterOf = async (lease = leaseId) => (await store.read(key)).queue.find((waiter) => waiter.leaseId === lease);
   const presentMs = async () => {
-    const [waiter] = (await store.read(key)).queue;
+    const waiter = await waiterOf();
     return waiter === undefined ? undefined : waiter.presentUntil - time.now();
   };
-  return { time, store, context, sockets, open, park, presentMs };
+  /** What was written since the last call. */
+  const taken = () => writes.splice(0);
+  const openSession = async (owner: string) =>
+    (await createSession(context, key.namespace, { ttlMs: 600_000, owner })).session.sessionId;
+  return { time, store, context, sockets, open, park, parkMore, another, waiterOf, presentMs, taken, openSession };
 }
 
 describe('the end of a connection', () => {
@@ -104,17 +135,29 @@ describe('a wait on a connection', () => {
 
   it('keeps what it got if the connection ended after the grant, because only a wait can be absent', async () => {
     const { store, sockets, open, park } = await heldLock();
-    const [holder] = (await store.read(key)).holders;
+    const [before] = (await store.read(key)).holders;
     sockets.noteWait = async () => void open.delete('here');
-    const acquired = await park('here', 'me', { leaseId: 'lease-of-the-holder' });
+    const acquired = await park('here', 'me', { leaseId: holder });
     expect(acquired).toMatchObject({ answer: { kind: 'granted' } });
-    expect((await store.read(key)).holders).toMatchObject([{ fence: holder?.fence, expiresAt: holder?.expiresAt }]);
+    expect((await store.read(key)).holders).toMatchObject([{ fence: before?.fence, expiresAt: before?.expiresAt }]);
+  });
+
+  it('takes the place of its poll with one write to the lock, and none that is refused', async () => {
+    const { time, context, parkMore, waiterOf, taken } = await heldLock();
+    const polled = acquire(context, key, { ...asked, pollMs: 0 });
+    await time.advance(1);
+    expect((await polled).answer.kind).toBe('waiting');
+    taken();
+    expect(await parkMore('here', {})).toMatchObject({ answer: { kind: 'waiting', position: 1 } });
+    expect(taken()).toEqual(['noteWait', 'swap']);
+    const waiter = await waiterOf();
+    expect(waiter?.presentUntil).toBe(waiter?.deadlineAt);
   });
 });
 
 describe('waits in pages on a connection', () => {
   async function parkedInPages() {
-    const world = await heldLock({ front: 1, page: 2 });
+    const world = await heldLock({ sizes: { front: 1, page: 2 } });
     for (let index = 0; index < 4; index++) await world.park('here', 'me', { leaseId: `lease-of-waiter-${index}-000` });
     const { pages } = await world.store.read(key);
     const presentInPages = async () =>
@@ -125,7 +168,7 @@ describe('waits in pages on a connection', () => {
   }
 
   it('are absent after its end, and their pages are searched once for all of them', async () => {
-    const { store, context, sockets, presentInPages, presentMs } = await parkedInPages();
+    const { time, store, context, sockets, presentInPages, waiterOf } = await parkedInPages();
     expect(await presentInPages()).toEqual([asked.waitMs, asked.waitMs, asked.waitMs]);
     let searches = 0;
     const readPages = store.readPages.bind(store);
@@ -136,7 +179,8 @@ describe('waits in pages on a connection', () => {
     await leaveConnection(context, sockets, 'here', key.namespace);
     // The second search is for the lease that holds the lock, which no page knows.
     expect(searches).toBe(2);
-    expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
+    const inFront = await waiterOf('lease-of-waiter-0-000');
+    expect(inFront?.presentUntil).toBe(time.now() + lockLimits.waiterAbsenceMs);
     expect(await presentInPages()).toEqual(Array(3).fill(lockLimits.waiterAbsenceMs));
   });
 
@@ -163,5 +207,205 @@ describe('a ticket', () => {
     const late = await issueTicket(sockets, time, owner);
     await time.advance(expiresInMs);
     expect(await sockets.redeem(late.ticket, time.now())).toBeUndefined();
+  });
+});
+
+describe('a parked wait that asks again', () => {
+  const behind = { sizes: { front: 1, page: 4 } };
+
+  it.each([
+    ['in the front', {}],
+    ['in a page', behind],
+    ['for a part of a lock', { claim: { limit: 2, permits: 2 } }],
+    ['as a writer', { claim: { mode: 'exclusive' } }],
+  ] as const)('on the same connection writes nothing, and learns its place: %s', async (_, how) => {
+    const { time, parkMore, another, taken } = await heldLock(how);
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const first = await parkMore('here', {});
+    if (first?.answer.kind !== 'waiting') throw new Error('It does not wait.');
+    const { waiter, page } = first.answer;
+    expect(page !== undefined).toBe(how === behind);
+    taken();
+    await time.advance(5_000);
+    // The SDK sends the place from the last answer, and what is left of its wait.
+    const again = await parkMore('here', { place: page, waitMs: asked.waitMs - 5_000 }, another());
+    expect(again).toMatchObject({ answer: { kind: 'waiting', position: 2, waiter }, etaMs: null });
+    expect(again?.answer).toEqual(first.answer);
+    expect(taken()).toEqual([]);
+  });
+
+  it.each([
+    ['in the front', {}],
+    ['in a page', behind],
+  ])('is written to another connection if it names one: %s', async (_, how) => {
+    const { context, sockets, open, parkMore, another, taken } = await heldLock(how);
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const first = await parkMore('here', {});
+    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    open.set('there', { namespace: key.namespace, caller: 'me' });
+    taken();
+    const again = await parkMore('there', { place }, another());
+    expect(again?.answer).toMatchObject({ kind: 'waiting', waiter: { notify: { connectionId: 'there' } } });
+    expect(taken()).toContain('noteWait');
+    // Its old connection has nothing to do with it any more. The end of its new one makes it absent.
+    await leaveConnection(context, sockets, 'here', key.namespace);
+    taken();
+    expect((await parkMore('there', { place }, another()))?.answer.kind).toBe('waiting');
+    expect(taken()).toEqual([]);
+  });
+
+  it.each([
+    ['in the front', {}],
+    ['in a page', behind],
+  ])('is written as present if it counted as absent: %s', async (_, how) => {
+    const { time, context, parkMore, another, taken } = await heldLock(how);
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const first = await parkMore('here', {});
+    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    const absence = { kind: 'step-away', leaseId, connectionId: 'here' } as const;
+    await apply(context, key, place === undefined ? absence : { ...absence, place });
+    taken();
+    await time.advance(1_000);
+    const again = await parkMore('here', { place }, another());
+    const waiter = again?.answer.kind === 'waiting' ? again.answer.waiter : undefined;
+    expect(waiter?.presentUntil).toBe(waiter?.deadlineAt);
+    expect(taken()).not.toEqual([]);
+  });
+
+  it('is refused if the connection has ended, and does not become present by that', async () => {
+    const { context, sockets, open, park, presentMs, taken } = await heldLock();
+    await park('here');
+    open.delete('here');
+    taken();
+    expect(await park('here')).toBeUndefined();
+    expect(taken()).toEqual([]);
+    await leaveConnection(context, sockets, 'here', key.namespace);
+    expect(await park('here')).toBeUndefined();
+    expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
+  });
+
+  it('finds its grant, which is then known to be delivered', async () => {
+    const { context, parkMore, another } = await heldLock();
+    await parkMore('here', {});
+    await release(context, key, { leaseId: holder });
+    expect((await context.store.read(key)).holders[0]).toHaveProperty('notify');
+    expect(await parkMore('here', {}, another())).toMatchObject({ answer: { kind: 'granted', holder: { leaseId } } });
+    expect((await context.store.read(key)).holders[0]).not.toHaveProperty('notify');
+  });
+
+  it('finds its grant if its page moved up in the meantime', async () => {
+    const { context, parkMore, another } = await heldLock(behind);
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const first = await parkMore('here', {});
+    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    for (const held of [holder, 'lease-of-one-ahead']) await release(context, key, { leaseId: held });
+    const again = await parkMore('here', { place }, another());
+    expect(again).toMatchObject({ answer: { kind: 'granted', holder: { leaseId } } });
+  });
+
+  it.each([
+    ['in the front', {}],
+    ['in a page', behind],
+  ])('finds that its wait has ended: %s', async (_, how) => {
+    const { time, parkMore, another } = await heldLock({ ...how, claim: { leaseMs: 600_000 } });
+    await parkMore('here', { leaseId: 'lease-of-one-ahead', waitMs: 600_000 });
+    const first = await parkMore('here', {});
+    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    await time.advance(asked.waitMs);
+    expect((await parkMore('here', { place }, another()))?.answer.kind).toBe('wait-timeout');
+  });
+
+  it('waits at the end if it was absent for too long, even if its old entry is still in the front', async () => {
+    const { time, context, sockets, open, parkMore, another } = await heldLock(behind);
+    const first = await parkMore('here', {});
+    expect(first).toMatchObject({ answer: { kind: 'waiting', position: 1 } });
+    open.set('there', { namespace: key.namespace, caller: 'me' });
+    await parkMore('there', { leaseId: 'lease-of-one-behind' });
+    await leaveConnection(context, sockets, 'here', key.namespace);
+    await time.advance(lockLimits.waiterAbsenceMs);
+    const again = await parkMore('here', {}, another());
+    expect(again?.answer).toMatchObject({ kind: 'waiting', position: 2 });
+    expect(again?.answer).toHaveProperty('page');
+  });
+
+  it('is written again if it has left the queue, and is told so if it gave its place back', async () => {
+    const { context, parkMore, another, taken } = await heldLock();
+    await parkMore('here', {});
+    await apply(context, key, { kind: 'give-up', leaseId });
+    taken();
+    expect((await parkMore('here', {}, another()))?.answer.kind).toBe('waiting');
+    expect(taken()).toContain('noteWait');
+    await release(context, key, { leaseId });
+    expect((await parkMore('here', {}, another()))?.answer).toEqual({ kind: 'lost', reason: 'released' });
+  });
+});
+
+describe('a parked wait under a session that asks again', () => {
+  const underSession = { leaseMs: undefined };
+
+  it.each([
+    ['a whole lock', {}],
+    ['a part of a lock', { limit: 2, permits: 1 }],
+  ])('writes nothing: %s', async (_, claim) => {
+    const { parkMore, another, taken, openSession } = await heldLock({ claim });
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const sessionId = await openSession('me');
+    const first = await parkMore('here', { ...underSession, sessionId });
+    taken();
+    const again = await parkMore('here', { ...underSession, sessionId }, another());
+    expect(again?.answer).toMatchObject({ kind: 'waiting' });
+    expect(again?.answer).toEqual(first?.answer);
+    expect(taken()).toEqual([]);
+  });
+
+  it('learns that the session has ended', async () => {
+    const { context, parkMore, another, openSession } = await heldLock();
+    const sessionId = await openSession('me');
+    await parkMore('here', { ...underSession, sessionId });
+    await context.sessionStore.end({ namespace: key.namespace, sessionId }, context.clock.now());
+    const again = await parkMore('here', { ...underSession, sessionId }, another());
+    expect(again?.answer).toEqual({ kind: 'lost', reason: 'session_lost' });
+  });
+
+  it('is noted again if the session does not know of it', async () => {
+    const { context, parkMore, another, taken, openSession } = await heldLock();
+    const sessionId = await openSession('me');
+    await parkMore('here', { ...underSession, sessionId });
+    const session = { namespace: key.namespace, sessionId };
+    await context.sessionStore.forgetWait(session, { lock: key.name, leaseId });
+    taken();
+    await parkMore('here', { ...underSession, sessionId }, another());
+    const [noted] = await context.sessionStore.read(key.namespace, [sessionId]);
+    expect(noted?.waits).toEqual([{ lock: key.name, leaseId }]);
+  });
+
+  it('does not begin if its part of the lock can not be noted, because later requests do not note it', async () => {
+    const { context, parkMore, waiterOf, openSession } = await heldLock({ claim: { limit: 2, permits: 2 } });
+    const sessionId = await openSession('me');
+    context.sessionStore.notePart = () => Promise.reject(new Error('The store can not be reached.'));
+    await expect(parkMore('here', { ...underSession, sessionId, permits: 1 })).rejects.toThrow('can not be reached');
+    expect(await waiterOf()).toBeUndefined();
+  });
+
+  it('is searched for a deadlock again, because the first search may have failed', async () => {
+    const { time, context, parkMore, openSession } = await heldLock();
+    const [one, other] = [await openSession('one'), await openSession('other')];
+    const take = (name: string, lease: string, more: More) =>
+      acquire(context, { namespace: key.namespace, name }, { leaseId: lease, owner: 'me', waitMs: 0, ...more });
+    await release(context, key, { leaseId: holder });
+    await take(key.name, 'lease-of-one-here-0', { sessionId: one });
+    await take('b', 'lease-of-other-b-000', { sessionId: other });
+    const event = { waitMs: 60_000, notify: { type: 'event', ref: 'one' } } as const;
+    await take('b', 'lease-of-one-b-00000', { sessionId: one, ...event });
+    // The youngest wait is the victim.
+    await time.advance(10);
+    const { readMany } = context.store;
+    context.store.readMany = () => Promise.reject(new Error('The store can not be reached.'));
+    await expect(parkMore('here', { ...underSession, sessionId: other })).rejects.toThrow('can not be reached');
+    context.store.readMany = readMany;
+    // This request finds the cycle. The next one is told of it.
+    await parkMore('here', { ...underSession, sessionId: other });
+    const told = await parkMore('here', { ...underSession, sessionId: other });
+    expect(told?.answer.kind).toBe('deadlock');
   });
 });
