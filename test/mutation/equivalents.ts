@@ -75,10 +75,46 @@ export const equivalents: readonly Equivalent[] = [
     why: 'No two waits of a cycle have the same lease.',
   },
   {
+    file: 'src/store/dynamodb/lock-item.ts',
+    text: '[]',
+    instead: '["Stryker was here"]',
+    why: 'If a lease ends with a session, the item has no TTL, so nobody asks for its ends.',
+  },
+  {
+    file: 'src/store/dynamodb/failures.ts',
+    text: '[]',
+    instead: '["Stryker was here"]',
+    why: 'A reason without a code says nothing.',
+  },
+  {
+    file: 'src/store/dynamodb/failures.ts',
+    text: "''",
+    instead: '"Stryker was here!"',
+    why: 'Neither of the two texts is about a size.',
+  },
+  {
+    file: 'src/store/dynamodb/record-item.ts',
+    text: '[]',
+    instead: '["Stryker was here"]',
+    why: 'Only the end of this state is used.',
+  },
+  {
+    file: 'src/store/dynamodb/record-item.ts',
+    text: "kind === 'put'",
+    instead: 'true',
+    why: 'A deletion has no value that could be sent.',
+  },
+  {
+    file: 'src/store/dynamodb/record-item.ts',
+    text: "expects.kind === 'version'",
+    instead: 'true',
+    why: 'No other expectation has a version.',
+  },
+  {
     file: 'src/record/decide.ts',
     text: "command.kind === 'put'",
     instead: 'true',
-    why: 'A deletion has no `expiresInMs`. (Of its value, the tests know that it becomes null.)',
+    why: 'A deletion has no `expiresInMs`.',
   },
   {
     file: 'src/record/decide.ts',

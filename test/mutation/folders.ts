@@ -30,7 +30,11 @@ export const suitesOf: Readonly<Record<string, readonly string[]>> = {
 /** Only the suites that say something about a file, for folders with many: all of them would take hours. */
 const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/attributes.ts': ['test/unit/store/attributes.test.ts'],
-  'src/store/dynamodb/claim-item.ts': ['test/unit/store/page-item.test.ts', 'test/unit/store/lock-item.test.ts'],
+  'src/store/dynamodb/claim-item.ts': [
+    'test/unit/store/page-item.test.ts',
+    'test/unit/store/lock-item.test.ts',
+    'test/unit/store/lock-writes.test.ts',
+  ],
   'src/store/dynamodb/client.ts': ['test/unit/store/wire.test.ts'],
   'src/store/dynamodb/connection-items.ts': ['test/unit/store', 'test/contract/connections.test.ts'],
   'src/store/dynamodb/failures.ts': ['test/unit/store/failures.test.ts', 'test/unit/store/wire.test.ts'],
@@ -38,6 +42,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/item-table.ts': ['test/unit/store/requests.test.ts', 'test/contract/lock-store.test.ts'],
   'src/store/dynamodb/lock-item.ts': ['test/unit/store/lock-item.test.ts', 'test/unit/store/lock-writes.test.ts'],
   'src/store/dynamodb/lock-store.ts': [
+    'test/unit/store/lock-store.test.ts',
     'test/unit/store/requests.test.ts',
     'test/contract/lock-store.test.ts',
     'test/contract/lock-writes.test.ts',
@@ -58,8 +63,10 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/table.ts': ['test/unit/store/lock-item.test.ts', 'test/contract/lock-store.test.ts'],
   'src/store/dynamodb/wire.ts': ['test/unit/store/values.test.ts', 'test/unit/store/wire.test.ts'],
   'src/store/history-rules.ts': ['test/property/history.test.ts', 'test/contract/history.test.ts'],
+  'src/store/history-store.ts': ['test/contract/history.test.ts'],
+  'src/store/store-error.ts': ['test/unit/store/failures.test.ts'],
   'src/store/memory/history-store.ts': ['test/contract/history.test.ts'],
-  'src/store/memory/lock-store.ts': ['test/contract/lock-store.test.ts', 'test/contract/pages.test.ts'],
+  'src/store/memory/lock-store.ts': ['test/unit/store/memory-lock-store.test.ts'],
   'src/store/memory/record-store.ts': ['test/contract/records.test.ts'],
   'src/store/memory/session-store.ts': ['test/contract/session-store.test.ts'],
 };

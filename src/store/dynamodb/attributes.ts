@@ -58,9 +58,9 @@ export class Translation {
   }
 
   of(expression: string): string {
-    return expression.replace(token, (whole, value?: string, word?: string, isFunction?: string) => {
+    return expression.replace(token, (whole, value: string | undefined, word: string, isFunction?: string) => {
       if (value !== undefined) return this.#value(value);
-      if (word === undefined || isFunction !== undefined || operator.test(word)) return whole;
+      if (isFunction !== undefined || operator.test(word)) return whole;
       return this.#name(word);
     });
   }

@@ -26,8 +26,8 @@ const reasonsOf = (error: unknown) =>
     : [];
 
 /** Why a transaction was cancelled, item by item. */
-const cancellationCodes = (error: unknown): ReadonlySet<string> =>
-  new Set(reasonsOf(error).flatMap(({ Code }) => (Code === undefined || Code === 'None' ? [] : [Code])));
+const cancellationCodes = (error: unknown): ReadonlySet<string | undefined> =>
+  new Set(reasonsOf(error).map(({ Code }) => Code));
 
 const isTooLarge = (message: string): boolean => /size/i.test(message) && /exceed/i.test(message);
 
@@ -46,7 +46,7 @@ export function toStoreError(error: unknown): StoreError {
   if (conflicts.has(name) || cancelled.has('TransactionConflict'))
     return new StoreError('conflict', 'Another transaction was running on the same item.', error);
   if (isThrottling(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
-    return throttled(error);
+    return throttled(error as Error);
   const isSize = name === 'ValidationException' && isTooLarge(message);
   const isSizeInTransaction = reasonsOf(error).some(
     ({ Code, Message = '' }) =>
@@ -58,7 +58,7 @@ export function toStoreError(error: unknown): StoreError {
 }
 
 /** Nothing was written, unless an earlier try had no answer. Then the outcome is unknown, and the error says so. */
-const throttled = (error: unknown): StoreError =>
-  typeof error === 'object' && error !== null && mayHaveTakenEffect in error
+const throttled = (error: Error): StoreError =>
+  mayHaveTakenEffect in error
     ? new StoreError('unavailable', 'The store did not answer in time, and then throttled the request.', error)
     : new StoreError('throttled', 'The store throttled the request.', error);

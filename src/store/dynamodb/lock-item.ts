@@ -60,8 +60,8 @@ export const lockItemKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${
 /** The lock of an item key. Undefined if the item is of another kind. */
 export function lockKeyOf({ pk, sk }: ItemKey): LockKey | undefined {
   if (sk !== 'lock') return undefined;
-  const [namespace, kind, name] = pk.split('/');
-  if (namespace === undefined || kind !== 'lock' || name === undefined) return undefined;
+  const [namespace, kind, name] = pk.split('/') as [string, ...string[]];
+  if (kind !== 'lock' || name === undefined) return undefined;
   return { namespace, name };
 }
 
@@ -281,7 +281,7 @@ function checked(state: LockState): LockState {
 }
 
 const endsOf = ({ holders, queue }: LockState): EpochMs[] => [
-  ...holders.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt])),
+  ...holders.flatMap(({ expiresAt }) => expiresAt ?? []),
   ...queue.map(({ deadlineAt }) => deadlineAt),
 ];
 

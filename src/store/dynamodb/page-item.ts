@@ -32,8 +32,8 @@ export const pageSortKey = 'page';
 /** The page of an item key. Undefined if the item is of another kind. */
 export function pageKeyOf({ pk, sk }: ItemKey): PageKey | undefined {
   const found = sk === pageSortKey ? /^([^/]+)\/page\/([^/#]+)#(\d+)$/.exec(pk) : null;
-  const [, namespace, name, number] = found ?? [];
-  if (namespace === undefined || name === undefined) return undefined;
+  if (found === null) return undefined;
+  const [, namespace, name, number] = found as string[] as [whole: string, ...parts: [string, string, string]];
   return { lock: { namespace, name }, number: Number(number) };
 }
 

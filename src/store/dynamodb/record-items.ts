@@ -63,7 +63,7 @@ export const toValueItem = (key: RecordKey, value: string, writeId: string, expi
   [recordWords.collectAt]: toTtlSeconds(after(expiresAt, keptAfterEndMs)),
 });
 
-const needsValueItem = (head: Item | undefined): boolean => head?.[recordWords.expiresAt] !== undefined;
+const needsValueItem = (head: Item | undefined): head is Item => head?.[recordWords.expiresAt] !== undefined;
 
 const versionIn = (head: Item | undefined): number => (head === undefined ? 0 : integer(head, recordWords.version));
 

@@ -25,6 +25,11 @@ describe('an expression', () => {
     });
   });
 
+  it('takes only a word of capitals alone for an operator', () => {
+    const { ConditionExpression } = condition('leaseMS = Xray AND AB = leaseMS', { leaseMS: 'l', Xray: 'x' });
+    expect(ConditionExpression).toBe('#leaseMS = #Xray AND AB = #leaseMS');
+  });
+
   it('has a part for each clause of an update, and none for one that is not given', () => {
     const clauses = {
       set: ['limit = :one', 'presentUntil = :one'],
@@ -40,9 +45,11 @@ describe('an expression', () => {
       ExpressionAttributeNames: { '#limit': 'lim', '#presentUntil': 'k', '#front': 'q', '#queuedLeases': 'w' },
       ExpressionAttributeValues: { ':one': 1, ':lease': 'a', ':other': 'b' },
     });
-    expect(update({ remove: ['limit'] }, words)).toEqual({
-      UpdateExpression: 'REMOVE #limit',
-      ExpressionAttributeNames: { '#limit': 'lim' },
+    const ofLimit = { ExpressionAttributeNames: { '#limit': 'lim' } };
+    expect(update({ remove: ['limit'] }, words)).toStrictEqual({ UpdateExpression: 'REMOVE #limit', ...ofLimit });
+    expect(update({ set: ['limit = limit'] }, words)).toStrictEqual({
+      UpdateExpression: 'SET #limit = #limit',
+      ...ofLimit,
     });
     expect(condition('TRUE', words)).toEqual({ ConditionExpression: 'TRUE' });
   });

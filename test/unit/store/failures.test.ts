@@ -42,7 +42,7 @@ describe('a failure', () => {
     ['nothing', null, 'unavailable', unreachable('unknown')],
   ])('by %s keeps its cause and says what it means', (_what, cause, code, message) => {
     const failure = toStoreError(cause);
-    expect([failure.code, failure.message, failure.cause]).toEqual([code, message, cause]);
+    expect([failure.name, failure.code, failure.message, failure.cause]).toEqual(['StoreError', code, message, cause]);
     expect(toStoreError(failure), 'a failure that is known already').toBe(failure);
     expect(isConditionFailure(cause)).toBe(false);
   });
@@ -79,6 +79,7 @@ describe('a transaction that was cancelled', () => {
     ['for another transaction', 'conflict', { Code: 'TransactionConflict' }],
     ['for its traffic', 'throttled', { Code: 'ThrottlingError' }],
     ['for its provisioned traffic', 'throttled', { Code: 'ProvisionedThroughputExceeded' }],
+    ['for its rights', 'unavailable', { Code: 'AccessDenied', Message: 'The size exceeds what is allowed' }],
     ['for what it asks', 'unavailable', { Code: 'ValidationError', Message: 'The provided key is not valid' }],
   ])('%s is reported as %s', (_why, code, reason) => {
     expect(isConditionFailure(cancelled(reason))).toBe(false);

@@ -119,7 +119,7 @@ describe("a lock's item", () => {
   it('comes back as the state that was written', () => {
     fc.assert(
       fc.property(worlds, ({ state }) => {
-        if (state.rev > 0) expect(fromLockItem(itemOf(state))).toEqual(state);
+        if (state.rev > 0) expect(fromLockItem(itemOf(state))).toStrictEqual(state);
       }),
       { numRuns: 200 },
     );
@@ -132,6 +132,16 @@ describe("a lock's item", () => {
     const paged = { ...state, pages, ended: [{ leaseId: carol, how: 'deadlock', reason: '[]' }] } as const;
     expect(fromLockItem(itemOf(paged))).toEqual(paged);
     expect(fromLockItem(undefined)).toBe(unusedLock);
+  });
+
+  it('under a session has no end, even if an earlier holder left one', () => {
+    const bySession = { leaseMs: null, sessionId: 'session-1' };
+    const { state: whole } = new LockStory().after(acquireOf(alice, bySession));
+    expect(fromLockItem({ ...itemOf(whole), 'x#0': startOfTime })).toEqual(whole);
+    const { state: part } = new LockStory().after(acquireOf(alice, { ...bySession, limit: 3 }));
+    const item = itemOf(part);
+    const held = { ...(item[`h#${alice}`] as Item), x: startOfTime };
+    expect(fromLockItem({ ...item, [`h#${alice}`]: held })).toEqual(part);
   });
 
   it('has the holders of parts in the order of their fences', () => {
@@ -209,6 +219,8 @@ describe("a lock's item", () => {
       ],
     });
     expect(fromLockItem({ ...rest, rev: r, q }).queue).toHaveLength(2);
+    const newer = { ...rest, r, lv: layoutKnown, q: [first, { ...second, k: 0 }] };
+    expect(fromLockItem(newer).queue, 'in layout 2 no place is struck out').toHaveLength(2);
     expect(() => fromLockItem({ ...older, t: [5] })).toThrow('"t" should be a text and is a number');
     expect(() => fromLockItem({ ...older, t: 'x' })).toThrow('"t" should be a list and is a string');
     expect(() => fromLockItem({ ...older, t: ['no list'] })).toThrow('a waiter is no list');

@@ -49,7 +49,7 @@ class PageStory {
     expect(applied).toBe(next !== undefined);
     if (next === undefined) expect(this.table.item).toEqual(before);
     this.page = next ?? this.page;
-    expect(this.read).toEqual(this.page);
+    expect(this.read).toStrictEqual(this.page);
     return applied;
   }
 
@@ -98,6 +98,7 @@ describe('a page', () => {
     });
     story.join(waiterOf('b', { queuedAt: inMs(1_000), notify: onSocket }), 6);
     expect(story.table.item).toMatchObject({
+      w: [expect.any(String), JSON.stringify(['b', 'me', 1, 1_000, inMs(1_000), 59_000])],
       'k#b': inMs(10_000),
       'n#b': onSocket,
       n: 'parked',
@@ -143,6 +144,14 @@ describe('a page', () => {
         .close()
         .attend({ leaseId: 'a', presentUntil: inMs(20_000) }),
     ).toBe(false);
+  });
+
+  it('is marked as soon as one of its waiters is parked, because the notifier gets only such pages', () => {
+    const story = new PageStory();
+    story.join(waiterOf('a'));
+    expect(story.table.item).not.toHaveProperty('n');
+    story.attend({ leaseId: 'a', presentUntil: inMs(20_000), notify: onSocket });
+    expect(story.table.item).toMatchObject({ n: 'parked', 'n#a': onSocket });
   });
 
   it('lets a waiter step away from what it waits on, and never for longer', () => {

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/record/decide.ts';
+import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
+import type { Item } from '../../../src/store/dynamodb/attributes.ts';
+import {
+  belongsTogether,
+  fromRecordItems,
+  isHead,
+  needsValueItem,
+  recordHeadKey,
+  recordValueKey,
+  toValueItem,
+  versionIn,
+  writeIfAllowed,
+} from '../../../src/store/dynamodb/record-item.ts';
+import { epochMs } from '../../../src/time/clock.ts';
+import { ItemInMemory } from '../../support/item-in-memory.ts';
+import { putOf, recordTime, recordWorlds, toRecordItems } from '../../support/record-worlds.ts';
+
+const key = { namespace: 'shop', key: 'order:7' };
+const headOf = (state: RecordState): Item | undefined =>
+  state.version === 0 ? undefined : toRecordItems(key, state)[0];
+
+describe('a write of a record', () => {
+  it('makes the same state as decide, and is refused exactly if decide refuses', () => {
+    const seen = { written: 0, refused: 0 };
+    fc.assert(
+      fc.property(recordWorlds, fc.constantFrom(undefined, 0, 1, -1), ({ state, command, now }, off) => {
+        const head = new ItemInMemory(recordHeadKey(key), headOf(state));
+        const { next } = decide(state, command, now);
+        const isAsSeen = off === undefined || off === 0;
+        const applied = head.apply(writeIfAllowed(command, now, off === undefined ? undefined : state.version + off));
+        expect(applied).toBe(next !== state && isAsSeen);
+        seen[applied ? 'written' : 'refused'] += 1;
+        if (!applied) {
+          expect(head.item).toEqual(headOf(state));
+          return;
+        }
+        const { value, expiresAt, writeIds } = next;
+        const valueItem =
+          expiresAt === null ? undefined : toValueItem(key, value as string, writeIds[0] as string, expiresAt);
+        expect(fromRecordItems(head.item, valueItem)).toEqual(next);
+        expect([needsValueItem(head.item), belongsTogether(head.item, valueItem)]).toEqual([expiresAt !== null, true]);
+      }),
+      { numRuns: 400 },
+    );
+    expect(Math.min(seen.written, seen.refused)).toBeGreaterThan(50);
+  });
+
+  it('has these attributes', () => {
+    const head = new ItemInMemory(recordHeadKey(key));
+    const put = putOf({ value: '{"a":1}', fence: 7, writeId: 'write-1' });
+    expect(head.apply(writeIfAllowed(put, recordTime))).toBe(true);
+    const first = {
+      ...{ pk: 'shop/record/order:7', sk: 'record', v: 1, val: '{"a":1}', floor: 7, at: recordTime },
+      ...{ wid: 'write-1', how: 'created', w0: 'write-1' },
+    };
+    expect(head.item).toMatchObject(first);
+    const withEnd = {
+      ...put,
+      expects: { kind: 'version', version: 1 },
+      writeId: 'write-2',
+      expiresInMs: 5_000,
+    } as const;
+    expect(head.apply(writeIfAllowed(withEnd, recordTime))).toBe(true);
+    const { val: _, ...rest } = first;
+    const second = { v: 2, wid: 'write-2', how: 'replaced', w0: 'write-2', w1: 'write-1', exp: recordTime + 5_000 };
+    expect(head.item).toMatchObject({ ...rest, ...second });
+    expect(head.item).not.toHaveProperty('val');
+    expect(toValueItem(key, '1', 'write-2', epochMs(recordTime + 5_000))).toEqual({
+      ...{ pk: 'shop/record/order:7', sk: 'value', wid: 'write-2', val: '1', ttl: recordTime / 1_000 + 65 },
+    });
+  });
+});
+
+describe('the items of a record', () => {
+  const state = decide(unwrittenRecord, putOf({ expiresInMs: 5_000 }), recordTime).next;
+  const [head, value] = toRecordItems(key, state) as [Item, Item];
+
+  it('are read together', () => {
+    expect(fromRecordItems(head, value)).toEqual(state);
+    expect(fromRecordItems(head)).toEqual({ ...state, value: null });
+    expect(fromRecordItems(undefined)).toBe(unwrittenRecord);
+    expect([versionIn(head), versionIn(undefined)]).toEqual([1, 0]);
+    expect([isHead(head), isHead(value)]).toEqual([true, false]);
+    expect(recordValueKey(key)).toEqual({ pk: head.pk, sk: 'value' });
+  });
+
+  it('belong together only if one write made both', () => {
+    expect(belongsTogether(head, value)).toBe(true);
+    expect(belongsTogether(head, undefined), 'a value that was collected').toBe(true);
+    expect(belongsTogether(head, { ...value, wid: 'another' })).toBe(false);
+    const { exp: _, ...endless } = head;
+    expect(belongsTogether(endless, { ...value, wid: 'another' }), 'a value that is no longer needed').toBe(true);
+    expect([needsValueItem(head), needsValueItem(endless), needsValueItem(undefined)]).toEqual([true, false, false]);
+  });
+
+  it('name only the latest write if a release did not know of the others', () => {
+    expect(fromRecordItems({ ...head, wid: 'newer', w0: 'older' }).writeIds).toEqual(['newer']);
+    expect(fromRecordItems({ ...head, w1: 'older', w2: null }).writeIds).toEqual([head.wid, 'older']);
+    const { w0: _, ...bare } = head;
+    expect(fromRecordItems(bare).writeIds).toEqual([head.wid]);
+  });
+
+  it.each<[string, Item, string]>([
+    ['version', { v: 'x' }, '"v" should be a whole number'],
+    ['floor', { floor: 'x' }, '"floor" should be a whole number'],
+    ['kind of write', { how: 'x' }, '"how" is none of created, replaced, deleted'],
+    ['time', { at: undefined }, '"at" should be a whole number'],
+    ['end', { exp: 'x' }, '"exp" should be a whole number'],
+    ['write', { wid: undefined }, '"wid" should be a text'],
+    ['earlier write', { w1: 5 }, '"a write id" should be a text'],
+  ])('fail closed with a wrong %s', (_what, damage, why) => {
+    expect(() => fromRecordItems({ ...head, ...damage }, value)).toThrow(why);
+  });
+
+  it('fail closed with a wrong value', () => {
+    expect(() => fromRecordItems(head, { ...value, val: 5 })).toThrow('"val" should be a text and is a number');
+  });
+});
