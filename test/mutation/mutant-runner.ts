@@ -20,6 +20,12 @@ interface Switches {
   mutantCoverage?: { static: Record<string, number>; perTest: Record<string, Record<string, number>> };
 }
 
+/** Read when this file is loaded, because a test may fake timers later. */
+const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+
+/** A mutant that waits for ever is ended after this time, or after ten times what the test takes without it. */
+const hangMsMin = 1_500;
+
 const path = process.env.HOLDFAST_MUTATION_NOTES as string;
 const world = globalThis as typeof globalThis & { __stryker__?: Switches; holdfastJudged?: Set<string> };
 world.__stryker__ ??= {};
@@ -68,18 +74,21 @@ export default class MutantRunner extends TestRunner {
   async #judge(test: Test, hits: Readonly<Record<string, number>>): Promise<void> {
     const waiting = Object.entries(hits).filter(([mutant]) => !judged.has(mutant));
     if (waiting.length === 0) return;
+    const from = performance.now();
     if (!(await this.#passes(test))) return note({ kind: 'once-only', test: nameOf(test) });
+    const hangMs = Math.max(hangMsMin, 10 * (performance.now() - from));
     for (const [mutant, count] of waiting) {
       note({ kind: 'planted', mutant });
-      if (await this.#passes(test, { mutant, hitLimit: 1_000 + 100 * count })) continue;
+      if (await this.#passes(test, { mutant, hitLimit: 1_000 + 100 * count, hangMs })) continue;
       if (await this.#passes(test)) note({ kind: 'noticed', mutant, test: nameOf(test) });
       else return note({ kind: 'damaging', mutant });
     }
   }
 
   /** Runs the test again with its hooks, with a mutant or without. */
-  async #passes(test: Test, planted?: { mutant: string; hitLimit: number }): Promise<boolean> {
+  async #passes(test: Test, planted?: { mutant: string; hitLimit: number; hangMs: number }): Promise<boolean> {
     const cleanups: Cleanup[] = [];
+    let timer: ReturnType<typeof startTimer> | undefined;
     switches.activeMutant = planted?.mutant;
     switches.hitCount = planted === undefined ? undefined : 0;
     switches.hitLimit = planted?.hitLimit;
@@ -92,12 +101,20 @@ export default class MutantRunner extends TestRunner {
           if (typeof cleanup === 'function') cleanups.unshift(cleanup as Cleanup);
         }
       }
-      await TestRunner.getTestFn(test)();
+      const running = TestRunner.getTestFn(test)();
+      if (planted === undefined) await running;
+      else {
+        const hanging = new Promise((_, reject) => {
+          timer = startTimer(() => reject(new Error('The mutant hangs.')), planted.hangMs);
+        });
+        await Promise.race([running, hanging]);
+      }
       this.onAfterTryTask(test);
       return true;
     } catch {
       return false;
     } finally {
+      stopTimer(timer);
       switches.activeMutant = undefined;
       switches.hitCount = undefined;
       const after = suitesOf(test).flatMap((suite) =>

@@ -1,16 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/lock/decide.ts';
 import type { LockState } from '../../../src/lock/state.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { LockMemory } from '../../../src/service/lock-memory.ts';
 import type { LockStore, Written } from '../../../src/store/lock-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
+import { StoreError } from '../../../src/store/store-error.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob } from '../lock/story.ts';
 import { key } from './world.ts';
 
-type Requests = Partial<Pick<LockStore, 'read' | 'attempt' | 'swap'>>;
+type Requests = Partial<Pick<LockStore, 'read' | 'attempt' | 'swap' | 'leave'>>;
 
 /** A service on a store in memory. A test can change how some writes behave. */
 function world(writes: (memory: MemoryLockStore) => Requests = () => ({}), seen?: LockState) {
@@ -121,6 +123,43 @@ describe('apply', () => {
     expect((await released).answer).toEqual({ kind: 'released', reason: 'ok' });
   });
 
+  it('answers a place that is given back like its first try if the answer to that was lost', async () => {
+    const { context } = world((memory) => ({
+      leave: async (...asked): Promise<Written> => {
+        const { state } = await memory.leave(...asked);
+        return { applied: false, state, perhapsMine: true };
+      },
+    }));
+    await apply(context, key, acquireOf(alice));
+    for (const leaseId of [bob, 'lease-carol-000000']) await apply(context, key, acquireOf(leaseId, { waitMs: 1_000 }));
+    expect((await apply(context, key, { kind: 'release', leaseId: 'lease-carol-000000' })).answer).toEqual({
+      kind: 'released',
+      reason: 'cancelled',
+    });
+  });
+
+  it('announces a hand-off for a release in one write, and for no other command', async () => {
+    const { context } = world((memory) => ({
+      attempt: async (lock, command, facts): Promise<Written> =>
+        memory.swap(lock, decide(await memory.read(lock), command, facts).next),
+    }));
+    const handedOff: number[] = [];
+    context.memory.onHandOff((_, { rev }) => handedOff.push(rev));
+    await apply(context, key, acquireOf(alice));
+    await apply(context, key, { kind: 'renew', leaseId: alice, leaseMs: 20_000 });
+    expect(handedOff).toEqual([]);
+    const { state } = await apply(context, key, release);
+    expect(handedOff).toEqual([state.rev]);
+  });
+
+  it('does not try a throttled release in another way', async () => {
+    const { context, memory } = world(() => ({
+      attempt: () => Promise.reject(new StoreError('throttled', 'The store asked for less traffic.')),
+    }));
+    await expect(apply(context, key, release)).rejects.toMatchObject({ code: 'throttled' });
+    expect((await memory.read(key)).rev).toBe(0);
+  });
+
   it('answers already_released if the request was sent once', async () => {
     const { context } = world();
     await apply(context, key, acquireOf(alice));
@@ -155,7 +194,11 @@ describe('apply', () => {
     }));
     const outcome = apply(context, key, acquireOf(alice)).catch((error: unknown) => error);
     await time.advance(10_000);
-    expect(await outcome).toMatchObject({ name: 'StoreError', code: 'conflict' });
+    expect(await outcome).toMatchObject({
+      name: 'StoreError',
+      code: 'conflict',
+      message: 'Others kept writing to this lock for 30 tries.',
+    });
     expect(swaps).toBe(30);
   });
 
@@ -186,7 +229,11 @@ describe('apply', () => {
     expect(waiting.answer).toMatchObject({ kind: 'waiting', position: 1 });
     expect(sent).toEqual([]);
 
-    await apply(context, key, { kind: 'release', leaseId: bob });
+    await time.advance(100);
+    await apply(context, key, acquireOf('lease-dave-0000000', { waitMs: 1_000 }));
+    expect(sent, 'a tenth of a second is not long').toEqual([]);
+
+    for (const leaseId of ['lease-dave-0000000', bob]) await apply(context, key, { kind: 'release', leaseId });
     sent.length = 0;
     await time.advance(101);
     await apply(context, key, acquireOf('lease-carol-000000', { waitMs: 1_000 }));

@@ -1,7 +1,7 @@
 /** Waiters behind the front: what a page answers for them, and what the lock answers. */
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
 import { apply, sweepForWaiters } from '../../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../../src/service/context.ts';
 import { placesIn, readWhole, sweepPages } from '../../../src/service/pages.ts';
@@ -10,7 +10,7 @@ import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { StoreError } from '../../../src/store/store-error.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
-import { key } from './world.ts';
+import { key, watched } from './world.ts';
 
 const leaseOf = (index: number) => `lease-${String(index).padStart(12, '0')}`;
 const waiting = { waitMs: 60_000 };
@@ -624,5 +624,163 @@ describe('a process that knows the lock', () => {
       return enqueue(...asked);
     };
     expect(await ask(2, newcomer)).toMatchObject({ kind: 'waiting', position: 2 });
+  });
+});
+
+describe('the requests of one command', () => {
+  const others = { limit: 2, permits: 1 };
+
+  /** A lock with a free permit, an empty front, and two waiters in a page, as after many were served at once. */
+  async function freePermit() {
+    const world = await longQueue(0);
+    const { context, store, ask, tell, lock, time } = world;
+    await tell('release', 0);
+    for (const index of [20, 21]) await ask(index, others);
+    for (const index of [22, 23]) await ask(index, { ...newcomer, ...others });
+    const [first = { leaseId: '' }, second = { leaseId: '' }] = (await lock()).queue;
+    const page = { lock: key, number: 7 };
+    for (const waiter of [first, second])
+      await store.appendToPage(page, { waiter: waiter as Waiter, fence: 1 }, { front: 2, page: 2 });
+    const state = await lock();
+    const holders = state.holders.slice(0, 1);
+    const { state: made } = await store.swap(key, {
+      ...state,
+      rev: state.rev + 1,
+      changedAt: time.now(),
+      holders,
+      queue: [],
+      pages: { first: 7, last: 7 },
+    });
+    context.memory.learn(key, made);
+    return world;
+  }
+
+  it('that renews serve nobody else', async () => {
+    const { context, store, lock } = await freePermit();
+    const sent = requestsTo(store);
+    await apply(context, key, { kind: 'renew', leaseId: leaseOf(20) });
+    expect(sent).toEqual(['attempt', 'swap']);
+    expect((await lock()).pages?.first).toBe(7);
+  });
+
+  it('write a page up before a newcomer that follows it, so that the stream shows who was there first', async () => {
+    const { store, ask } = await freePermit();
+    const writes: { first: number | undefined; leases: string[] }[] = [];
+    const swap = store.swap.bind(store);
+    store.swap = (lock, next) => {
+      writes.push({ first: next.pages?.first, leases: [...next.holders, ...next.queue].map(({ leaseId }) => leaseId) });
+      return swap(lock, next);
+    };
+    await ask(9, { ...waiting, ...others });
+    expect(writes[0]).toEqual({ first: 8, leases: [20, 22, 23].map(leaseOf) });
+  });
+
+  it('search pages only for a lease that may wait there', async () => {
+    const { context, time, store, ask, tell } = await longQueue(4);
+    const other = { namespace: key.namespace, name: key.name };
+    const sent = requestsTo(store);
+    expect(await ask(9, { waitMs: 0 })).toEqual({ kind: 'held' });
+    expect((await apply(context, other, { kind: 'renew', leaseId: leaseOf(9) })).answer).toMatchObject({
+      kind: 'lost',
+    });
+    expect((await apply(context, other, { kind: 'revoke', fence: 1, reason: 'stuck' })).answer.kind).toBe('lost');
+    expect(await tell('give-up', 0)).toMatchObject({ kind: 'granted' });
+    await time.advance(600_000 + lockLimits.graceMs);
+    expect(sent.filter((name) => name === 'readPages')).toEqual([]);
+  });
+
+  it('ask the lock for a renewal or a failed delivery of a lease that waits in a page', async () => {
+    const { context, first, waiterIn } = await longQueue(3);
+    const leaseId = leaseOf(3);
+    expect((await apply(context, key, { kind: 'renew', leaseId })).answer).toEqual({
+      kind: 'lost',
+      reason: 'not_owner',
+    });
+    await apply(context, key, { kind: 'undelivered', leaseId, fence: 1 });
+    expect(await waiterIn(first, 3)).toBeDefined();
+  });
+
+  it.each([
+    ['of a whole lock', 2, 0],
+    ['of a whole lock with pages', 4, 0],
+    ['of a lease that the lock does not know', 4, 99],
+  ])('that release begin with the common case %s', async (_what, waiters, index) => {
+    const { store, tell } = await longQueue(waiters);
+    const sent = requestsTo(store);
+    await tell('release', index);
+    expect(sent[0]).toBe('attempt');
+  });
+
+  it('that release a part begin with the common case if nobody waits', async () => {
+    const { store, ask, tell } = await longQueue(0);
+    await tell('release', 0);
+    for (const index of [1, 2]) await ask(index, others);
+    const sent = requestsTo(store);
+    await tell('release', 1);
+    expect(sent[0]).toBe('attempt');
+  });
+
+  it('that release a lease that is gone by now do not say that they released it', async () => {
+    const { ask, tell, newProcess, lock } = await longQueue(0);
+    await tell('release', 0);
+    for (const index of [1, 2]) await ask(index, others);
+    await ask(3, { ...newcomer, ...others });
+    const other = newProcess();
+    other.memory.learn(key, await lock());
+    await tell('release', 1);
+    expect(await tell('release', 1, {}, other)).toEqual({ kind: 'released', reason: 'already_released' });
+    expect(await tell('release', 98, {}, other)).toMatchObject({ kind: 'lost' });
+  });
+
+  it('try an update that commutes twice, and then swap the whole state', async () => {
+    const { store, ask } = await longQueue(0);
+    store.enqueue = async () => ({ applied: false, state: await store.read(key), perhapsMine: false });
+    const sent = requestsTo(store);
+    expect(await ask(1, newcomer)).toMatchObject({ kind: 'waiting', position: 1 });
+    expect(sent.filter((name) => name !== 'read')).toEqual(['enqueue', 'enqueue', 'swap']);
+  });
+
+  it('drop hundreds of dead pages without a pause, and close no page behind the first waiter that lives', async () => {
+    const { time, store, ask, tell, lock } = await longQueue(1, { front: 1, page: 1 });
+    const dead = 110;
+    for (let index = 2; index < 2 + dead; index++) await ask(index, { ...newcomer, attendMs: 1_000 });
+    for (const index of [200, 201, 202]) await ask(index, { ...newcomer, attendMs: 60_000 });
+    await time.advance(25_000);
+    const sent = requestsTo(store);
+    await tell('release', 0);
+    expect((await lock()).holders).toMatchObject([{ leaseId: leaseOf(200) }]);
+    const count = (wanted: string) => sent.filter((name) => name === wanted).length;
+    expect(count('closePage')).toBe(dead + 1);
+    // Thirty-two pages are dropped in one write, and each read finds the dead ones among the next.
+    expect(count('swap')).toBe(4);
+    expect(count('readPages')).toBeLessThanOrEqual(4);
+  });
+
+  it('wait for their turn on a slow page, and send nothing to the lock meanwhile', async () => {
+    const { time, store, ask, first } = await longQueue(3, { front: 2, page: 9 });
+    const append = store.appendToPage.bind(store);
+    store.appendToPage = async (...asked) => {
+      await new Promise<void>((resolve) => time.after(2_500, resolve));
+      return append(...asked);
+    };
+    const sent = requestsTo(store);
+    const joining = [4, 5, 6, 7, 8].map((index) => ask(index, newcomer));
+    await time.advance(15_000);
+    for (const [index, answer] of (await Promise.all(joining)).entries())
+      expect(answer).toMatchObject({ kind: 'waiting', page: first, position: 4 + index });
+    expect(new Set(sent)).toEqual(new Set(['appendToPage']));
+  });
+
+  it('end with the advice to repeat them if their turn does not come in time', async () => {
+    const { time, store, ask } = await longQueue(3, { front: 2, page: 9 });
+    store.appendToPage = () => new Promise(() => {});
+    void ask(4, newcomer);
+    const late = ask(5, newcomer).catch((error: unknown) => error);
+    await time.advance(14_000);
+    const isOver = watched(late);
+    await time.settle();
+    expect(isOver.done).toBe(false);
+    await time.advance(4_000);
+    expect(await late).toMatchObject({ code: 'throttled' });
   });
 });
