@@ -260,8 +260,9 @@ async function tryDirectly(
  * the same time would refuse each other.
  */
 function isAmongWaiters({ memory }: LockContext, key: LockKey, command: LockCommand): command is Release {
-  const known = command.kind === 'release' ? memory.seen(key)?.state : undefined;
-  if (known === undefined || command.kind !== 'release' || !(known.queue.length > 0 || hasPages(known))) return false;
+  if (command.kind !== 'release') return false;
+  const known = memory.seen(key)?.state;
+  if (known === undefined || !(known.queue.length > 0 || hasPages(known))) return false;
   return known.holders.some(({ leaseId, permits }) => leaseId === command.leaseId && permits < known.limit);
 }
 

@@ -22,6 +22,7 @@ import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import type { Applied } from './apply.ts';
 import { factsAbout, type LockContext, readAndLearn, unlessThrottled } from './context.ts';
+import { isBefore } from './lock-memory.ts';
 
 /** A state of the lock that is this old is good enough to show the holders to a waiter in a page. */
 const seenMsMax = 1_000;
@@ -327,9 +328,8 @@ async function stepBack(context: LockContext, key: LockKey, seen: LockState): Pr
 const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>
   hasPages(state) && state.queue.length + pageCount(state) * page >= lockLimits.queueLengthMax;
 
-/** The state with the higher fence. If the fences are equal, the one with the higher revision. */
 const newer = (one: LockState, other: LockState | undefined): LockState =>
-  other !== undefined && (other.fence > one.fence || (other.fence === one.fence && other.rev > one.rev)) ? other : one;
+  other !== undefined && isBefore(one, other) ? other : one;
 
 /** The page in which a lease waits, or in which it gave its place back. Undefined if there is none. */
 export async function findPlace(
@@ -338,7 +338,6 @@ export async function findPlace(
   leaseId: string,
   state: LockState,
 ): Promise<number | undefined> {
-  if (!hasPages(state)) return undefined;
   const pages = await readPagesOf(context, lock, state);
   // A lease that left one page may wait in a later one.
   const found =
@@ -395,7 +394,6 @@ const asIfClosed = (page: Page): Page => (page.closedAt === null ? { ...page, cl
  * A waiter that polls ends its wait itself, or is dropped when its page moves up.
  */
 export async function sweepPages(context: LockContext, lock: LockKey, state: LockState): Promise<EpochMs | null> {
-  if (!hasPages(state)) return null;
   const now = context.clock.now();
   const pages = await readPagesOf(context, lock, state);
   const deadlines: number[] = [];

@@ -128,6 +128,66 @@ export const equivalents: readonly Equivalent[] = [
     instead: "depth -= found[0] === '{' || found[0] === '[' ? 1 : -1",
     why: 'The value ends where the depth is zero again, from above or from below.',
   },
+  {
+    file: 'src/service/apply.ts',
+    text: "'release'",
+    instead: '""',
+    why: 'The turns of releases need any word except that of the turns of joins.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: "command.kind === 'acquire'",
+    instead: 'true',
+    why: 'No other command joins the queue.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: 'waiter === undefined || position === undefined',
+    instead: 'waiter === undefined && position === undefined',
+    why: 'A position is known exactly if the waiter is in the queue.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: 'waiter === undefined',
+    instead: 'false',
+    why: 'A position is known exactly if the waiter is in the queue.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: 'position === undefined',
+    instead: 'false',
+    why: 'A position is known exactly if the waiter is in the queue.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: "answer.kind === 'lost'",
+    instead: 'true',
+    why: 'No other answer has the reason not_owner.',
+  },
+  {
+    file: 'src/service/apply.ts',
+    text: "answer.kind === 'released'",
+    instead: 'true',
+    why: 'No other answer has the reason already_released.',
+  },
+  {
+    file: 'src/service/pages.ts',
+    text: "'join'",
+    instead: '""',
+    why: 'The turns of joins need any word except that of the turns of releases.',
+  },
+  {
+    file: 'src/service/pages.ts',
+    text: 'waiter !== undefined',
+    instead: 'true',
+    why: 'A page that took the attendance of a waiter has the waiter.',
+  },
+  {
+    file: 'src/service/pages.ts',
+    text: 'first === undefined',
+    instead: 'false',
+    why: 'A lock without pages has no page of this number.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>

@@ -72,10 +72,11 @@ describe('a waiter in a page', () => {
   });
 
   it('gives its place back once, and does not join again by a late copy of its request', async () => {
-    const { tell, ask, first, waiterIn } = await longQueue(4);
+    const { tell, ask, first, waiterIn, newProcess } = await longQueue(3);
     const place = { place: first };
     expect(await tell('release', 3, place)).toEqual({ kind: 'released', reason: 'cancelled' });
-    expect(await tell('release', 3, place)).toEqual({ kind: 'released', reason: 'already_released' });
+    expect(await tell('release', 3, place, newProcess())).toEqual({ kind: 'released', reason: 'already_released' });
+    expect(await ask(3, newcomer, newProcess())).toEqual({ kind: 'lost', reason: 'released' });
     expect(await ask(3, { ...waiting, ...place })).toEqual({ kind: 'lost', reason: 'released' });
     expect(await waiterIn(first, 3)).toBeUndefined();
   });
@@ -88,13 +89,15 @@ describe('a waiter in a page', () => {
   });
 
   it('ends its wait from the instant of its deadline on, and learns how long it waited', async () => {
-    const { time, ask, tell, first, waiterIn } = await longQueue(4);
+    const { time, store, ask, tell, first, waiterIn } = await longQueue(4);
     await time.advance(59_999);
     expect(await ask(3)).toMatchObject({ kind: 'waiting' });
     expect(await tell('give-up', 4)).toEqual({ kind: 'wait-timeout', waitedMs: 59_999 });
     await time.advance(1);
     expect(await ask(3)).toEqual({ kind: 'wait-timeout', waitedMs: 60_000 });
     expect(await waiterIn(first, 3)).toBeUndefined();
+    const [page] = await store.readPages([{ lock: key, number: first }]);
+    expect(page?.left.map(({ how }) => how)).toEqual(['gave-up', 'gave-up']);
   });
 
   it('is found by a process that knows nothing of it, and has one place then', async () => {
@@ -120,6 +123,7 @@ describe('a waiter in a page', () => {
 
   it('that is in another place than it says is answered by the lock', async () => {
     const { ask, tell, first } = await longQueue(4);
+    await tell('release', 4);
     expect(await ask(1, { ...waiting, place: first })).toMatchObject({ kind: 'waiting', position: 1 });
     expect(await ask(0, { ...waiting, place: first })).toMatchObject({ kind: 'granted' });
     expect(await tell('release', 9, { place: first })).toEqual({ kind: 'lost', reason: 'not_owner' });
@@ -197,7 +201,7 @@ describe('a page that was closed', () => {
     };
     const asked = ask(3, { ...waiting, place: first }).catch((error: unknown) => error);
     await time.advance(60_000);
-    expect(await asked).toMatchObject({ code: 'conflict' });
+    expect(await asked).toMatchObject({ code: 'conflict', message: 'Others kept writing to this lock.' });
     expect(swaps).toBe(50);
   });
 
@@ -220,10 +224,11 @@ describe('a deadlock', () => {
   const found = { kind: 'deadlock', cycle: deadlock };
 
   it('ends the wait of a waiter in a page, and its next request learns of it', async () => {
-    const { ask, tell, first, lock, waiterIn } = await longQueue(3);
+    const { store, ask, tell, first, lock } = await longQueue(3);
     const { rev } = await lock();
     expect(await tell('give-up', 3, { deadlock })).toEqual(found);
-    expect(await waiterIn(first, 3)).toBeUndefined();
+    const [page] = await store.readPages([{ lock: key, number: first }]);
+    expect(page).toMatchObject({ waiters: [], left: [{ leaseId: leaseOf(3), how: 'gave-up' }] });
     expect(await lock()).toMatchObject({ rev: rev + 1, ended: [{ leaseId: leaseOf(3), how: 'deadlock' }] });
     expect(await ask(3)).toEqual(found);
   });
@@ -253,7 +258,7 @@ describe('a deadlock', () => {
     refusals = 1_000;
     const failed = tell('give-up', 4, { deadlock }).catch((error: unknown) => error);
     await time.advance(60_000);
-    expect(await failed).toMatchObject({ code: 'conflict' });
+    expect(await failed).toMatchObject({ code: 'conflict', message: 'Others kept writing to this lock.' });
     expect(refusals).toBe(950);
   });
 
@@ -264,6 +269,13 @@ describe('a deadlock', () => {
     expect(leasesIn(await lock())).toEqual([1, 2, 4].map(leaseOf));
     expect(await tell('give-up', 4, { deadlock, place: first })).toEqual(found);
     expect(leasesIn(await lock())).toEqual([1, 2].map(leaseOf));
+  });
+
+  it('of a lease that waits elsewhere moves no page up', async () => {
+    const { tell, lock, first } = await longQueue(4);
+    expect(await tell('give-up', 1, { deadlock, place: first })).toEqual(found);
+    expect(await tell('give-up', 9, { deadlock, place: first })).toMatchObject({ kind: 'wait-timeout' });
+    expect(await lock()).toMatchObject({ pages: { first }, queue: [{ leaseId: leaseOf(2) }] });
   });
 
   it('is remembered among the last ends only', async () => {
@@ -299,7 +311,7 @@ describe('a waiter that joins', () => {
   });
 
   it('opens no page behind the last one that may be', async () => {
-    const { store, ask } = await longQueue(2, { front: 2, page: lockLimits.queueLengthMax });
+    const { time, store, ask } = await longQueue(2, { front: 2, page: lockLimits.queueLengthMax });
     let opened = 0;
     const open = store.openPage.bind(store);
     store.openPage = (...asked) => {
@@ -307,7 +319,16 @@ describe('a waiter that joins', () => {
       return open(...asked);
     };
     const append = store.appendToPage.bind(store);
-    store.appendToPage = async (page, joining) => append(page, joining, { front: 2, page: 1 });
+    // As if its last place was taken.
+    const left = Array.from({ length: lockLimits.queueLengthMax }, () => ({
+      leaseId: leaseOf(99),
+      how: 'gave-up' as const,
+      queuedAt: time.now(),
+    }));
+    store.appendToPage = async (...asked) => {
+      const written = await append(...asked);
+      return { ...written, page: { ...written.page, left } };
+    };
     await ask(3, newcomer);
     expect(opened).toBe(1);
   });
@@ -321,11 +342,11 @@ describe('a waiter that joins', () => {
       if (refusals >= 0) throw new StoreError('throttled', 'The store asked for less traffic.');
       return append(...asked);
     };
-    const startedAt = time.now();
     const joined = ask(4, newcomer, newProcess(false));
+    await time.settle();
+    expect(refusals, 'one try, and then a pause').toBe(2);
     await time.advance(1_000);
     expect(await joined).toMatchObject({ kind: 'waiting', page: first });
-    expect(time.now() - startedAt).toBe(1_000);
     expect(refusals).toBe(-1);
   });
 
@@ -343,6 +364,42 @@ describe('a waiter that joins', () => {
     await time.advance(1_000);
     expect(await joined).toMatchObject({ kind: 'waiting', page: first + 1 });
     expect((await lock()).pages).toEqual({ first, last: first + 1 });
+  });
+
+  it('fills a page also with the places of those who left it', async () => {
+    const { ask, tell, lock, first } = await longQueue(3);
+    await tell('release', 3);
+    await ask(4, newcomer);
+    expect((await lock()).pages, 'whoever took the last place opened the next page').toEqual({
+      first,
+      last: first + 1,
+    });
+  });
+
+  it('joins no second page if a copy of its request has moved up while it waited for its turn', async () => {
+    const { time, store, context, ask, newProcess, lock, first } = await longQueue(3, { front: 2, page: 3 });
+    const append = store.appendToPage.bind(store);
+    store.appendToPage = async (...asked) => {
+      store.appendToPage = append;
+      await new Promise<void>((resolve) => time.after(1_000, resolve));
+      return append(...asked);
+    };
+    const slow = ask(4, newcomer);
+    const waitingForTurn = ask(5, newcomer);
+    await time.settle();
+    const other = newProcess();
+    await ask(5, newcomer, other);
+    await store.closePage({ lock: key, number: first }, time.now());
+    await ask(6, newcomer, other);
+    await ask(5, { ...waiting, place: first }, other);
+    context.memory.learn(key, await lock());
+    await time.advance(1_000);
+    await slow;
+    const answer = await waitingForTurn;
+    expect(answer).toMatchObject({ kind: 'waiting', position: 4 });
+    expect(answer, 'it waits in the front').not.toHaveProperty('page');
+    const [whole] = await readWhole(context, [key]);
+    expect(leasesIn(whole ?? unusedLock).filter((leaseId) => leaseId === leaseOf(5))).toHaveLength(1);
   });
 
   it('joins the page that another process has opened in the meantime', async () => {
@@ -383,7 +440,7 @@ describe('all waiters of a lock', () => {
 
 describe('a sweep of the pages', () => {
   it('ends the waits of parked waiters whose deadline has come, and tells the next deadline', async () => {
-    const { time, context, ask, lock, first, waiterIn } = await longQueue(2);
+    const { time, store, context, ask, lock, first, waiterIn } = await longQueue(2);
     const startedAt = time.now();
     await ask(3, { ...parked, place: 'new', waitMs: 10_000 });
     await ask(4, { ...newcomer, waitMs: 1_000 });
@@ -398,6 +455,8 @@ describe('a sweep of the pages', () => {
     expect(await sweep()).toBe(startedAt + 20_000);
     const { pages = { first: 0 } } = await lock();
     expect(await waiterIn(pages.first, 3)).toBeUndefined();
+    const [page] = await store.readPages([{ lock: key, number: pages.first }]);
+    expect(page?.left).toMatchObject([{ how: 'gave-up' }]);
     expect(await waiterIn(pages.first, 4), 'it polls, so it ends its wait itself').toBeDefined();
     await time.advance(20_000);
     expect(await sweep()).toBeNull();
