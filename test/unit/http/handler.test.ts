@@ -181,4 +181,68 @@ describe('the handler', () => {
     expect(JSON.stringify(lines)).not.toContain(leaseId);
     expect(JSON.stringify(lines)).not.toContain(sessionId);
   });
+
+  it('logs the route, the names, the status and the code of a request, and the level says whether it failed', async () => {
+    const { call, lines } = handlerWith(works);
+    const parameters = { ns: 'test', name: 'lock' };
+    await call('GET /v1/health');
+    await call('POST /v1/{ns}/locks/{name}/release', { parameters, body: '{}' });
+    await call('GET /v1/none');
+    const tookMs = expect.toSatisfy((took: number) => took >= 0 && Number.isInteger(Math.round(took * 100) / 10));
+    const line = { requestId: 'request-7', tookMs };
+    expect(lines).toEqual([
+      { level: 'info', fields: { ...line, route: 'GET /v1/health', method: 'GET', status: 200 } },
+      {
+        level: 'info',
+        fields: {
+          ...line,
+          route: 'POST /v1/{ns}/locks/{name}/release',
+          method: 'POST',
+          status: 400,
+          namespace: 'test',
+          name: 'lock',
+          code: 'invalid-request',
+        },
+      },
+      { level: 'info', fields: { ...line, route: '$default', method: 'GET', status: 404, code: 'not-found' } },
+    ]);
+  });
+
+  it('logs the causes of a failure, down to the request of AWS', async () => {
+    const refused = Object.assign(new Error('refused'), { $metadata: { requestId: 'aws-1' } });
+    const { call, lines } = handlerWith(failsWith(new StoreError('unavailable', 'No answer came.', refused)));
+    await call('POST /v1/{ns}/locks/{name}/release', release);
+    const error = lines[0]?.fields.error as { name: string; message: string; stack: string; cause: object };
+    expect(error).toMatchObject({ name: 'StoreError', message: 'No answer came.' });
+    expect(error).not.toHaveProperty('awsRequestId');
+    expect(error.stack).toContain('StoreError');
+    expect(error.cause).toMatchObject({ message: 'refused', awsRequestId: 'aws-1' });
+    expect(error.cause).not.toHaveProperty('cause');
+  });
+
+  it('logs a failure that is no error as text', async () => {
+    const { call, lines } = handlerWith(() => Promise.reject('a text'));
+    expect((await call('GET /v1/health')).status).toBe(500);
+    expect(lines[0]?.fields.error).toBe('a text');
+  });
+
+  it('tells of each refusal, with the request that was refused', async () => {
+    const { request, service, log } = handlerWith(works);
+    const told: string[] = [];
+    const handle = createHandler(service, log, { onProblem: ({ code }, { id }) => told.push(`${code} ${id}`) });
+    await handle(request('GET /v1/health'));
+    await handle(request('GET /v1/none'));
+    expect(told).toEqual(['not-found request-7']);
+  });
+
+  it('says which route is missing, and which methods a path takes', async () => {
+    const { call } = handlerWith(works);
+    expect((await call('GET /v1/none')).body.detail).toBe('There is no route GET to this path.');
+    const wrong = await call('PUT /v1/test/sessions/some-id');
+    expect(wrong.body.detail).toBe('This path takes GET, DELETE, but got PUT.');
+    expect(wrong.headers.allow).toBe('GET, DELETE');
+    expect((await call('POST /v1/{ns}/tickets', { parameters: { ns: 'test' }, namespaces: [] })).body.detail).toBe(
+      'The token does not list this namespace.',
+    );
+  });
 });

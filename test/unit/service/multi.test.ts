@@ -304,6 +304,30 @@ describe('several locks', () => {
     });
   });
 
+  it('end with the session that they name, and else have their own end', async () => {
+    const { locks } = world();
+    const { session } = await createSession(locks, namespace, { ttlMs: 60_000, owner: 'both' });
+    const { leaseMs: _, ...bound } = { ...both, waitMs: 0, sessionId: session.sessionId };
+    const under = { sessionId: session.sessionId, leaseMs: null, expiresAt: null };
+    const granted = await acquireAll(locks, namespace, bound);
+    expect(granted).toMatchObject({ kind: 'granted', holders: [under, under] });
+    const free = { ...both, entries: [{ name: 'c' }], leaseId: theirs.leaseId, waitMs: 0 };
+    const [holder] = ((await acquireAll(locks, namespace, free)) as { holders?: object[] }).holders ?? [];
+    expect(holder).not.toHaveProperty('sessionId');
+    expect(holder).not.toHaveProperty('mode');
+  });
+
+  it('are announced as a hand-off when they are granted, and not when they are renewed', async () => {
+    const { time, locks } = world();
+    const heard: string[] = [];
+    locks.memory.onHandOff(({ name }) => heard.push(name));
+    await acquireAll(locks, namespace, both);
+    expect(heard).toEqual(['a', 'b']);
+    await time.advance(1_000);
+    await renewAll(locks, namespace, { leaseId: both.leaseId, names: ['a', 'b'] });
+    expect(heard).toEqual(['a', 'b']);
+  });
+
   it('are renewed all or none', async () => {
     const { time, locks } = world();
     await acquireAll(locks, namespace, both);
@@ -332,7 +356,10 @@ describe('several locks', () => {
     const busy: LockStore = { ...without(locks.store, ''), swapAll };
     const asked = acquireAll({ ...locks, store: busy }, namespace, { ...both, waitMs: 0 }).catch((error) => error);
     await time.advance(10_000);
-    expect(await asked).toMatchObject({ name: 'StoreError', code: 'conflict' });
+    expect(await asked).toMatchObject({
+      code: 'conflict',
+      message: 'Others kept writing to these locks for 10 tries.',
+    });
     expect(tries).toBe(10);
   });
 
