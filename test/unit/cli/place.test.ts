@@ -36,6 +36,13 @@ describe('describePlace', () => {
     expect(later).not.toContain('ETA');
   });
 
+  it('expects the lock when the first of several holders ends', () => {
+    const [holder] = view.holders as [(typeof view.holders)[number]];
+    const holders = [holder, { ...holder, remainingMs: 4_000 }, { ...holder, remainingMs: null }];
+    const next = placeOfView({ ...view, holders, queue: [waiter('me', 1)] }, 'me', 0);
+    expect(describePlace('job', next, 0, 0)).toContain('ETA 4s unless renewed');
+  });
+
   it('shows no place if the queue does not show our waiter', () => {
     expect(describePlace('job', placeOfView(view, 'nobody', 0), 0, 0)).not.toContain('place');
   });

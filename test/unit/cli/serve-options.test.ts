@@ -149,6 +149,17 @@ describe('isLoopback', () => {
   });
 });
 
+describe('the URLs of a developer', () => {
+  it('come from their own variables, and must be web addresses', () => {
+    const urls = ['events', 'tasks', 'callbacks'].map((name) => [name, `http://${name}.localhost:1`] as const);
+    const env = Object.fromEntries(urls.map(([name, url]) => [`HOLDFAST_${name.toUpperCase()}_URL`, url]));
+    expect(readOptions([], env)).toMatchObject(Object.fromEntries(urls.map(([name, url]) => [`${name}Url`, url])));
+    for (const variable of Object.keys(env)) {
+      expect(() => readOptions([], { [variable]: 'localhost:1' })).toThrow(`${variable} expects an http(s) URL`);
+    }
+  });
+});
+
 describe('the help of serve', () => {
   it('names every flag with its variable and default', () => {
     const help = helpOf(serve);
