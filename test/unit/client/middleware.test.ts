@@ -1,7 +1,13 @@
 import middy from '@middy/core';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { type HeldLock, LockHeldError, UnavailableError, WaitTimeoutError } from '../../../src/client/index.ts';
+import {
+  type HeldLock,
+  InvalidRequestError,
+  LockHeldError,
+  UnavailableError,
+  WaitTimeoutError,
+} from '../../../src/client/index.ts';
 import {
   holdfastLock,
   holdfastOnce,
@@ -13,6 +19,7 @@ import {
 import { releaseWithin, withinInvocation } from '../../../src/middleware/invocation.ts';
 import { answerRefusal } from '../../../src/middleware/refusal.ts';
 import { Twin } from '../../../src/testing/index.ts';
+import { callsOf } from './inside.ts';
 
 /** A context as Lambda gives it. middy's types also require the fields that its middlewares add. */
 const contextWith = (remainingMs: number): LockedContext =>
@@ -69,6 +76,7 @@ describe('a refusal', () => {
     ['records that are not all from SQS', sns, held(0), undefined],
     ['no records', { Records: [] }, held(0), undefined],
     ['an error that is none', httpEvent, new Error('bug'), undefined],
+    ['an error that a retry would not mend', httpEvent, new InvalidRequestError('wrong', []), undefined],
   ])('is answered by its event, or fails it: %s', (_, event, error, expected) => {
     if (expected === undefined) expect(() => answerRefusal(event, error, {})).toThrow(error);
     else expect(answerRefusal(event, error, {})).toMatchObject(expected);
@@ -160,6 +168,19 @@ describe('holdfastLock', () => {
       .use(holdfastLock({ locks, name: 'wallet:42' }))
       .handler(() => 'never');
     await expect(handler({ detail: {} }, contextWith(30_000))).rejects.toMatchObject({ code: 'lock-held' });
+  });
+
+  it('succeeds if somebody else released the lock on purpose', async () => {
+    const { locks, other } = world();
+    const sent = callsOf(locks);
+    const handler = middy<object, unknown, Error, LockedContext>()
+      .use(holdfastLock({ locks, name: 'a' }))
+      .handler(async () => {
+        const [acquire] = sent.map(({ body }) => body as { readonly leaseId: string });
+        await other.release({ lock: 'a', leaseId: acquire?.leaseId ?? '' });
+        return 'done';
+      });
+    expect(await handler({}, contextWith(30_000))).toBe('done');
   });
 
   it('takes no lock if the event names none', async () => {
@@ -259,6 +280,43 @@ describe('withRecordLocks', () => {
     expect([batchItemFailures.length, done]).toEqual([2, ['1']]);
   });
 
+  it('keeps the order of a FIFO group, whatever locks its messages need', async () => {
+    const { twin, locks } = world();
+    const work = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    const handler = withRecordLocks({ locks, name: ({ body }) => body }, ({ messageId }) => {
+      begun.push(messageId);
+      return messageId === '1' ? work.promise : undefined;
+    });
+    const handling = handler(batch(message('1', 'a', 'g'), message('2', 'b', 'g')), contextWith(30_000));
+    await twin.settle();
+    expect(begun).toEqual(['1']);
+    work.resolve();
+    expect(await handling).toEqual({ batchItemFailures: [] });
+    expect(begun).toEqual(['1', '2']);
+  });
+
+  it('tells once why each message failed: for its own error, or for the lock that was lost', async () => {
+    const { twin, locks } = world();
+    const told: [string, unknown][] = [];
+    const onFailure = ({ messageId }: SQSRecord, { message: why }: Error) => told.push([messageId, why]);
+    const handler = withRecordLocks(
+      { locks, name: () => 'a', onFailure: onFailure as never },
+      async ({ messageId }) => {
+        if (messageId === '1') throw new Error('bad message');
+        twin.partition(locks);
+        await twin.advance(40_000);
+        twin.heal(locks);
+      },
+    );
+    const { batchItemFailures } = await handler(batch(message('1', ''), message('2', '')), contextWith(30_000));
+    expect(batchItemFailures).toHaveLength(2);
+    expect(told).toEqual([
+      ['1', 'bad message'],
+      ['2', expect.stringContaining('lease')],
+    ]);
+  });
+
   it('works on ten names at the same time, each with its own lock in its context', async () => {
     const { locks } = world();
     const all = Promise.withResolvers<void>();
@@ -343,6 +401,12 @@ describe.each([
     expect((await other.inspect('once:webhook:a')).state).toBe('free');
   });
 
+  it('never hides a refusal that the handler itself met behind an answer', async () => {
+    const { locks } = world();
+    const handler = handle(locks, () => Promise.reject(new LockHeldError('held elsewhere')));
+    await expect(handler(webhook('a'), contextWith(30_000))).rejects.toThrow('held elsewhere');
+  });
+
   it('answers 409 to a repeat that comes while the first one is being handled', async () => {
     const { twin, locks, other } = world();
     let end = (_: unknown) => {};
@@ -367,6 +431,28 @@ describe('holdfastOnce', () => {
       });
     for (const id of [undefined, undefined, 'a', 'a']) await handler(webhook(id) as never, contextWith(30_000));
     expect(runs).toBe(3);
+  });
+
+  it('does not give the answer of an event to the next one with the same context', async () => {
+    const { locks } = world();
+    const handler = middy<Webhook, unknown, Error, LockedContext>()
+      .use(holdfastOnce<Webhook>({ locks, key: ({ id }) => id }))
+      .handler(async ({ id }) => `answer to ${id}`);
+    const context = contextWith(30_000);
+    expect(await handler(webhook('a') as never, context)).toBe('answer to a');
+    expect(await handler(webhook() as never, context)).toBe('answer to undefined');
+  });
+
+  it('keeps the answer for as long as asked', async () => {
+    const { twin, locks } = world();
+    let runs = 0;
+    const handler = withOnceHandler({ locks, key: 'short', keepMs: 60_000 }, async () => ++runs);
+    const answers: unknown[] = [];
+    for (const ms of [0, 50_000, 11_000]) {
+      await twin.advance(ms);
+      answers.push(await handler({}, contextWith(30_000)));
+    }
+    expect(answers).toEqual([1, 1, 2]);
   });
 
   it('counts windows from their offset', async () => {

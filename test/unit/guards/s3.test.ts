@@ -10,9 +10,11 @@ describe('putFenced', () => {
 
   it('gives up after its last try, without waiting after it', async () => {
     const sleep = vi.fn(async () => {});
-    const outcome = await putFenced(contended(), { key: 'k', fence: 34, value: 1 }, { attemptsMax: 3, sleep });
+    const objects = contended();
+    const put = vi.spyOn(objects, 'put');
+    const outcome = await putFenced(objects, { key: 'k', fence: 34, value: 1 }, { attemptsMax: 3, sleep });
     expect(outcome).toEqual({ kind: 'conflict', attempts: 3 });
-    expect(sleep).toHaveBeenCalledTimes(2);
+    expect([put, sleep].map(({ mock }) => mock.calls.length)).toEqual([3, 2]);
   });
 
   it('waits longer after each try, with a random part', async () => {
