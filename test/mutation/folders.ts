@@ -20,9 +20,12 @@ export const suitesOf: Readonly<Record<string, readonly string[]>> = {
   'src/websocket': ['test/unit/websocket', 'test/unit/service/sockets.test.ts'],
   'src/process': ['test/unit/process'],
   'src/guards': ['test/unit/guards', 'test/property/guards-dynamodb.test.ts', 'test/property/guards-s3.test.ts'],
-  'src/middleware': ['test/unit/client'],
+  'src/middleware': ['test/unit/client/middleware.test.ts', 'test/unit/client/deadlines.test.ts'],
   'src/local': ['test/unit/local'],
-  infra: ['test/infra'],
+  // Without the bundles, which are not built from these files, and the alarms, which run whole simulations.
+  infra: ['grants', 'functions', 'table', 'http-api', 'notifications', 'monitoring', 'locked-section', 'stack'].map(
+    (name) => `test/infra/${name}.test.ts`,
+  ),
 };
 
 /** Only the suites that say something about a file, for folders with many: all of them would take hours. */
