@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { callsOf } from './inside.ts';
+import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { callsOf, coreOf } from './inside.ts';
 
 const world = () => {
   const twin = new Twin();
@@ -98,9 +99,30 @@ describe('expire', () => {
     await twin.expire('a');
     expect((await other.tryAcquire('a')).ok).toBe(true);
   });
+
+  it('grants to the next waiter at once', async () => {
+    const { twin, one, other } = world();
+    await one.acquire('a', { leaseMs: 60_000, autoRenew: false });
+    const waiting = other.acquire('a', { waitMs: 30_000 });
+    await twin.advance(1_000);
+    const expiredAt = twin.now();
+    await twin.expire('a');
+    expect((await twin.until(waiting)).isHeld()).toBe(true);
+    expect(twin.now()).toBe(expiredAt);
+  });
 });
 
 describe('a watch in the twin', () => {
+  it('of one lock shows none whose name only begins alike', async () => {
+    const { one, other } = world();
+    const events = other.watch({ lock: 'wallet:1' });
+    const next = async () => ((await events.next()).value as { lock?: string }).lock;
+    expect(await next()).toBeUndefined();
+    for (const name of ['wallet:10', 'wallet:1']) await one.acquire(name);
+    expect(await next()).toBe('wallet:1');
+    await events.return(undefined);
+  });
+
   it('shows the locks of its own namespace that begin with the prefix, until it is left', async () => {
     const { twin, one, other } = world();
     const events = other.watch({ prefix: 'wallet' });
@@ -112,5 +134,29 @@ describe('a watch in the twin', () => {
     await events.return(undefined);
     await one.acquire('wallet:2');
     expect(await events.next()).toEqual({ value: undefined, done: true });
+  });
+});
+
+describe('virtual time', () => {
+  it('runs timers of the same instant in the order in which they were set, and none that was cancelled', async () => {
+    const time = new VirtualTime();
+    const ran: number[] = [];
+    const cancels = [3, 1, 2, 4].map((number) => time.after(10, () => ran.push(number)));
+    cancels[2]?.();
+    await time.advance(10);
+    expect(ran).toEqual([3, 1, 4]);
+    expect(time.nextAt).toBeUndefined();
+  });
+
+  it('gives each process its own random numbers, and the same ones in every run', () => {
+    const drawn = (seed: number) => {
+      const process = new VirtualProcess(new VirtualTime(), 'p', seed);
+      return [process.random(), process.random(), process.newId(), process.newId()];
+    };
+    const { one, other } = world();
+    expect(coreOf(one).runtime.random()).not.toBe(coreOf(other).runtime.random());
+    expect(drawn(1)).toEqual(drawn(1));
+    expect(drawn(1)[0]).not.toBe(drawn(2)[0]);
+    expect(new Set(drawn(1)).size).toBe(4);
   });
 });
