@@ -188,6 +188,12 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'false',
     why: 'A lock without pages has no page of this number.',
   },
+  {
+    file: 'src/client/held.ts',
+    text: '{ once: true }',
+    instead: '{}',
+    why: 'A signal fires only once.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>
