@@ -121,7 +121,8 @@ describe('an engine that goes away and comes back', () => {
 
     await engine.stop();
     const beganAt = performance.now();
-    for (const { what, answer } of everyOperation(call)) expectUnavailable(await answer, what);
+    const answers = everyOperation(call).map(async ({ what, answer }) => expectUnavailable(await answer, what));
+    await Promise.all(answers);
     expect(performance.now() - beganAt).toBeLessThan(unavailableWithinMs);
     expectUnavailable(await secondWait, 'a waiter that looks for itself');
     // The end of its wait could not be written, so the answer must not say that it has left the queue.
