@@ -49,6 +49,19 @@ async function chargedRequests(): Promise<Charged[]> {
   return charged;
 }
 
+/** Most requests are looks of waiters at an item that nobody has written since their last look. One of them is enough. */
+function withoutRepeatedReads(charged: readonly Charged[]): Charged[] {
+  const read = new Set<string>();
+  return charged.filter(({ operation, input, units }) => {
+    if (!/^(Get|BatchGet|Query)/.test(operation)) {
+      read.clear();
+      return true;
+    }
+    const look = JSON.stringify([operation, input, units]);
+    return !read.has(look) && read.add(look);
+  });
+}
+
 describe('the model', () => {
   // dynoxide reports no units for writes.
   it.skipIf(exactOnly.skip || inject('engine').name !== 'dynamodb-local')(
@@ -59,7 +72,7 @@ describe('the model', () => {
       const { endpoint, region } = table;
       const client = new DynamoDB({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
       const differing: string[] = [];
-      for (const { operation, input, units } of charged) {
+      for (const { operation, input, units } of withoutRepeatedReads(charged)) {
         const reported = await send(client, operation, renamed(input, table.tableName));
         if (reported !== units && !isKnownToDiffer(operation, reported))
           differing.push(`${operation} charged ${units}, reported ${reported}: ${JSON.stringify(input)}`);

@@ -30,18 +30,15 @@ const processGlobals = globalThis as typeof globalThis & { holdfastTestEngines?:
 const harshSeed = process.env.HOLDFAST_TEST_HARSH;
 
 /**
- * HOLDFAST_TEST_ENGINE names the engine. Otherwise the contract, which says what the stores need from any engine, runs
- * on the one that `npm start` would use. The other suites run on dynoxide if it is installed: it computes much less.
+ * HOLDFAST_TEST_ENGINE names the engine. Otherwise it is dynoxide if it is installed: it computes much less than
+ * DynamoDB Local. `.ci/run` runs the contract, which says what the stores need from any engine, on every engine.
  */
-function choiceFor(project: string): EngineChoice {
-  const named = process.env.HOLDFAST_TEST_ENGINE as EngineChoice | undefined;
-  if (named) return named;
-  return project === 'contract' || findDynoxide() === undefined ? 'auto' : 'dynoxide';
-}
+const choice: EngineChoice =
+  (process.env.HOLDFAST_TEST_ENGINE as EngineChoice | undefined) ||
+  (findDynoxide() === undefined ? 'auto' : 'dynoxide');
 
 /** One engine in memory for the whole run, and all projects that want the same one. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const choice = choiceFor(project.name);
   processGlobals.holdfastTestEngines ??= new Map();
   const engines = processGlobals.holdfastTestEngines;
   const shared = engines.get(choice) ?? { engine: startEngine({ engine: choice, memory: true, region }), users: 0 };
