@@ -13,15 +13,14 @@ const entry = z.union([resourceName, z.strictObject({ name: resourceName, ...dem
 const noNameTwice = (entries: readonly (string | { name: string })[]): boolean =>
   new Set(entries.map((each) => (typeof each === 'string' ? each : each.name))).size === entries.length;
 
-const listOf = <T extends z.ZodType<string | { name: string }>>(each: T) => {
+const listOf = <T extends z.ZodType>(each: T) => {
   const error = `must be a list of 1 to ${multiLimits.locksMax} locks`;
-  const entries = z.array(each, { error }).min(1, error).max(multiLimits.locksMax, error);
-  return entries.refine(noNameTwice, 'must not name a lock twice');
+  return z.array(each, { error }).min(1, error).max(multiLimits.locksMax, error);
 };
 
 const acquireManyBody = z
   .strictObject({
-    locks: listOf(entry),
+    locks: listOf(entry).refine(noNameTwice, 'must not name a lock twice'),
     leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
     waitMs: integer(0, lockLimits.waitMsMax, 'With 0, the answer comes at once.').default(0),
     leaseId: leaseId.optional(),
@@ -32,7 +31,7 @@ const acquireManyBody = z
   })
   .check(refuseLeaseUnderSession);
 
-const names = listOf(resourceName);
+const names = listOf(resourceName).refine(noNameTwice, 'must not name a lock twice');
 
 const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })

@@ -21,7 +21,7 @@ const freedom = ({ segments }: Template) => segments.filter((segment) => paramet
 const templates = Map.groupBy(
   [...Map.groupBy(routes, ({ path }) => path)]
     .map(([path, own]): Template => {
-      const operations = new Map(own.map(({ method, operation }) => [method, operation]));
+      const operations = new Map<string, Operation>(own.map(({ method, operation }) => [method, operation]));
       return { segments: path.split('/'), operations };
     })
     .sort((one, other) => freedom(one) - freedom(other)),
