@@ -1,5 +1,5 @@
 /** The recent changes to a table's items, in order. */
-import { EngineError } from './errors.ts';
+import { EngineError, invalid } from './errors.ts';
 import { type Item, itemBytes, sameItem } from './values.ts';
 
 /** DynamoDB keeps changes for a day. Memory is limited, so this keeps only the latest ones: hours for a busy laptop. */
@@ -7,7 +7,8 @@ const recordsKeptMax = 20_000;
 /** The most that DynamoDB returns at once. */
 const pageMax = 1_000;
 
-export type StreamView = 'NEW_AND_OLD_IMAGES' | 'NEW_IMAGE' | 'OLD_IMAGE' | 'KEYS_ONLY';
+/** The one view that Holdfast uses. */
+export const streamView = 'NEW_AND_OLD_IMAGES';
 
 interface StreamRecord {
   readonly number: number;
@@ -29,16 +30,14 @@ const toText = (number: number): string => String(number).padStart(21, '0');
 export class ChangeStream {
   readonly arn: string;
   readonly label: string;
-  readonly view: StreamView;
   readonly shardId = 'shardId-00000000000000000000-00000000';
   readonly #region: string;
   #records: StreamRecord[] = [];
   #latest = 0;
 
-  constructor(tableArn: string, view: StreamView, { now, region }: { now: number; region: string }) {
+  constructor(tableArn: string, { now, region }: { now: number; region: string }) {
     this.label = new Date(now).toISOString().replace('Z', '');
     this.arn = `${tableArn}/stream/${this.label}`;
-    this.view = view;
     this.#region = region;
   }
 
@@ -47,7 +46,6 @@ export class ChangeStream {
     // As in DynamoDB, a write that changes nothing leaves no record.
     if (before !== undefined && after !== undefined && sameItem(before, after)) return;
     this.#latest += 1;
-    const shows = (view: string) => this.view === view || this.view === 'NEW_AND_OLD_IMAGES';
     this.#records.push({
       number: this.#latest,
       body: {
@@ -59,13 +57,13 @@ export class ChangeStream {
         dynamodb: {
           ApproximateCreationDateTime: Math.floor(now / 1000),
           Keys: keys,
-          ...(after !== undefined && shows('NEW_IMAGE') ? { NewImage: after } : {}),
-          ...(before !== undefined && shows('OLD_IMAGE') ? { OldImage: before } : {}),
+          ...(after && { NewImage: after }),
+          ...(before && { OldImage: before }),
           SequenceNumber: toText(this.#latest),
           SizeBytes: itemBytes({ ...before, ...after }),
-          StreamViewType: this.view,
+          StreamViewType: streamView,
         },
-        ...(byTtl ? { userIdentity: { Type: 'Service', PrincipalId: 'dynamodb.amazonaws.com' } } : {}),
+        ...(byTtl && { userIdentity: { Type: 'Service', PrincipalId: 'dynamodb.amazonaws.com' } }),
       },
     });
     // Trims at twice the limit: one large move is cheaper than many small ones.
@@ -78,7 +76,7 @@ export class ChangeStream {
       StreamArn: this.arn,
       StreamLabel: this.label,
       StreamStatus: 'ENABLED',
-      StreamViewType: this.view,
+      StreamViewType: streamView,
       TableName: tableName,
       Shards: [{ ShardId: this.shardId, SequenceNumberRange: { StartingSequenceNumber: startingNumber } }],
     };
@@ -95,7 +93,7 @@ export class ChangeStream {
         return Number(sequenceNumber) - 1;
       default: {
         const number = Number(sequenceNumber);
-        if (!(number <= this.#latest)) throw new EngineError('ValidationException', 'Invalid SequenceNumber');
+        if (!(number <= this.#latest)) throw invalid('Invalid SequenceNumber');
         return number;
       }
     }

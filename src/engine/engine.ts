@@ -3,10 +3,12 @@
  * stream. Everything is lost when the process ends.
  */
 import { EngineError, invalid } from './errors.ts';
-import { checkUpdate, projected, updated } from './evaluation.ts';
-import { readPaths, readUpdate } from './expressions.ts';
+import { checkUpdate, updated } from './evaluation.ts';
+import { readUpdate } from './expressions.ts';
 import { findItems } from './query.ts';
 import {
+  type BatchGet,
+  type BatchWrite,
   checkAliases,
   type Get,
   isAllowed,
@@ -15,6 +17,7 @@ import {
   type Query,
   scopeOf,
   type TransactItem,
+  type Transaction,
   type UpdateRequest,
   type Write,
 } from './requests.ts';
@@ -120,13 +123,9 @@ export class MemoryEngine {
     DeleteItem: (input: Keyed & Reported) => this.#write('DeleteItem', this.#decideDelete(input), input),
     Query: (input: Query & Reported) => this.#find('Query', input),
     Scan: (input: Query & Reported) => this.#find('Scan', input),
-    BatchGetItem: (input: { RequestItems: Record<string, { Keys: Item[]; ConsistentRead?: boolean }> } & Reported) =>
-      this.#batchGet(input),
-    BatchWriteItem: (input: {
-      RequestItems: Record<string, { PutRequest?: { Item: Item }; DeleteRequest?: { Key: Item } }[]>;
-    }) => this.#batchWrite(input),
-    TransactWriteItems: (input: { TransactItems: TransactItem[]; ClientRequestToken?: string } & Reported) =>
-      this.#transact(input),
+    BatchGetItem: (input: BatchGet) => this.#batchGet(input),
+    BatchWriteItem: (input: BatchWrite) => this.#batchWrite(input),
+    TransactWriteItems: (input: Transaction) => this.#transact(input),
     ListStreams: () => ({
       Streams: [...this.#tables.values()].flatMap(({ stream, shape }) =>
         stream === undefined ? [] : [{ StreamArn: stream.arn, StreamLabel: stream.label, TableName: shape.name }],
@@ -175,11 +174,7 @@ export class MemoryEngine {
     const item = table.get(input.Key);
     const units = readUnits([item], input.ConsistentRead === true);
     this.#onUsage({ operation: 'GetItem', table: table.shape.name, key: input.Key, units });
-    const Item =
-      item === undefined || input.ProjectionExpression === undefined
-        ? item
-        : projected(readPaths(input.ProjectionExpression), scopeOf(input, item));
-    return { ...(Item === undefined ? {} : { Item }), ...consumed(input, table, units) };
+    return { ...(item && { Item: item }), ...consumed(input, table, units) };
   }
 
   #find(operation: 'Query' | 'Scan', input: Query & Reported): Answer {
@@ -189,15 +184,15 @@ export class MemoryEngine {
     const units = readUnits(looked, input.ConsistentRead === true);
     this.#onUsage({ operation, table: table.shape.name, key: partition, units });
     return {
-      ...(input.Select === 'COUNT' ? {} : { Items: items }),
+      Items: items,
       Count: items.length,
       ScannedCount: looked.length,
-      ...(lastKey === undefined ? {} : { LastEvaluatedKey: lastKey }),
+      ...(lastKey && { LastEvaluatedKey: lastKey }),
       ...consumed(input, table, units),
     };
   }
 
-  #batchGet({ RequestItems }: { RequestItems: Record<string, { Keys: Item[]; ConsistentRead?: boolean }> }): Answer {
+  #batchGet({ RequestItems }: BatchGet): Answer {
     const Responses: Record<string, Item[]> = {};
     const count = Object.values(RequestItems).reduce((sum, { Keys }) => sum + Keys.length, 0);
     if (count > batchReadMax) throw invalid('Too many items requested for the BatchGetItem call');
@@ -208,12 +203,8 @@ export class MemoryEngine {
       const found = Keys.map((key) => {
         table.checkKey(key);
         const item = table.get(key);
-        this.#onUsage({
-          operation: 'BatchGetItem',
-          table: name,
-          key,
-          units: readUnits([item], ConsistentRead === true),
-        });
+        const units = readUnits([item], ConsistentRead === true);
+        this.#onUsage({ operation: 'BatchGetItem', table: name, key, units });
         return item;
       });
       Responses[name] = found.filter((item) => item !== undefined);
@@ -221,10 +212,8 @@ export class MemoryEngine {
     return { Responses, UnprocessedKeys: {} };
   }
 
-  #batchWrite(input: {
-    RequestItems: Record<string, { PutRequest?: { Item: Item }; DeleteRequest?: { Key: Item } }[]>;
-  }): Answer {
-    const requests = Object.entries(input.RequestItems).flatMap(([TableName, list]) =>
+  #batchWrite({ RequestItems }: BatchWrite): Answer {
+    const requests = Object.entries(RequestItems).flatMap(([TableName, list]) =>
       list.map(({ PutRequest, DeleteRequest }) =>
         PutRequest === undefined
           ? this.#decideDelete({ TableName, Key: DeleteRequest?.Key ?? {} })
@@ -232,20 +221,16 @@ export class MemoryEngine {
       ),
     );
     if (requests.length > batchWriteMax) throw invalid('Too many items requested for the BatchWriteItem call');
-    const ids = requests.map((decided) => `${decided.table.shape.name} ${JSON.stringify(keyOf(decided))}`);
-    if (new Set(ids).size < ids.length) throw invalid('Provided list of item keys contains duplicates');
+    if (!areDistinct(requests)) throw invalid('Provided list of item keys contains duplicates');
     for (const decided of requests) this.#make(decided, writeUnits(decided.table, decided.before, decided.after));
     return { UnprocessedItems: {} };
   }
 
-  #transact(input: { TransactItems: TransactItem[]; ClientRequestToken?: string }): Answer {
-    const { TransactItems, ClientRequestToken: token } = input;
+  #transact({ TransactItems, ClientRequestToken: token }: Transaction): Answer {
     if (TransactItems.length > transactionMax) throw invalid('Member must have length less than or equal to 100');
     if (token !== undefined && this.#tokens.has(token)) return {};
     const decided = TransactItems.map((item) => this.#decideOne(item));
-    const ids = decided.map((one) => `${one.table.shape.name} ${JSON.stringify(keyOf(one))}`);
-    if (new Set(ids).size < ids.length)
-      throw invalid('Transaction request cannot include multiple operations on one item');
+    if (!areDistinct(decided)) throw invalid('Transaction request cannot include multiple operations on one item');
     if (decided.some((one) => !one.isAllowed)) {
       for (const one of decided) this.#use(one, doubled(writeUnits(one.table, one.before, one.before)));
       const CancellationReasons = decided.map((one, index) => reasonOf(one, TransactItems[index] as TransactItem));
@@ -310,17 +295,12 @@ export class MemoryEngine {
     const { table, before, after } = decided;
     if (!decided.isAllowed) {
       this.#use({ ...decided, operation }, writeUnits(table, before, before));
-      const shows = input.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before !== undefined;
-      throw new EngineError(
-        'ConditionalCheckFailedException',
-        'The conditional request failed',
-        shows ? { Item: before } : {},
-      );
+      throw new EngineError('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
     }
     const units = writeUnits(table, before, after);
     this.#make(decided, units);
-    const Attributes = returned(input.ReturnValues, before, after);
-    return { ...(Attributes === undefined ? {} : { Attributes }), ...consumed(input, table, units) };
+    const Attributes = { ALL_OLD: before, ALL_NEW: after }[input.ReturnValues ?? ''];
+    return { ...(Attributes && { Attributes }), ...consumed(input, table, units) };
   }
 
   #make(decided: Decided, units: Units): void {
@@ -336,45 +316,26 @@ export class MemoryEngine {
   }
 }
 
+const refusedMessage = 'The conditional request failed';
+
+/** The item that a refused write shows, if its caller asked for it. */
+const shownBy = (write: Write | undefined, before: Item | undefined): Answer =>
+  write?.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before ? { Item: before } : {};
+
 const keyOf = ({ table, before, after }: Decided): Item => {
   const item = after ?? before;
   return item === undefined ? {} : table.keysOf(item);
 };
 
+/** True if no two writes are about the same item. */
+const areDistinct = (writes: readonly Decided[]): boolean =>
+  new Set(writes.map((one) => `${one.table.shape.name} ${JSON.stringify(keyOf(one))}`)).size === writes.length;
+
 function reasonOf({ isAllowed, before }: Decided, item: TransactItem): Answer {
   if (isAllowed) return { Code: 'None' };
   const write = item.Put ?? item.Update ?? item.Delete ?? item.ConditionCheck;
-  const shows = write?.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before !== undefined;
-  return {
-    Code: 'ConditionalCheckFailed',
-    Message: 'The conditional request failed',
-    ...(shows ? { Item: before } : {}),
-  };
+  return { Code: 'ConditionalCheckFailed', Message: refusedMessage, ...shownBy(write, before) };
 }
 
-function returned(which: string | undefined, before: Item | undefined, after: Item | undefined): Item | undefined {
-  if (which === 'ALL_OLD') return before;
-  if (which === 'ALL_NEW') return after;
-  const [from, other] = which === 'UPDATED_NEW' ? [after, before] : which === 'UPDATED_OLD' ? [before, after] : [];
-  if (from === undefined) return undefined;
-  return Object.fromEntries(
-    Object.entries(from).filter(([name, value]) => {
-      const was = other?.[name];
-      return was === undefined || !sameItem({ value }, { value: was });
-    }),
-  );
-}
-
-function consumed({ ReturnConsumedCapacity: which }: Reported, table: Table, units: Units): Answer {
-  if (which !== 'TOTAL' && which !== 'INDEXES') return {};
-  const capacity = { TableName: table.shape.name, CapacityUnits: totalOf(units) };
-  if (which === 'TOTAL') return { ConsumedCapacity: capacity };
-  const indexes = Object.entries(units.indexes).map(([name, CapacityUnits]) => [name, { CapacityUnits }]);
-  return {
-    ConsumedCapacity: {
-      ...capacity,
-      Table: { CapacityUnits: units.read + units.write },
-      ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: Object.fromEntries(indexes) }),
-    },
-  };
-}
+const consumed = ({ ReturnConsumedCapacity: which }: Reported, table: Table, units: Units): Answer =>
+  which === 'TOTAL' ? { ConsumedCapacity: { TableName: table.shape.name, CapacityUnits: totalOf(units) } } : {};

@@ -41,7 +41,7 @@ function memberOf(value: Value | undefined, step: string | number): Value | unde
 }
 
 /** The value at a path. Undefined if there is none. */
-export const valueAt = (path: Path, scope: Pick<Scope, 'item' | 'names'>): Value | undefined =>
+const valueAt = (path: Path, scope: Pick<Scope, 'item' | 'names'>): Value | undefined =>
   resolved(path, scope).reduce<Value | undefined>(memberOf, { M: scope.item });
 
 function namedValue(name: string, { values }: Scope): Value {
@@ -122,8 +122,6 @@ function passes(name: string, operands: readonly Operand[], scope: Scope): boole
       return first !== undefined;
     case 'attribute_not_exists':
       return first === undefined;
-    case 'attribute_type':
-      return first !== undefined && second !== undefined && 'S' in second && typeOf(first) === second.S;
     case 'begins_with':
       return (
         first !== undefined && second !== undefined && 'S' in first && 'S' in second && first.S.startsWith(second.S)
@@ -273,10 +271,4 @@ function without({ path, operand }: Assignment, scope: Scope): Value | undefined
     throw invalid('An operand in the update expression has an incorrect data type');
   const left = (was === undefined ? [] : (membersOf(was) ?? [])).filter((member) => !members.includes(member));
   return left.length === 0 ? undefined : setOf(less, left);
-}
-
-/** The parts of an item that a projection names. */
-export function projected(paths: readonly Path[], scope: Pick<Scope, 'item' | 'names'>): Item {
-  const names = new Set(paths.map(([first]) => nameOf(first as string, scope)));
-  return Object.fromEntries(Object.entries(scope.item).filter(([name]) => names.has(name)));
 }

@@ -32,7 +32,7 @@ export interface Update {
 
 const tokenPattern = /\s*(?:([A-Za-z0-9_#:][A-Za-z0-9_#:-]*)|(<>|<=|>=|[=<>()[\].,+-]))/y;
 /** Functions that are a condition by themselves. */
-const tests = new Set(['attribute_exists', 'attribute_not_exists', 'attribute_type', 'begins_with', 'contains']);
+const tests = new Set(['attribute_exists', 'attribute_not_exists', 'begins_with', 'contains']);
 
 function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -224,7 +224,6 @@ function cached<T>(read: (text: string) => T): (text: string) => T {
 
 export const readCondition = cached((text) => readWhole(text, (reader) => reader.condition()));
 export const readUpdate = cached((text) => readWhole(text, (reader) => reader.update()));
-export const readPaths = cached((text) => readWhole(text, (reader) => reader.listOf(() => reader.path())));
 
 /** Every alias that an expression uses. DynamoDB refuses names and values that no expression uses. */
 export const aliasesIn = cached((text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)));

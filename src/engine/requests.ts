@@ -33,7 +33,6 @@ export interface Get extends Aliases {
   readonly TableName: string;
   readonly Key: Item;
   readonly ConsistentRead?: boolean;
-  readonly ProjectionExpression?: string;
 }
 
 export interface Query extends Aliases {
@@ -41,12 +40,10 @@ export interface Query extends Aliases {
   readonly IndexName?: string;
   readonly KeyConditionExpression?: string;
   readonly FilterExpression?: string;
-  readonly ProjectionExpression?: string;
   readonly Limit?: number;
   readonly ExclusiveStartKey?: Item;
   readonly ScanIndexForward?: boolean;
   readonly ConsistentRead?: boolean;
-  readonly Select?: string;
 }
 
 /** One item of a transaction. Exactly one of the four operations is set. */
@@ -57,13 +54,23 @@ export interface TransactItem {
   readonly ConditionCheck?: Keyed;
 }
 
-const expressionNames = [
-  'ConditionExpression',
-  'UpdateExpression',
-  'KeyConditionExpression',
-  'FilterExpression',
-  'ProjectionExpression',
-] as const;
+export interface Transaction {
+  readonly TransactItems: readonly TransactItem[];
+  readonly ClientRequestToken?: string;
+}
+
+export interface BatchGet {
+  readonly RequestItems: Record<string, { readonly Keys: Item[]; readonly ConsistentRead?: boolean }>;
+}
+
+export interface BatchWrite {
+  readonly RequestItems: Record<
+    string,
+    { readonly PutRequest?: { Item: Item }; readonly DeleteRequest?: { Key: Item } }[]
+  >;
+}
+
+const expressionNames = ['ConditionExpression', 'UpdateExpression', 'KeyConditionExpression', 'FilterExpression'];
 
 /** DynamoDB refuses aliases that no expression uses, and values that it can't store. */
 export function checkAliases(request: Aliases): void {

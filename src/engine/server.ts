@@ -1,8 +1,9 @@
 /** The engine on a port of this machine, in DynamoDB's own protocol, so that every DynamoDB client can use it. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { MemoryEngine } from './engine.ts';
-import { EngineError } from './errors.ts';
+import { EngineError, invalid } from './errors.ts';
 
 /** DynamoDB deletes expired items within days. A minute keeps memory small, and no item is deleted before its time. */
 const collectEveryMs = 60_000;
@@ -15,12 +16,12 @@ export interface ServedEngine {
 }
 
 /** Listens on loopback only, because any caller that reaches it can read and write everything. */
-export async function serveEngine(options: { region?: string; port?: number } = {}): Promise<ServedEngine> {
-  const engine = new MemoryEngine({ region: options.region ?? 'us-east-1' });
+export async function serveEngine(options: { region?: string } = {}): Promise<ServedEngine> {
+  const engine = new MemoryEngine(options);
   const server = createServer((request, response) => void answer(engine, request, response));
   // Clients may keep connections open for as long as they like.
   server.keepAliveTimeout = 0;
-  await listen(server, options.port ?? 0);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const collecting = setInterval(() => engine.collectExpired(), collectEveryMs).unref();
   const { port } = server.address() as AddressInfo;
   return {
@@ -33,11 +34,6 @@ export async function serveEngine(options: { region?: string; port?: number } = 
     },
   };
 }
-
-const listen = (server: Server, port: number): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
-  });
 
 async function answer(engine: MemoryEngine, request: IncomingMessage, response: ServerResponse): Promise<void> {
   let status = 200;
@@ -65,7 +61,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > bodyBytesMax) throw new EngineError('ValidationException', 'The request is larger than 16 MB.');
+    if (bytes > bodyBytesMax) throw invalid('The request is larger than 16 MB.');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

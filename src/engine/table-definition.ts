@@ -1,5 +1,6 @@
 /** The definition of a table in requests and in descriptions. */
-import type { StreamView } from './change-stream.ts';
+import { streamView } from './change-stream.ts';
+import { invalid } from './errors.ts';
 import type { KeyNames, Table, TableShape } from './table.ts';
 
 interface KeyElement {
@@ -10,7 +11,7 @@ interface KeyElement {
 interface IndexDefinition {
   readonly IndexName: string;
   readonly KeySchema: readonly KeyElement[];
-  readonly Projection?: { readonly ProjectionType?: string; readonly NonKeyAttributes?: readonly string[] };
+  readonly Projection?: { readonly ProjectionType?: string };
 }
 
 export interface TableDefinition {
@@ -18,7 +19,7 @@ export interface TableDefinition {
   readonly KeySchema: readonly KeyElement[];
   readonly AttributeDefinitions: readonly { readonly AttributeName: string; readonly AttributeType: string }[];
   readonly GlobalSecondaryIndexes?: readonly IndexDefinition[];
-  readonly StreamSpecification?: { readonly StreamEnabled?: boolean; readonly StreamViewType?: StreamView };
+  readonly StreamSpecification?: { readonly StreamEnabled?: boolean; readonly StreamViewType?: string };
 }
 
 const namesIn = (schema: readonly KeyElement[]): KeyNames => ({
@@ -28,25 +29,27 @@ const namesIn = (schema: readonly KeyElement[]): KeyNames => ({
 
 export function shapeOf(definition: TableDefinition): TableShape {
   const { StreamSpecification: stream, GlobalSecondaryIndexes: indexes = [] } = definition;
+  if (stream?.StreamEnabled && stream.StreamViewType !== streamView)
+    throw invalid(`A stream has the view ${streamView} here.`);
   return {
     name: definition.TableName,
     keys: namesIn(definition.KeySchema),
-    indexes: indexes.map(({ IndexName, KeySchema, Projection = {} }) => ({
+    indexes: indexes.map(({ IndexName, KeySchema, Projection }) => ({
       name: IndexName,
       ...namesIn(KeySchema),
-      projection: Projection,
+      projection: Projection?.ProjectionType,
     })),
     keyTypes: Object.fromEntries(
       definition.AttributeDefinitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]),
     ),
-    definition: definition as unknown as Readonly<Record<string, unknown>>,
-    streamView: stream?.StreamEnabled === true ? stream.StreamViewType : undefined,
+    definition,
+    hasStream: stream?.StreamEnabled === true,
   };
 }
 
 export function describeTable(table: Table, status = 'ACTIVE'): Record<string, unknown> {
-  const { KeySchema, AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification, TableName } = table.shape
-    .definition as unknown as TableDefinition;
+  const { KeySchema, AttributeDefinitions, GlobalSecondaryIndexes, StreamSpecification, TableName } =
+    table.shape.definition;
   return {
     TableName,
     TableArn: table.arn,

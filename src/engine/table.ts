@@ -1,7 +1,9 @@
 /** One table: its items, its indexes and its stream. */
-import { ChangeStream, type StreamView } from './change-stream.ts';
+
+import { SortedList } from '../tools/sorted-list.ts';
+import { ChangeStream } from './change-stream.ts';
 import { EngineError, invalid } from './errors.ts';
-import { SortedList } from './sorted-list.ts';
+import type { TableDefinition } from './table-definition.ts';
 import { compare, type Item, itemBytes, typeOf, type Value } from './values.ts';
 
 export interface KeyNames {
@@ -11,7 +13,7 @@ export interface KeyNames {
 
 export interface IndexShape extends KeyNames {
   readonly name: string;
-  readonly projection: { readonly ProjectionType?: string; readonly NonKeyAttributes?: readonly string[] };
+  readonly projection: string | undefined;
 }
 
 export interface TableShape {
@@ -21,8 +23,8 @@ export interface TableShape {
   /** The types of all key attributes, of the table and of its indexes. */
   readonly keyTypes: Readonly<Record<string, string>>;
   /** The definition as the caller gave it, for descriptions. */
-  readonly definition: Readonly<Record<string, unknown>>;
-  readonly streamView: StreamView | undefined;
+  readonly definition: TableDefinition;
+  readonly hasStream: boolean;
 }
 
 /** DynamoDB's own limit. */
@@ -37,23 +39,39 @@ const textOf = (value: Value | undefined): string =>
         ? `N${Number(value.N)}`
         : `B${'B' in value ? value.B : ''}`;
 
-/** Items of one partition key, ordered by the sort key. */
-type Partition = SortedList<Item>;
-
-/** Items by a pair of keys: those of the table or those of an index. */
-class Ordered {
+/** Items by a pair of keys: those of the table itself, or those of an index. */
+export class Index {
   readonly keys: KeyNames;
-  readonly #tieKeys: KeyNames;
-  readonly #partitions = new Map<string, Partition>();
+  /** The table's keys and the index's own keys, each once. */
+  readonly names: readonly string[];
+  readonly #order: readonly string[];
+  readonly #isWhole: boolean;
+  /** Items by their partition key, ordered by the sort key. */
+  readonly #partitions = new Map<string, SortedList<Item>>();
 
-  /** Two items of an index may have the same keys. The table's own keys then decide their order. */
-  constructor(keys: KeyNames, tieKeys: KeyNames) {
+  /** The entry of an item has the whole item, or only its keys. */
+  constructor(keys: KeyNames, tableKeys: KeyNames, isWhole: boolean) {
     this.keys = keys;
-    this.#tieKeys = tieKeys;
+    this.#order = [keys.sort, tableKeys.partition, tableKeys.sort].filter((name) => name !== undefined);
+    this.names = [...new Set([tableKeys.partition, ...this.#order, keys.partition])];
+    this.#isWhole = isWhole;
   }
 
-  holds = (item: Item): boolean =>
-    item[this.keys.partition] !== undefined && (this.keys.sort === undefined || item[this.keys.sort] !== undefined);
+  holds(item: Item): boolean {
+    const { partition, sort } = this.keys;
+    return item[partition] !== undefined && (sort === undefined || item[sort] !== undefined);
+  }
+
+  /** The key attributes of an item. */
+  keysOf(item: Readonly<Item>): Item {
+    return Object.fromEntries(this.names.map((name) => [name, item[name] as Value]));
+  }
+
+  /** The part of an item that is here. Undefined if the item is not here. */
+  entryOf(item: Item | undefined): Item | undefined {
+    if (item === undefined || !this.holds(item)) return undefined;
+    return this.#isWhole ? item : this.keysOf(item);
+  }
 
   put(item: Item): void {
     if (!this.holds(item)) return;
@@ -78,10 +96,9 @@ class Ordered {
     return this.#partitions.get(textOf(partitionKey)) ?? [];
   }
 
-  /** Orders items of one partition: by the sort key, then by the table's own keys. */
+  /** Orders items of one partition by the sort key. If two have the same, the table's own keys decide. */
   compareItems(one: Item, other: Item): number {
-    const names = [this.keys.sort, this.#tieKeys.partition, this.#tieKeys.sort].filter((name) => name !== undefined);
-    for (const name of names) {
+    for (const name of this.#order) {
       const [left, right] = [one[name], other[name]];
       const order = left === undefined || right === undefined ? 0 : (compare(left, right) ?? 0);
       if (order !== 0) return order;
@@ -97,32 +114,32 @@ export class Table {
   readonly stream: ChangeStream | undefined;
   ttlAttribute: string | undefined;
   readonly #items = new Map<string, Item>();
-  readonly #ordered: Ordered;
-  readonly #indexes = new Map<string, { readonly shape: IndexShape; readonly ordered: Ordered }>();
+  /** The table itself, as the index of its own keys. */
+  readonly #own: Index;
+  readonly indexes: ReadonlyMap<string, Index>;
 
   constructor(shape: TableShape, { now, region }: { now: number; region: string }) {
     this.shape = shape;
     this.createdAt = now;
     this.arn = `arn:aws:dynamodb:${region}:000000000000:table/${shape.name}`;
-    this.stream =
-      shape.streamView === undefined ? undefined : new ChangeStream(this.arn, shape.streamView, { now, region });
-    this.#ordered = new Ordered(shape.keys, shape.keys);
-    for (const index of shape.indexes)
-      this.#indexes.set(index.name, { shape: index, ordered: new Ordered(index, shape.keys) });
+    this.stream = shape.hasStream ? new ChangeStream(this.arn, { now, region }) : undefined;
+    this.#own = new Index(shape.keys, shape.keys, true);
+    this.indexes = new Map(
+      shape.indexes.map((index) => [index.name, new Index(index, shape.keys, index.projection === 'ALL')]),
+    );
   }
 
   get size(): number {
     return this.#items.size;
   }
 
-  get keyNames(): string[] {
-    const { partition, sort } = this.shape.keys;
-    return sort === undefined ? [partition] : [partition, sort];
+  get keyNames(): readonly string[] {
+    return this.#own.names;
   }
 
   /** The key attributes of an item. */
   keysOf(item: Readonly<Item>): Item {
-    return Object.fromEntries(this.keyNames.map((name) => [name, item[name] as Value]));
+    return this.#own.keysOf(item);
   }
 
   checkKey(key: Item): void {
@@ -144,9 +161,9 @@ export class Table {
     const id = this.#idOf((after ?? before) as Item);
     if (after === undefined) this.#items.delete(id);
     else this.#items.set(id, after);
-    for (const ordered of [this.#ordered, ...[...this.#indexes.values()].map((index) => index.ordered)]) {
-      if (before !== undefined) ordered.remove(before);
-      if (after !== undefined) ordered.put(after);
+    for (const index of [this.#own, ...this.indexes.values()]) {
+      if (before !== undefined) index.remove(before);
+      if (after !== undefined) index.put(after);
     }
   }
 
@@ -170,35 +187,11 @@ export class Table {
     if (itemBytes(item) > itemBytesMax) throw invalid('Item size has exceeded the maximum allowed size');
   }
 
-  /** A partition of the table or of one of its indexes, in the order of the sort key. */
-  partition(partitionKey: Value, indexName: string | undefined): { items: Iterable<Item>; keys: KeyNames } {
-    if (indexName === undefined) return { items: this.#ordered.of(partitionKey), keys: this.shape.keys };
-    const index = this.indexNamed(indexName);
-    return { items: index.ordered.of(partitionKey), keys: index.shape };
-  }
-
-  compareIn(indexName: string | undefined, one: Item, other: Item): number {
-    const ordered = indexName === undefined ? this.#ordered : this.indexNamed(indexName).ordered;
-    return ordered.compareItems(one, other);
-  }
-
-  indexNamed(name: string): { readonly shape: IndexShape; readonly ordered: Ordered } {
-    const index = this.#indexes.get(name);
+  /** The named index, or the table itself if no name is given. */
+  index(name: string | undefined): Index {
+    const index = name === undefined ? this.#own : this.indexes.get(name);
     if (index === undefined) throw invalid(`The table does not have the specified index: ${name}`);
     return index;
-  }
-
-  /** The part of an item that an index has. Undefined if the item is not in the index. */
-  shownIn({ shape, ordered }: { shape: IndexShape; ordered: Ordered }, item: Item): Item | undefined {
-    if (!ordered.holds(item)) return undefined;
-    const { ProjectionType, NonKeyAttributes = [] } = shape.projection;
-    if (ProjectionType === 'ALL') return item;
-    const names = new Set([...this.keyNames, shape.partition, shape.sort, ...NonKeyAttributes]);
-    return Object.fromEntries(Object.entries(item).filter(([name]) => names.has(name)));
-  }
-
-  indexes(): Iterable<{ readonly shape: IndexShape; readonly ordered: Ordered }> {
-    return this.#indexes.values();
   }
 
   /** Items whose time to live is over. */

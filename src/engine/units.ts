@@ -17,21 +17,14 @@ const kilobytes = (item: Item | undefined): number => (item === undefined ? 0 : 
 /** A write that is refused or changes nothing costs as much as a successful one, and at least one unit. */
 export function writeUnits(table: Table, before: Item | undefined, after: Item | undefined): Units {
   const indexes: Record<string, number> = {};
-  for (const index of table.indexes()) {
-    const was = before === undefined ? undefined : table.shownIn(index, before);
-    const is = after === undefined ? undefined : table.shownIn(index, after);
+  for (const [name, index] of table.indexes) {
+    const [was, is] = [index.entryOf(before), index.entryOf(after)];
     if (was === undefined && is === undefined) continue;
     if (was !== undefined && is !== undefined && sameItem(was, is)) continue;
-    const isMoved = was !== undefined && is !== undefined && !sameKeys(index.shape, was, is);
-    indexes[index.shape.name] = isMoved ? kilobytes(was) + kilobytes(is) : Math.max(kilobytes(was), kilobytes(is));
+    const isMoved = was !== undefined && is !== undefined && !sameItem(index.keysOf(was), index.keysOf(is));
+    indexes[name] = isMoved ? kilobytes(was) + kilobytes(is) : Math.max(kilobytes(was), kilobytes(is));
   }
   return { read: 0, write: Math.max(1, kilobytes(before), kilobytes(after)), indexes };
-}
-
-function sameKeys(keys: { partition: string; sort?: string | undefined }, one: Item, other: Item): boolean {
-  const pick = (item: Item): Item =>
-    Object.fromEntries(Object.entries(item).filter(([name]) => name === keys.partition || name === keys.sort));
-  return sameItem(pick(one), pick(other));
 }
 
 /** For all items of one read: a query is charged for the sum of its items. */

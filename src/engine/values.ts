@@ -1,5 +1,5 @@
 /** DynamoDB's typed values: their size, their order and their arithmetic. */
-import { EngineError } from './errors.ts';
+import { invalid } from './errors.ts';
 
 export type Value =
   | { S: string }
@@ -17,7 +17,7 @@ export type Item = Record<string, Value>;
 
 export const typeOf = (value: Value): string => Object.keys(value)[0] ?? '';
 /** The content of a value, for callers that know its type. */
-export const contentOf = (value: Value): unknown => Object.values(value)[0];
+const contentOf = (value: Value): unknown => Object.values(value)[0];
 
 /** DynamoDB stores two digits in a byte, one more byte for the exponent, and one for a sign. */
 function numberBytes(text: string): number {
@@ -76,10 +76,9 @@ export function equals(one: Value, other: Value): boolean {
     return one.L.length === other.L.length && one.L.every((member, index) => equals(member, other.L[index] as Value));
   }
   if ('M' in one && 'M' in other) return sameItem(one.M, other.M);
-  if ('SS' in one && 'SS' in other) return sameMembers(one.SS, other.SS);
-  if ('NS' in one && 'NS' in other) return sameMembers(one.NS, other.NS);
-  if ('BS' in one && 'BS' in other) return sameMembers(one.BS, other.BS);
-  return typeOf(one) === typeOf(other) && contentOf(one) === contentOf(other);
+  if (typeOf(one) !== typeOf(other)) return false;
+  const [ones, others] = [membersOf(one), membersOf(other)];
+  return ones && others ? sameMembers(ones, others) : contentOf(one) === contentOf(other);
 }
 
 export function sameItem(one: Readonly<Item>, other: Readonly<Item>): boolean {
@@ -115,13 +114,9 @@ export function checkValue(value: Value): void {
   if ('L' in value) value.L.forEach(checkValue);
   else if ('M' in value) Object.values(value.M).forEach(checkValue);
   else if ('N' in value && (value.N.trim() === '' || !Number.isFinite(Number(value.N)))) {
-    throw new EngineError('ValidationException', `The parameter cannot be converted to a numeric value: ${value.N}`);
+    throw invalid(`The parameter cannot be converted to a numeric value: ${value.N}`);
   }
-  const members = membersOf(value);
-  if (members?.length === 0) {
-    throw new EngineError(
-      'ValidationException',
-      'One or more parameter values were invalid: An string set  may not be empty',
-    );
+  if (membersOf(value)?.length === 0) {
+    throw invalid('One or more parameter values were invalid: An string set  may not be empty');
   }
 }

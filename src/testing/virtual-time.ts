@@ -1,6 +1,7 @@
 import type { Runtime } from '../client/runtime.ts';
 import { type Clock, epochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
+import { SortedList } from '../tools/sorted-list.ts';
 
 /** Read when this file is loaded: if a test fakes timers later, the twin still has the real one. */
 const { setImmediate: nextTurn } = globalThis;
@@ -32,7 +33,8 @@ export interface VirtualTimeOptions {
 export class VirtualTime implements Clock, Timers {
   readonly startAt: number;
   readonly #turnsToSettle: number;
-  readonly #queue = new TimerQueue();
+  /** In the order in which they are due. */
+  readonly #timers = new SortedList<Timer>((one, other) => one.at - other.at || one.order - other.order);
   #now: number;
   #order = 0;
   #steps = 0;
@@ -49,7 +51,7 @@ export class VirtualTime implements Clock, Timers {
     // Whole milliseconds, as with real timers. Next to an epoch a fraction would be lost, and the timer would always be
     // due.
     const timer: Timer = { at: this.#now + Math.max(0, Math.ceil(ms)), order: this.#order++, run };
-    this.#queue.push(timer);
+    this.#timers.put(timer);
     return () => {
       timer.run = undefined;
     };
@@ -62,7 +64,7 @@ export class VirtualTime implements Clock, Timers {
 
   /** When the next timer is due; undefined if there is none. */
   get nextAt(): number | undefined {
-    return this.#queue.first?.at;
+    return this.#next?.at;
   }
 
   advance(ms: number): Promise<void> {
@@ -73,11 +75,11 @@ export class VirtualTime implements Clock, Timers {
   async passUntil(instant: number, isOver: () => boolean = () => false): Promise<void> {
     await this.settle();
     const stepsAtMost = this.#steps + stepsMax;
-    for (let timer = this.#queue.first; timer !== undefined && timer.at <= instant; timer = this.#queue.first) {
+    for (let timer = this.#next; timer !== undefined && timer.at <= instant; timer = this.#next) {
       if (this.#steps >= stepsAtMost) {
         throw new Error(`More than ${stepsMax} timers ran: one of them sets itself again without letting time pass.`);
       }
-      this.#queue.removeFirst();
+      this.#timers.remove(timer);
       this.#now = Math.max(this.#now, timer.at);
       this.#steps += 1;
       timer.run?.();
@@ -91,49 +93,17 @@ export class VirtualTime implements Clock, Timers {
   async settle(): Promise<void> {
     for (let turn = 0; turn < this.#turnsToSettle; turn++) await new Promise<void>((resolve) => nextTurn(resolve));
   }
-}
 
-/** A binary heap, because a simulation of many processes has thousands of timers. */
-class TimerQueue {
-  readonly #heap: Timer[] = [];
-
-  /** The next timer that is due and not cancelled. */
-  get first(): Timer | undefined {
-    while (this.#heap[0] !== undefined && this.#heap[0].run === undefined) this.removeFirst();
-    return this.#heap[0];
-  }
-
-  push(timer: Timer): void {
-    const heap = this.#heap;
-    let index = heap.push(timer) - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (isEarlier(heap[parent] as Timer, timer)) break;
-      heap[index] = heap[parent] as Timer;
-      index = parent;
+  /** The next timer that is not cancelled. */
+  get #next(): Timer | undefined {
+    let timer = this.#timers.first;
+    while (timer !== undefined && timer.run === undefined) {
+      this.#timers.remove(timer);
+      timer = this.#timers.first;
     }
-    heap[index] = timer;
-  }
-
-  removeFirst(): void {
-    const heap = this.#heap;
-    const last = heap.pop();
-    if (last === undefined || heap.length === 0) return;
-    let index = 0;
-    for (;;) {
-      let child = 2 * index + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isEarlier(heap[child + 1] as Timer, heap[child] as Timer)) child += 1;
-      if (isEarlier(last, heap[child] as Timer)) break;
-      heap[index] = heap[child] as Timer;
-      index = child;
-    }
-    heap[index] = last;
+    return timer;
   }
 }
-
-const isEarlier = (one: Timer, other: Timer): boolean =>
-  one.at < other.at || (one.at === other.at && one.order < other.order);
 
 /** A small generator of pseudorandom numbers (mulberry32). The same seed gives the same numbers. */
 export function seededRandom(seed: number): () => number {

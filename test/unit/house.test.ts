@@ -110,7 +110,7 @@ const rooms: Record<string, Room> = {
     ],
   },
   // A DynamoDB in memory. It knows nothing of Holdfast.
-  'src/engine': { may: [] },
+  'src/engine': { may: ['src/tools'] },
   'src/local': {
     may: [
       'src/engine',
@@ -137,7 +137,7 @@ const rooms: Record<string, Room> = {
   },
   // The console's server calls the service as any other client does. The page's model is pure and shared with tests,
   // and the page draws it. Of the SDK, both know only the types of its answers.
-  'src/console/server': { may: ['src/client'], packages: ['esbuild'] },
+  'src/console/server': { may: ['src/client', 'src/tools'], packages: ['esbuild'] },
   'src/console/model': { may: ['src/client'] },
   'src/console/page': { may: ['src/console/model', 'src/client'], packages: ['lit-html'] },
   'src/cli': {

@@ -1,6 +1,6 @@
 /**
  * A sorted list. Finding a member is a binary search. Inserting moves the rest, which is fast enough for a table in
- * memory.
+ * memory and for thousands of timers.
  */
 export class SortedList<T> {
   readonly #members: T[] = [];
@@ -12,6 +12,10 @@ export class SortedList<T> {
 
   get size(): number {
     return this.#members.length;
+  }
+
+  get first(): T | undefined {
+    return this.#members[0];
   }
 
   /** Inserts a member in order. Replaces a member that compares equal. */
