@@ -14,14 +14,17 @@ export interface Setting {
 export class Given {
   /** The command to run: everything after `--`. */
   readonly command: readonly string[];
+  readonly #known: readonly Flag[];
   readonly #flags: ReadonlyMap<string, string>;
   readonly #operands: ReadonlyMap<string, readonly string[]>;
 
   constructor(
+    known: readonly Flag[],
     flags: ReadonlyMap<string, string>,
     operands: ReadonlyMap<string, readonly string[]>,
     command: readonly string[],
   ) {
+    this.#known = known;
     this.#flags = flags;
     this.#operands = operands;
     this.command = command;
@@ -43,7 +46,8 @@ export class Given {
   }
 
   /** Takes the flag, else its variable, else its default. An empty variable counts as unset. */
-  setting({ name, variable, fallback }: Flag, env: NodeJS.ProcessEnv): Setting {
+  setting(name: string, env: NodeJS.ProcessEnv): Setting {
+    const { variable, fallback } = this.#known.find((flag) => flag.name === name) as Flag;
     const text = this.text(name);
     if (text !== undefined) return { text, by: `--${name}` };
     const by = variable ?? `--${name}`;
@@ -104,12 +108,12 @@ export function readArguments(command: Command, args: readonly string[]): Given 
     if (token.kind === 'positional') words.push(token.value);
     else if (token.kind === 'option') given.set(token.name, readFlag(flags, token));
   }
-  if (given.has('help')) return new Given(given, new Map(), toRun);
+  if (given.has('help')) return new Given(flags, given, new Map(), toRun);
   const operands = readOperands(command, words);
   if (command.runsCommand && toRun.length === 0) {
     throw new UsageError(`The command to run is missing: put it after --, as in '${command.examples[0]}'.`);
   }
-  return new Given(given, operands, toRun);
+  return new Given(flags, given, operands, toRun);
 }
 
 interface OptionToken {
@@ -144,7 +148,7 @@ function readFlag(flags: readonly Flag[], { name, rawName, value, inlineValue }:
 function readOperands(command: Command, words: readonly string[]): Map<string, readonly string[]> {
   const given = new Map<string, readonly string[]>();
   const left = [...words];
-  for (const { name, optional, many, choices } of command.operands) {
+  for (const { name, optional, many, choices } of command.operands ?? []) {
     const taken = many ? left.splice(0) : left.splice(0, 1);
     const [first] = taken;
     if (first === undefined && !optional) throw new UsageError(`<${name}> is missing, as in '${command.examples[0]}'.`);

@@ -4,7 +4,6 @@ import { type Patience, patienceDefault } from '../client/core.ts';
 import { HttpTransport } from '../client/http-transport.ts';
 import { type Auth, bearer, sigv4 } from '../client/index.ts';
 import type { Given } from './arguments.ts';
-import { timeoutFlag } from './command.ts';
 import { readDurationMs } from './duration.ts';
 import { UsageError } from './failure.ts';
 import { Service } from './service.ts';
@@ -16,7 +15,7 @@ export const defaultUrl = 'http://127.0.0.1:4100';
 const timeoutMsRange = [100, 3_600_000] as const;
 
 function readPatience(given: Given, env: NodeJS.ProcessEnv): Patience {
-  const { text, by } = given.setting(timeoutFlag, env);
+  const { text, by } = given.setting('timeout', env);
   const timeoutMs = readDurationMs(by, text, ...timeoutMsRange);
   return {
     requestMs: Math.max(patienceDefault.requestMs, timeoutMs),

@@ -1,4 +1,4 @@
-import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
+import { type Command, commonFlags, connectionFlags, type Flag, listOf } from './command.ts';
 import { commands } from './commands/index.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -16,7 +16,7 @@ function meaningOf({ meaning, variable, fallback }: Flag): string {
   return `${meaning} ${variable}, else ${fallback}.`;
 }
 
-const operandsOf = ({ operands, runsCommand }: Command): string =>
+const operandsOf = ({ operands = [], runsCommand }: Command): string =>
   [
     ...operands.map(({ name, optional, many }) => {
       const shown = `<${name}>${many ? '…' : ''}`;
@@ -31,8 +31,8 @@ export function helpOf(command: Command): string {
     '',
     command.summary,
     ...(command.details === undefined ? [] : ['', command.details]),
-    ...flagList('Flags', command.flags),
-    ...(command.connects ? flagList('Which service', connectionFlags) : []),
+    ...flagList('Flags', listOf(command.flags ?? {})),
+    ...(command.isOffline ? [] : flagList('Which service', connectionFlags)),
     ...flagList('Common', commonFlags),
     '',
     'Examples:',

@@ -3,14 +3,12 @@
  */
 import { isHoldfastError } from '../client/index.ts';
 import type { Given } from './arguments.ts';
-import type { Flag } from './command.ts';
+import type { Flags } from './command.ts';
 import { exitCodes } from './exit-codes.ts';
 import { UsageError } from './failure.ts';
 
-export const ifHeld: Flag = {
-  name: 'if-held',
-  value: 'how',
-  meaning: `If the lock is held: exit quietly with 0, fail with ${exitCodes.refused} (default), or exit with this code.`,
+export const ifHeld: Flags = {
+  'if-held <how>': `If the lock is held: exit quietly with 0, fail with ${exitCodes.refused} (default), or exit with this code.`,
 };
 
 const heldCodes: readonly string[] = ['lock-held', 'wait-timeout', 'queue-full'];
@@ -26,7 +24,7 @@ export function readIfHeld(given: Given): number | undefined {
 }
 
 /** Runs the work. If the lock is held, returns the code that the user asked for. */
-export async function unlessHeld(exitCode: number | undefined, work: () => Promise<number>): Promise<number> {
+export async function unlessHeld<T>(exitCode: number | undefined, work: () => Promise<T>): Promise<T | number> {
   try {
     return await work();
   } catch (error) {

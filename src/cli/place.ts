@@ -1,8 +1,7 @@
 import type { AcquireOptions, LockView, Waiting } from '../client/index.ts';
-import type { Connection } from './connection.ts';
+import type { Invocation } from './command.ts';
 import { formatMs } from './duration.ts';
 import { harmless } from './table.ts';
-import type { Terminal } from './terminal.ts';
 
 /**
  * The service reports the place about every 20 s, and a person at a terminal wants to know sooner. Without a terminal
@@ -64,13 +63,13 @@ const endOf = (holders: readonly { readonly remainingMs: number | null }[], nowM
   return left.length === 0 ? undefined : nowMs + Math.min(...left);
 };
 
-/** Waits with a spinner that shows the place in the queue. */
+/** Waits with a spinner that shows the place in the queue. A signal that asks to end also ends the wait. */
 export async function showingPlace<T>(
-  { service, owner }: Pick<Connection, 'service' | 'owner'>,
-  terminal: Terminal,
+  { connection, terminal, signals }: Invocation,
   lock: string,
-  wait: (options: Required<Pick<AcquireOptions, 'onWaiting'>>) => Promise<T>,
+  wait: (options: Pick<AcquireOptions, 'onWaiting' | 'signal'>) => Promise<T>,
 ): Promise<T> {
+  const { service, owner } = connection();
   const beganMs = performance.now();
   let place: Place | undefined;
   const spinner = terminal.spinner(() => {
@@ -92,6 +91,7 @@ export async function showingPlace<T>(
   const first = spinner.visible ? setTimeout(() => void look(), 300) : undefined;
   try {
     return await wait({
+      signal: signals.interrupted,
       onWaiting: (waiting) => {
         place = placeOfWaiting(waiting, performance.now());
       },

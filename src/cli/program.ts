@@ -1,19 +1,20 @@
 import { isHoldfastError } from '../client/index.ts';
 import { version } from '../process/version.ts';
+import { reasonOf, rootCauseOf } from '../tools/error-text.ts';
 import { readArguments } from './arguments.ts';
-import { type Command, commonFlags, connectionFlags, type Flag } from './command.ts';
+import { type Command, commonFlags, connectionFlags, type Invocation, listOf } from './command.ts';
 import { commands } from './commands/index.ts';
 import { type Connection, connect, defaultUrl } from './connection.ts';
 import { formatMs } from './duration.ts';
 import { exitCodeOf, exitCodes, exitLine } from './exit-codes.ts';
 import { Failure, UsageError } from './failure.ts';
 import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
-import { exitCodeOfSignal, Interrupted } from './signals.ts';
+import { exitCodeOfSignal, Interrupted, Signals } from './signals.ts';
 import { didYouMean } from './suggestion.ts';
 import { harmless } from './table.ts';
 import { Terminal } from './terminal.ts';
 
-const versionFlag: Flag = { name: 'version', short: 'v', meaning: 'Show the version.' };
+const versionFlag = listOf({ 'version, -v': 'Show the version.' });
 
 /** Runs the command line. Resolves with the exit code. */
 export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -26,14 +27,16 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
     connection ??= open();
     return connection;
   };
+  const signals = new Signals();
   try {
-    return await dispatch(args, env, terminal, connected);
+    return await dispatch(args, { env, terminal, signals }, connected);
   } catch (error) {
     const exitCode = report(error, terminal, connection);
     // `eval` gets this line instead of the exports. Without it, the script would go on as if it held the lock.
     if (own.includes('--export')) terminal.print(exitLine(exitCode));
     return exitCode;
   } finally {
+    signals.stopListening();
     // Leaves the queue if a wait was interrupted. A lock that was granted stays held.
     await connection?.service.close();
   }
@@ -49,10 +52,10 @@ function endWithReader(): void {
 
 async function dispatch(
   args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  terminal: Terminal,
+  around: Pick<Invocation, 'env' | 'terminal' | 'signals'>,
   connected: (open: () => Connection) => Connection,
 ): Promise<number> {
+  const { env, terminal } = around;
   const { leading, words } = splitLeading(args);
   if (leading.some((flag) => flag === '--version' || flag === '-v')) {
     terminal.result({ version }, () => terminal.print(version));
@@ -78,12 +81,13 @@ async function dispatch(
     process.stdout.write(helpOf(command));
     return exitCodes.ok;
   }
-  return command.run({ given, env, terminal, connection: () => connected(() => connect(given, env)) });
+  const code = await command.run({ ...around, given, connection: () => connected(() => connect(given, env)) });
+  return code ?? exitCodes.ok;
 }
 
 /** Flags may come before the command. Their values must not be read as the command. */
 function splitLeading(args: readonly string[]): { leading: readonly string[]; words: readonly string[] } {
-  const known = [...connectionFlags, ...commonFlags, versionFlag];
+  const known = [...connectionFlags, ...commonFlags, ...versionFlag];
   let at = 0;
   while (at < args.length) {
     const arg = args[at] ?? '';
@@ -133,7 +137,7 @@ function report(error: unknown, terminal: Terminal, connection: Connection | und
   }
   const { name: _, cause, message, ...fields } = { ...error, message: error.message, cause: error.cause };
   const code = exitCodeOf(error.code);
-  const why = cause instanceof Error && code === exitCodes.unavailable ? ` (${rootOf(cause)})` : '';
+  const why = cause instanceof Error && code === exitCodes.unavailable ? ` (${reasonOf(rootCauseOf(cause))})` : '';
   return printError(terminal, code, { ...fields, message: `${message}${hint(error.code, connection)}${why}` });
 }
 
@@ -177,11 +181,4 @@ function hint(code: string, connection: Connection | undefined): string {
   }
   if (code === 'unauthorized') return ' Set HOLDFAST_TOKEN, or give --token-file or --sigv4.';
   return '';
-}
-
-/** The innermost cause, because fetch wraps the error that explains the failure. */
-function rootOf(error: Error): string {
-  return error.cause instanceof Error
-    ? rootOf(error.cause)
-    : error.message || (error as { code?: string }).code || error.name;
 }

@@ -12,75 +12,37 @@ import {
   pollMsMin,
 } from '../local/options.ts';
 import { type Given, readInteger, type Setting } from './arguments.ts';
-import type { Flag } from './command.ts';
+import type { Flags } from './command.ts';
 import { UsageError } from './failure.ts';
 
-const flags = [
-  {
-    name: 'port',
-    value: 'n',
-    fallback: String(defaultOptions.port),
-    meaning: 'Port of the HTTP and WebSocket service; 0 takes any free one.',
-  },
-  {
-    name: 'host',
-    value: 'address',
-    fallback: defaultOptions.host,
-    meaning: 'Address to listen on; an address other than loopback needs HOLDFAST_TOKEN.',
-  },
-  {
-    name: 'data',
-    value: 'folder',
-    fallback: defaultOptions.dataFolder,
-    meaning: 'Folder that keeps locks and records across restarts.',
-  },
-  { name: 'memory', fallback: 'off', meaning: 'Keep nothing; every start is empty.' },
-  {
-    name: 'table',
-    value: 'name',
-    fallback: defaultOptions.table,
-    meaning: 'Name of the table; it is created if it is missing.',
-  },
-  {
-    name: 'engine',
-    value: 'engine',
-    fallback: defaultOptions.engine,
-    meaning: `${engineNames.join(', ')}, or the URL of any DynamoDB endpoint.`,
-  },
-  {
-    name: 'region',
-    value: 'region',
-    fallback: defaultOptions.region,
-    meaning: 'AWS Region of the table; a local engine takes any.',
-  },
-  {
-    name: 'poll-ms',
-    value: 'n',
-    fallback: String(defaultOptions.pollMs),
-    meaning: `How long one waiting request stays open, ${pollMsMin} to ${pollMsMax} ms.`,
-  },
-  { name: permission.name, fallback: 'off', meaning: permission.meaning },
-] as const satisfies readonly Flag[];
+/** Each flag with its default. It can also be set by a variable: `--poll-ms` by HOLDFAST_POLL_MS. */
+const flags: Readonly<Record<string, readonly [fallback: string | number, meaning: string]>> = {
+  'port <n>': [defaultOptions.port, 'Port of the HTTP and WebSocket service; 0 takes any free one.'],
+  'host <address>': [defaultOptions.host, 'Address to listen on; an address other than loopback needs HOLDFAST_TOKEN.'],
+  'data <folder>': [defaultOptions.dataFolder, 'Folder that keeps locks and records across restarts.'],
+  memory: ['off', 'Keep nothing; every start is empty.'],
+  'table <name>': [defaultOptions.table, 'Name of the table; it is created if it is missing.'],
+  'engine <engine>': [defaultOptions.engine, `${engineNames.join(', ')}, or the URL of any DynamoDB endpoint.`],
+  'region <region>': [defaultOptions.region, 'AWS Region of the table; a local engine takes any.'],
+  'poll-ms <n>': [defaultOptions.pollMs, `How long one waiting request stays open, ${pollMsMin} to ${pollMsMax} ms.`],
+  [permission.name]: ['off', permission.meaning],
+};
 
-/** Every flag of `serve` can also be set by a variable: `--poll-ms` by HOLDFAST_POLL_MS. */
-export const serveFlags: readonly Flag[] = flags.map((flag) => ({
-  ...flag,
-  variable: `HOLDFAST_${flag.name.toUpperCase().replaceAll('-', '_')}`,
-}));
-
-type FlagName = (typeof flags)[number]['name'];
+export const serveFlags: Flags = Object.fromEntries(
+  Object.entries(flags).map(([shown, [fallback, meaning]]) => {
+    const [name = ''] = shown.split(' ');
+    const variable = `HOLDFAST_${name.toUpperCase().replaceAll('-', '_')}`;
+    return [shown, { meaning, variable, fallback: String(fallback) }];
+  }),
+);
 
 /** A flag wins over its variable. An empty variable counts as unset. */
 export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOptions {
-  const setting = (name: FlagName): Setting =>
-    given.setting(serveFlags.find((flag) => flag.name === name) as Flag, env);
+  const setting = (name: string): Setting => given.setting(name, env);
   if (given.has('memory') && given.has('data')) {
     throw new UsageError('--memory keeps nothing, and --data names a folder that keeps data: give one of the two.');
   }
   const token = readToken(env.HOLDFAST_TOKEN);
-  const eventsUrl = readUrl('HOLDFAST_EVENTS_URL', env.HOLDFAST_EVENTS_URL);
-  const tasksUrl = readUrl('HOLDFAST_TASKS_URL', env.HOLDFAST_TASKS_URL);
-  const callbacksUrl = readUrl('HOLDFAST_CALLBACKS_URL', env.HOLDFAST_CALLBACKS_URL);
   const [port, pollMs] = [setting('port'), setting('poll-ms')];
   return {
     port: readInteger(port.by, port.text, 0, 65_535),
@@ -94,10 +56,10 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     region: readMatch(setting('region'), /^[a-z]{2,}(-[a-z]+)+-\d+$/, 'a Region such as us-east-1'),
     pollMs: readInteger(pollMs.by, pollMs.text, pollMsMin, pollMsMax),
     consoleMayChange: readSwitch(setting(permission.name)),
-    ...(token !== undefined && { token }),
-    ...(eventsUrl !== undefined && { eventsUrl }),
-    ...(tasksUrl !== undefined && { tasksUrl }),
-    ...(callbacksUrl !== undefined && { callbacksUrl }),
+    token,
+    eventsUrl: readUrl('HOLDFAST_EVENTS_URL', env),
+    tasksUrl: readUrl('HOLDFAST_TASKS_URL', env),
+    callbacksUrl: readUrl('HOLDFAST_CALLBACKS_URL', env),
   };
 }
 
@@ -139,7 +101,7 @@ function readToken(text: string | undefined): string | undefined {
   return text;
 }
 
-function readUrl(variable: string, text: string | undefined): string | undefined {
+function readUrl(variable: string, { [variable]: text }: NodeJS.ProcessEnv): string | undefined {
   if (!text) return undefined;
   if (!isWebUrl(text)) throw new UsageError(`${variable} expects an http(s) URL, but got '${text}'.`);
   return text;

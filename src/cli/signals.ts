@@ -7,6 +7,7 @@ const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
  * renew, and would lose the lock.
  */
 const commandSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT', 'SIGTSTP'] as const;
+const signalsCaught = [...endSignals, ...commandSignals];
 
 /** A signal came before the command was started. */
 export class Interrupted extends Error {
@@ -25,19 +26,16 @@ export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + consta
 /** Catches signals to this process, and gives each one to the current receiver. */
 export class Signals {
   readonly #interruption = new AbortController();
-  readonly #listeners = new Map<NodeJS.Signals, () => void>();
+  #isListening = false;
   #receiver: ((signal: NodeJS.Signals) => void) | undefined;
 
-  constructor() {
-    for (const signal of [...endSignals, ...commandSignals]) {
-      const listener = () => this.#receive(signal);
-      this.#listeners.set(signal, listener);
-      process.on(signal, listener);
-    }
-  }
-
-  /** Fires when a signal asks to end while there is no receiver. Its reason is an {@link Interrupted}. */
+  /**
+   * Fires when a signal asks to end while there is no receiver. Its reason is an {@link Interrupted}. Signals are caught
+   * from the first call on, because a command that never asks for this should end as usual.
+   */
   get interrupted(): AbortSignal {
+    if (!this.#isListening) for (const signal of signalsCaught) process.on(signal, this.#receive);
+    this.#isListening = true;
     return this.#interruption.signal;
   }
 
@@ -50,12 +48,11 @@ export class Signals {
   }
 
   stopListening(): void {
-    for (const [signal, listener] of this.#listeners) process.off(signal, listener);
-    this.#listeners.clear();
+    for (const signal of signalsCaught) process.off(signal, this.#receive);
   }
 
-  #receive(signal: NodeJS.Signals): void {
+  readonly #receive = (signal: NodeJS.Signals): void => {
     if (this.#receiver !== undefined) this.#receiver(signal);
     else if (endSignals.some((ending) => ending === signal)) this.#interruption.abort(new Interrupted(signal));
-  }
+  };
 }

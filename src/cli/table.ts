@@ -2,9 +2,11 @@ import { stripVTControlCharacters } from 'node:util';
 
 export interface Column {
   readonly title: string;
-  /** Numbers are aligned right, so that their digits line up. */
-  readonly align?: 'left' | 'right';
+  readonly align?: 'right';
 }
+
+/** A column of numbers. They are aligned right, so that their digits line up. */
+export const right = (title: string): Column => ({ title, align: 'right' });
 
 const gap = '  ';
 const widePattern = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}]/u;

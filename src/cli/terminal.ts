@@ -50,10 +50,10 @@ export class Terminal {
     else show();
   }
 
-  table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+  table(columns: readonly (Column | string)[], rows: readonly (readonly string[])[]): void {
     const { stdout } = this.#streams;
     const text = layTable(
-      columns,
+      columns.map((column) => (typeof column === 'string' ? { title: column } : column)),
       rows.map((row) => row.map(harmless)),
       {
         ...(stdout.isTTY ? { widthMax: stdout.columns || 80 } : {}),

@@ -20,13 +20,13 @@ export interface LocalOptions {
   /** Whether the console may do more than read. */
   consoleMayChange: boolean;
   /** If set, every request must carry it. It is a secret and has no flag, because any user can list command lines. */
-  token?: string;
+  token?: string | undefined;
   /** Where events are posted, instead of to EventBridge. */
-  eventsUrl?: string;
+  eventsUrl?: string | undefined;
   /** Where task tokens are answered: an endpoint with Step Functions' API, such as Step Functions Local. */
-  tasksUrl?: string;
+  tasksUrl?: string | undefined;
   /** Where callbacks of durable functions are completed: an endpoint with Lambda's API. */
-  callbacksUrl?: string;
+  callbacksUrl?: string | undefined;
 }
 
 export const defaultOptions: LocalOptions = {

@@ -1,5 +1,4 @@
 import { type Command, type Flag, flagsOf } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof shells)[number];
@@ -9,8 +8,7 @@ export const completionOf = (commands: readonly Command[]): Command => ({
   name: 'completion',
   summary: 'Print a completion script for a shell.',
   operands: [{ name: 'shell', choices: shells }],
-  flags: [],
-  connects: false,
+  isOffline: true,
   examples: [
     'holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast',
     'holdfast completion zsh > ~/.zfunc/_holdfast',
@@ -18,11 +16,13 @@ export const completionOf = (commands: readonly Command[]): Command => ({
   ],
   async run({ given, terminal }) {
     terminal.print(scripts[given.operand('shell') as Shell]([...commands, completionOf(commands)]));
-    return exitCodes.ok;
   },
 });
 
 const wordsOf = (flags: readonly Flag[]): string => flags.map(({ name }) => `--${name}`).join(' ');
+
+/** The words that a command takes as operands. */
+const choicesOf = ({ operands = [] }: Command): readonly string[] => operands.flatMap(({ choices = [] }) => choices);
 
 /** The first word of each command, and the second words of commands that have two. */
 function groupsOf(commands: readonly Command[]): { first: string[]; groups: Map<string, string[]> } {
@@ -35,14 +35,12 @@ function groupsOf(commands: readonly Command[]): { first: string[]; groups: Map<
 }
 
 const choiceFlagsOf = (commands: readonly Command[]): Map<string, readonly string[]> =>
-  new Map(
-    commands.flatMap(({ flags }) => flags.flatMap(({ name, choices }) => (choices ? [[name, choices] as const] : []))),
-  );
+  new Map(commands.flatMap(flagsOf).flatMap(({ name, choices }) => (choices ? [[name, choices] as const] : [])));
 
 function bash(commands: readonly Command[]): string {
   const { first, groups } = groupsOf(commands);
   const cases = commands.map((command) => {
-    const choices = command.operands.flatMap((operand) => operand.choices ?? []);
+    const choices = choicesOf(command);
     return `    '${command.name}') words='${[...choices, wordsOf(flagsOf(command))].join(' ')}' ;;`;
   });
   return `# bash completion for holdfast
@@ -91,8 +89,8 @@ function zsh(commands: readonly Command[]): string {
     return `'--${name}[${quoted(meaning.replaceAll(/[[\]:]/g, ' '))}]${quoted(action)}'`;
   };
   const cases = commands.map((command) => {
-    const choices = command.operands.flatMap((operand) => operand.choices ?? []);
-    const operand = choices.length > 0 ? [`'1:${command.operands[0]?.name}:(${choices.join(' ')})'`] : [];
+    const choices = choicesOf(command);
+    const operand = choices.length > 0 ? [`'1:${command.operands?.[0]?.name}:(${choices.join(' ')})'`] : [];
     const rest = command.runsCommand ? [`'*:::command:_normal'`] : [];
     return `    '${command.name}') _arguments ${[...flagsOf(command).map(flag), ...operand, ...rest].join(' ')} ;;`;
   });
@@ -144,7 +142,7 @@ function fish(commands: readonly Command[]): string {
         .split(' ')
         .map((word) => `__fish_seen_subcommand_from ${word}`)
         .join('; and ');
-      const choices = command.operands.flatMap((operand) => operand.choices ?? []);
+      const choices = choicesOf(command);
       return [
         ...flagsOf(command).map((flag) => flagLine(condition, flag)),
         ...(choices.length === 0 ? [] : [`complete -c holdfast -n '${condition}' -a '${choices.join(' ')}'`]),

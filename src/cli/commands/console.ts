@@ -1,20 +1,18 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Console, newConsoleToken } from '../../console/server/console.ts';
 import { permission } from '../../console/server/questions.ts';
 import type { Command } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
 
 export const showConsole: Command = {
   name: 'console',
   summary: 'Show locks, queues and events in a browser, live.',
-  operands: [],
-  flags: [
-    { name: 'port', value: 'n', meaning: 'Port on this machine; any free one by default.' },
-    { name: permission.name, meaning: permission.meaning },
-  ],
-  connects: true,
+  flags: {
+    'port <n>': 'Port on this machine; any free one by default.',
+    [permission.name]: permission.meaning,
+  },
   details: `Prints an address that only works in a browser on this machine. This program signs the requests and
 forwards them, so that credentials never reach the browser. It runs until Ctrl-C.`,
   examples: [
@@ -34,12 +32,9 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
       if (page.handle(request, response)) return;
       response.writeHead(302, { location: '/console' }).end();
     });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => {
-        const inUse = error.code === 'EADDRINUSE';
-        reject(inUse ? new UsageError(`Port ${port} is in use; choose another with --port.`) : error);
-      });
-      server.listen(port, '127.0.0.1', resolve);
+    await once(server.listen(port, '127.0.0.1'), 'listening').catch((error: NodeJS.ErrnoException) => {
+      const inUse = error.code === 'EADDRINUSE';
+      throw inUse ? new UsageError(`Port ${port} is in use; choose another with --port.`) : error;
     });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/console?token=${token}`;
     terminal.result({ url }, () => {
@@ -53,6 +48,5 @@ forwards them, so that credentials never reach the browser. It runs until Ctrl-C
     page.close();
     server.closeAllConnections();
     server.close();
-    return exitCodes.ok;
   },
 };

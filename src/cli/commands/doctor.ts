@@ -19,11 +19,11 @@ const skewMsMax = 300_000;
 /** A slower service could not renew a short lease several times in time. */
 const latencyMsMax = 1_000;
 
-type Status = 'ok' | 'warn' | 'fail';
+const marks = { ok: ['✔', 'green'], warn: ['!', 'yellow'], fail: ['✘', 'red'] } as const;
 
 interface Finding {
   readonly check: string;
-  readonly status: Status;
+  readonly status: keyof typeof marks;
   readonly detail: string;
   /** The exit code of the program if this check failed. */
   readonly exitCode?: number;
@@ -39,9 +39,6 @@ interface Sample {
 export const doctor: Command = {
   name: 'doctor',
   summary: 'Check the connection to the service: address, credentials, clock, latency, version, watching.',
-  operands: [],
-  flags: [],
-  connects: true,
   details: 'Changes nothing. Exits with 0 if no check fails; warnings do not count.',
   examples: ['holdfast doctor', 'holdfast doctor --url https://abc.execute-api.eu-west-1.amazonaws.com --sigv4'],
   async run({ terminal, connection }) {
@@ -49,8 +46,7 @@ export const doctor: Command = {
     for await (const finding of examine(connection())) {
       findings.push(finding);
       if (terminal.json) continue;
-      const mark = { ok: '✔', warn: '!', fail: '✘' }[finding.status];
-      const color = ({ ok: 'green', warn: 'yellow', fail: 'red' } as const)[finding.status];
+      const [mark, color] = marks[finding.status];
       terminal.print(`${terminal.styled(color, mark)} ${finding.check.padEnd(11)}  ${finding.detail}`);
     }
     const failed = findings.find(({ status }) => status === 'fail');
@@ -96,13 +92,8 @@ function endpoint(url: string, taken: readonly Sample[]): Finding {
   if (bad.status === 401 || bad.status === 403) {
     return { check: 'endpoint', status: 'warn', detail: `${url} answers ${bad.status} to the health check` };
   }
-  const error = errorOf(bad);
-  return {
-    check: 'endpoint',
-    status: 'fail',
-    detail: `${url} answers ${bad.status}: ${error.message}`,
-    exitCode: exitCodes.unavailable,
-  };
+  const detail = `${url} answers ${bad.status}: ${errorOf(bad).message}`;
+  return { check: 'endpoint', status: 'fail', detail, exitCode: exitCodes.unavailable };
 }
 
 function latency(taken: readonly Sample[]): Finding {

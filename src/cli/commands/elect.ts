@@ -5,7 +5,6 @@ import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { showingPlace } from '../place.ts';
 import type { Lease } from '../service.ts';
-import { Signals } from '../signals.ts';
 import { leaseFlags, readLeaseMs } from './lease-flags.ts';
 import { commandFlags, runUnderLease } from './run.ts';
 
@@ -19,43 +18,38 @@ export const elect: Command = {
   name: 'elect',
   summary: 'Wait to be the leader, and run a command while leading.',
   operands: [{ name: 'name' }],
-  flags: [...leaseFlags, ...commandFlags],
+  flags: { ...leaseFlags, ...commandFlags },
   runsCommand: true,
-  connects: true,
   details: `The leader holds the lock of this name. Its fence, in HOLDFAST_FENCE, is the epoch: it rises with every term. If
 the lock is lost, the command is ended and this program waits for the lock again. If the command ends by itself, the lock
 is released and this program exits with the command's code. If the service can't be reached, this program keeps trying.`,
   examples: ['holdfast elect scheduler -- ./scheduler', 'holdfast elect scheduler --lease 10s -- ./scheduler'],
   async run(invocation) {
-    const { given, terminal } = invocation;
-    const connection = invocation.connection();
+    const { given, terminal, connection } = invocation;
+    const { interrupted } = invocation.signals;
+    const { service } = connection();
     const name = given.operand('name');
     const leaseMs = readLeaseMs(given);
-    const signals = new Signals();
     const waitForLease = (): Promise<Lease> =>
-      showingPlace(connection, terminal, name, ({ onWaiting }) =>
-        connection.service.holdLease(name, { leaseMs, waitMs: candidacyMs, onWaiting, signal: signals.interrupted }),
+      showingPlace(invocation, name, (waiting) =>
+        service.holdLease(name, { leaseMs, waitMs: candidacyMs, ...waiting }),
       );
-    try {
-      for (let failures = 0; ; failures++) {
-        try {
-          const lease = await waitForLease();
-          failures = 0;
-          terminal.note(`elected ${name}, epoch ${lease.lock.fence}`);
-          const outcome = await runUnderLease(invocation, connection, lease, signals);
-          if (outcome.kind === 'exited') return outcome.exitCode;
-          terminal.note('waiting to lead again');
-        } catch (error) {
-          if (!isTemporary(error)) throw error;
-          if (error.code === 'wait-timeout') continue;
-          const delayMs = steadyBackoffMs(failures, pauseMsMin, pauseMsMax, Math.random);
-          terminal.note(`${error.message} Trying again in ${formatMs(delayMs)}.`);
-          await setTimeout(delayMs, undefined, { signal: signals.interrupted }).catch(() => undefined);
-          signals.interrupted.throwIfAborted();
-        }
+    for (let failures = 0; ; failures++) {
+      try {
+        const lease = await waitForLease();
+        failures = 0;
+        terminal.note(`elected ${name}, epoch ${lease.lock.fence}`);
+        const outcome = await runUnderLease(invocation, lease);
+        if (outcome.kind === 'exited') return outcome.exitCode;
+        terminal.note('waiting to lead again');
+      } catch (error) {
+        if (!isTemporary(error)) throw error;
+        if (error.code === 'wait-timeout') continue;
+        const delayMs = steadyBackoffMs(failures, pauseMsMin, pauseMsMax, Math.random);
+        terminal.note(`${error.message} Trying again in ${formatMs(delayMs)}.`);
+        await setTimeout(delayMs, undefined, { signal: interrupted }).catch(() => undefined);
+        interrupted.throwIfAborted();
       }
-    } finally {
-      signals.stopListening();
     }
   },
 };

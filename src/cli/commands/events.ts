@@ -1,9 +1,8 @@
 import type { LockEvent, WatchEvent } from '../../client/index.ts';
 import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
-import { exitCodes } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
-import { harmless } from '../table.ts';
+import { harmless, right } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** The service puts this many on one page. More than that needs further requests. */
@@ -24,8 +23,7 @@ export const history: Command = {
   name: 'history',
   summary: 'Show what happened to a lock, newest first.',
   operands: [{ name: 'lock' }],
-  flags: [{ name: 'limit', value: 'n', meaning: `How many events; ${historyLimitDefault} by default.` }],
-  connects: true,
+  flags: { 'limit <n>': `How many events; ${historyLimitDefault} by default.` },
   details: 'Events are kept for seven days. They arrive with a moment of delay.',
   examples: ['holdfast history wallet:42', 'holdfast history wallet:42 --limit 500 --json'],
   async run({ given, terminal, connection }) {
@@ -41,17 +39,10 @@ export const history: Command = {
         return;
       }
       terminal.table(
-        [
-          { title: 'AT' },
-          { title: 'EVENT' },
-          { title: 'FENCE', align: 'right' },
-          { title: 'OWNER' },
-          { title: 'DETAILS' },
-        ],
+        ['AT', 'EVENT', right('FENCE'), 'OWNER', 'DETAILS'],
         events.map((event) => [event.at, event.type, String(event.fence ?? ''), event.owner, detailsOf(event)]),
       );
     });
-    return exitCodes.ok;
   },
 };
 
@@ -59,11 +50,10 @@ export const watch: Command = {
   name: 'watch',
   summary: 'Show what happens to locks, as it happens.',
   operands: [{ name: 'lock', optional: true }],
-  flags: [
-    { name: 'prefix', value: 'text', meaning: 'Watch all locks whose names begin with this text.' },
-    { name: 'count', value: 'n', meaning: 'Stop after this many events; without it, Ctrl-C stops.' },
-  ],
-  connects: true,
+  flags: {
+    'prefix <text>': 'Watch all locks whose names begin with this text.',
+    'count <n>': 'Stop after this many events; without it, Ctrl-C stops.',
+  },
   details: `Reconnects by itself. 'connected' is printed first and after each reconnection. Events in between were missed. For a
 deployed service set HOLDFAST_WATCH_URL, because its WebSocket API has its own URL.`,
   examples: ['holdfast watch wallet:42', 'holdfast watch --prefix wallet: --json'],
@@ -85,7 +75,6 @@ deployed service set HOLDFAST_WATCH_URL, because its WebSocket API has its own U
       if (event.type !== 'connected') left -= 1;
       if (left <= 0) break;
     }
-    return exitCodes.ok;
   },
 };
 

@@ -4,35 +4,26 @@ import { showConsole } from './console.ts';
 import { doctor } from './doctor.ts';
 import { elect } from './elect.ts';
 import { history, watch } from './events.ts';
-import { acquire, release, renew } from './lease.ts';
+import { leaseCommands } from './lease.ts';
 import { lookCommands } from './look.ts';
-import { multiAcquire, multiRelease, multiRenew } from './multi.ts';
+import { multiCommands } from './multi.ts';
 import { once } from './once.ts';
-import { recordDelete, recordGet, recordPut } from './record.ts';
+import { recordCommands } from './record.ts';
 import { run } from './run.ts';
 import { serve } from './serve.ts';
-import { sessionCreate, sessionEnd, sessionGet, sessionKeepalive } from './session.ts';
+import { sessionCommands } from './session.ts';
 
 const others: readonly Command[] = [
   run,
   once,
   elect,
-  acquire,
-  renew,
-  release,
-  multiAcquire,
-  multiRenew,
-  multiRelease,
+  ...leaseCommands,
+  ...multiCommands,
   ...lookCommands,
   watch,
   history,
-  recordGet,
-  recordPut,
-  recordDelete,
-  sessionCreate,
-  sessionKeepalive,
-  sessionGet,
-  sessionEnd,
+  ...recordCommands,
+  ...sessionCommands,
   showConsole,
   doctor,
   serve,

@@ -1,69 +1,50 @@
 import type { AcquireOptions } from '../../client/index.ts';
 import { lockLimits } from '../../contract/limits.ts';
 import type { Given } from '../arguments.ts';
-import type { Flag } from '../command.ts';
+import type { Flags } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { UsageError } from '../failure.ts';
 
 /** The service's own limit, so that a mistake is reported before anything is sent. */
-export const leaseMsRange = [lockLimits.leaseMsMin, lockLimits.leaseMsMax] as const;
+const leaseMsRange = [lockLimits.leaseMsMin, lockLimits.leaseMsMax] as const;
 const waitMsRange = [0, lockLimits.waitMsMax] as const;
 const lockDelayMsRange = [0, lockLimits.lockDelayMsMax] as const;
 
-const lease: Flag = {
-  name: 'lease',
-  value: 'duration',
-  meaning: `How long the lock stays held without a renewal, ${leaseMsRange.map(formatMs).join(' to ')}; ${formatMs(lockLimits.leaseMsDefault)} by default.`,
+const lease: Flags = {
+  'lease <duration>': `How long the lock stays held without a renewal, ${leaseMsRange.map(formatMs).join(' to ')}; ${formatMs(lockLimits.leaseMsDefault)} by default.`,
 };
-export const owner: Flag = {
-  name: 'owner',
-  value: 'text',
-  meaning: 'The name that others see as the holder; HOLDFAST_OWNER, else user@host:pid.',
+export const owner: Flags = {
+  'owner <text>': 'The name that others see as the holder; HOLDFAST_OWNER, else user@host:pid.',
 };
-export const wait: Flag = {
-  name: 'wait',
-  value: 'duration',
-  meaning: `How long to wait in the queue, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
+export const wait: Flags = {
+  'wait <duration>': `How long to wait in the queue, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
 };
-export const leaseId: Flag = {
-  name: 'lease-id',
-  value: 'id',
-  meaning: 'The id that acquire printed; HOLDFAST_LEASE_ID if not given. Other users can see flags, but not variables.',
+export const leaseId: Flags = {
+  'lease-id <id>':
+    'The id that acquire printed; HOLDFAST_LEASE_ID if not given. Other users can see flags, but not variables.',
 };
-export const session: Flag = {
-  name: 'session',
-  value: 'id',
-  meaning: 'Hold the lock for as long as this session lives, instead of a lease.',
+export const session: Flags = {
+  'session <id>': 'Hold the lock for as long as this session lives, instead of a lease.',
 };
 
 /** The flags of every command that holds a lock. */
-export const leaseFlags: readonly Flag[] = [lease, owner];
+export const leaseFlags: Flags = { ...lease, ...owner };
 
 /** The flags of every command that takes one lock. */
-export const lockFlags: readonly Flag[] = [
-  wait,
-  lease,
-  {
-    name: 'limit',
-    value: 'n',
-    meaning: `A semaphore: how many permits there are, 1 to ${lockLimits.limitMax}. All callers must give the same number.`,
-  },
-  { name: 'permits', value: 'n', meaning: 'How many of the permits are wanted; 1 by default.' },
-  { name: 'shared', meaning: 'Take a read-write lock as one of many readers. Without it, as the only writer.' },
-  owner,
-  {
-    name: 'lock-delay',
-    value: 'duration',
-    meaning: `How long nobody gets the lock after a lease expired, up to ${formatMs(lockLimits.lockDelayMsMax)}.`,
-  },
-  {
-    name: 'tier',
-    value: 'tier',
+export const lockFlags: Flags = {
+  ...wait,
+  ...lease,
+  'limit <n>': `A semaphore: how many permits there are, 1 to ${lockLimits.limitMax}. All callers must give the same number.`,
+  'permits <n>': 'How many of the permits are wanted; 1 by default.',
+  shared: 'Take a read-write lock as one of many readers. Without it, as the only writer.',
+  ...owner,
+  'lock-delay <duration>': `How long nobody gets the lock after a lease expired, up to ${formatMs(lockLimits.lockDelayMsMax)}.`,
+  'tier <tier>': {
     choices: ['correctness', 'efficiency'],
     meaning: 'efficiency: a second holder only wastes work.',
   },
-  { name: 'meta', value: 'key=value', meaning: 'Shown by inspect; separate several with commas.' },
-];
+  'meta <key=value>': 'Shown by inspect; separate several with commas.',
+};
 
 export function readLockOptions(given: Given): AcquireOptions {
   const limit = given.integer('limit', 1, lockLimits.limitMax);

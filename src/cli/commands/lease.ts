@@ -1,30 +1,22 @@
 import type { GrantBody } from '../../client/index.ts';
 import type { Command, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
-import { exitCodes, exitLine } from '../exit-codes.ts';
+import { exitLine } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
 import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
-import { Signals } from '../signals.ts';
 import { leaseId, lockFlags, readLeaseId, readLeaseMs, readLockOptions, session } from './lease-flags.ts';
 
-/** Stands for a grant. It is not an exit code, because 0 may be the code for a lock that is held. */
-const granted = -1;
-
-export const acquire: Command = {
+const acquire: Command = {
   name: 'acquire',
   summary: 'Take a lock and leave it held, without renewing it.',
   operands: [{ name: 'lock' }],
-  flags: [
+  flags: {
     ...lockFlags,
-    session,
-    {
-      name: 'export',
-      meaning: 'Print lines for eval in a shell: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.',
-    },
-    ifHeld,
-  ],
-  connects: true,
+    ...session,
+    export: 'Print lines for eval in a shell: HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID.',
+    ...ifHeld,
+  },
   details: `This program does not renew the lease: run 'holdfast renew' before it ends. To run one command, prefer 'holdfast run': it
 acquires, renews and always releases.
 
@@ -36,8 +28,8 @@ interactive shell. To release however the script ends: trap 'holdfast release "$
     'holdfast acquire wallet:42 --wait 30s --json | jq .fence',
   ],
   async run(invocation) {
-    const { given, terminal } = invocation;
-    const connection = invocation.connection();
+    const { given, terminal, connection } = invocation;
+    const { service } = connection();
     const name = given.operand('lock');
     const options = readLockOptions(given);
     const sessionId = given.text('session');
@@ -45,51 +37,39 @@ interactive shell. To release however the script ends: trap 'holdfast release "$
       throw new UsageError('--session decides how long the lock is held, instead of --lease: give one of the two.');
     }
     const heldCode = readIfHeld(given);
-    const signals = new Signals();
-    try {
-      const exitCode = await unlessHeld(heldCode, async () => {
-        const grant = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
-          connection.service.acquireLease(name, { ...options, onWaiting, signal: signals.interrupted }, sessionId),
-        );
-        if (given.has('export')) printExports(grant, invocation);
-        else terminal.result(grant, () => showGrant(grant, invocation));
-        return granted;
-      });
-      if (exitCode === granted) return exitCodes.ok;
-      // The script must not go on as if it held the lock, even if --if-held asks for exit code 0.
-      if (given.has('export')) terminal.print(exitLine(exitCode));
-      return exitCode;
-    } finally {
-      signals.stopListening();
-    }
+    const exitCode = await unlessHeld(heldCode, async () => {
+      const grant = await showingPlace(invocation, name, (waiting) =>
+        service.acquireLease(name, { ...options, ...waiting }, sessionId),
+      );
+      if (given.has('export')) printExports(grant, invocation);
+      else terminal.result(grant, () => showGrant(grant, invocation));
+      return undefined;
+    });
+    // The script must not go on as if it held the lock, even if --if-held asks for exit code 0.
+    if (exitCode !== undefined && given.has('export')) terminal.print(exitLine(exitCode));
+    return exitCode;
   },
 };
 
-export const renew: Command = {
+const renew: Command = {
   name: 'renew',
   summary: 'Renew a lease.',
   operands: [{ name: 'lock' }],
-  flags: [
-    leaseId,
-    { name: 'lease', value: 'duration', meaning: 'How long it lasts from now on; by default as long as at first.' },
-  ],
-  connects: true,
+  flags: { ...leaseId, 'lease <duration>': 'How long it lasts from now on; by default as long as at first.' },
   examples: ['holdfast renew deploy --lease 10m', 'holdfast renew deploy --lease-id 5bXW…'],
   async run(invocation) {
     const { given, env, terminal } = invocation;
     const { service } = invocation.connection();
     const grant = await service.renewLease(given.operand('lock'), readLeaseId(given, env), readLeaseMs(given));
     terminal.result(grant, () => showGrant(grant, invocation));
-    return exitCodes.ok;
   },
 };
 
-export const release: Command = {
+const release: Command = {
   name: 'release',
   summary: 'Release a lease, or give up a place in the queue.',
   operands: [{ name: 'lock' }],
-  flags: [leaseId],
-  connects: true,
+  flags: leaseId,
   details: 'The next waiter gets the lock in the same step. It is safe to repeat.',
   examples: ['holdfast release deploy', 'holdfast release deploy --lease-id 5bXW…'],
   async run(invocation) {
@@ -100,7 +80,6 @@ export const release: Command = {
       const outcomes = { ok: 'released', cancelled: 'left the queue', already_released: 'was released already' };
       terminal.print(`${name} ${outcomes[answer.reason as keyof typeof outcomes] ?? answer.reason}`);
     });
-    return exitCodes.ok;
   },
 };
 
@@ -124,3 +103,5 @@ function showGrant(grant: GrantBody, { terminal }: Invocation): void {
 function printExports({ lock, leaseId: id, fence }: GrantBody, { terminal }: Invocation): void {
   terminal.print(`export HOLDFAST_LOCK='${lock}' HOLDFAST_FENCE='${fence}' HOLDFAST_LEASE_ID='${id}'`);
 }
+
+export const leaseCommands: readonly Command[] = [acquire, renew, release];

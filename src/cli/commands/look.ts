@@ -3,6 +3,7 @@ import { readInteger } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { right } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
 const leftOf = (remainingMs: number | null): string => (remainingMs === null ? 'session' : formatMs(remainingMs));
@@ -14,13 +15,10 @@ const inspect: Command = {
   name: 'inspect',
   summary: 'Show who holds a lock and who waits for it.',
   operands: [{ name: 'lock' }],
-  flags: [],
-  connects: true,
   examples: ['holdfast inspect wallet:42', 'holdfast inspect wallet:42 --json | jq .holders'],
   async run({ given, terminal, connection }) {
     const view = await connection().service.inspect(given.operand('lock'));
     terminal.result(view, () => showLock(view, terminal));
-    return exitCodes.ok;
   },
 };
 
@@ -32,14 +30,7 @@ function showLock(view: LockView, terminal: Terminal): void {
   if (view.holders.length > 0) {
     terminal.print('');
     terminal.table(
-      [
-        { title: 'HOLDER' },
-        { title: 'FENCE', align: 'right' },
-        { title: 'PERMITS', align: 'right' },
-        { title: 'LEFT', align: 'right' },
-        { title: 'SINCE' },
-        { title: 'METADATA' },
-      ],
+      ['HOLDER', right('FENCE'), right('PERMITS'), right('LEFT'), 'SINCE', 'METADATA'],
       view.holders.map(({ owner, fence, permits, remainingMs, acquiredAt, metadata = {} }) => [
         owner,
         String(fence),
@@ -57,12 +48,7 @@ function showLock(view: LockView, terminal: Terminal): void {
   if (view.queue.length > 0) {
     terminal.print('');
     terminal.table(
-      [
-        { title: '#', align: 'right' },
-        { title: 'WAITER' },
-        { title: 'WAITING', align: 'right' },
-        { title: 'PERMITS', align: 'right' },
-      ],
+      [right('#'), 'WAITER', right('WAITING'), right('PERMITS')],
       view.queue.map(({ position, owner, waitingMs, permits }) => [
         String(position),
         owner,
@@ -78,8 +64,7 @@ const list: Command = {
   name: 'list',
   summary: 'List the locks of the namespace.',
   operands: [{ name: 'prefix', optional: true }],
-  flags: [{ name: 'state', value: 'state', choices: ['held', 'free'], meaning: 'Only those that are held, or free.' }],
-  connects: true,
+  flags: { 'state <state>': { choices: ['held', 'free'], meaning: 'Only those that are held, or free.' } },
   examples: ['holdfast list', 'holdfast list wallet: --state held', "holdfast list --json | jq -r '.locks[].lock'"],
   async run({ given, terminal, connection }) {
     const prefix = given.operand('prefix');
@@ -93,15 +78,7 @@ const list: Command = {
         return;
       }
       terminal.table(
-        [
-          { title: 'LOCK' },
-          { title: 'STATE' },
-          { title: 'FENCE', align: 'right' },
-          { title: 'HOLDERS', align: 'right' },
-          { title: 'LEFT', align: 'right' },
-          { title: 'QUEUE', align: 'right' },
-          { title: 'HELD BY' },
-        ],
+        ['LOCK', 'STATE', right('FENCE'), right('HOLDERS'), right('LEFT'), right('QUEUE'), 'HELD BY'],
         locks.map((lock) => [
           lock.lock,
           lock.state,
@@ -113,7 +90,6 @@ const list: Command = {
         ]),
       );
     });
-    return exitCodes.ok;
   },
 };
 
@@ -121,8 +97,6 @@ const check: Command = {
   name: 'check',
   summary: 'Tell whether a fence is valid now.',
   operands: [{ name: 'lock' }, { name: 'fence' }],
-  flags: [],
-  connects: true,
   details: `Exits with 0 if it is valid, with 1 if it is not. The answer may be out of date when it arrives, so the
 resource that the lock protects must check the fence itself.`,
   examples: ['holdfast check wallet:42 1794837595413'],
@@ -141,15 +115,10 @@ const revoke: Command = {
   name: 'revoke',
   summary: "End a lease against its holder's will.",
   operands: [{ name: 'lock' }],
-  flags: [
-    {
-      name: 'fence',
-      value: 'n',
-      meaning: 'The fence of the lease to end, as inspect shows it. A later holder keeps its lease.',
-    },
-    { name: 'reason', value: 'text', meaning: 'Why; the history shows it.' },
-  ],
-  connects: true,
+  flags: {
+    'fence <n>': 'The fence of the lease to end, as inspect shows it. A later holder keeps its lease.',
+    'reason <text>': 'Why; the history shows it.',
+  },
   details:
     "The next waiter gets the lock. The former holder's writes are refused only if the resource checks the fence.",
   examples: ["holdfast revoke wallet:42 --fence 1794837595413 --reason 'stuck since Tuesday'"],
@@ -164,7 +133,6 @@ const revoke: Command = {
     const reason = given.needed('reason', 'say why, for those who read the history.');
     await connection().service.revoke(name, { fence, reason });
     terminal.result({ revoked: true }, () => terminal.print(`${name} revoked from fence ${fence}`));
-    return exitCodes.ok;
   },
 };
 

@@ -1,67 +1,53 @@
-import type { LockEntry, ManyGrantBody } from '../../client/index.ts';
+import type { ManyGrantBody } from '../../client/index.ts';
 import type { Command, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { showingPlace } from '../place.ts';
-import { Signals } from '../signals.ts';
+import { right } from '../table.ts';
 import { leaseFlags, leaseId, readLeaseId, readLeaseMs, readWaitMs, session, wait } from './lease-flags.ts';
 
 const locks = { name: 'locks', many: true } as const;
 
-export const multiAcquire: Command = {
+const multiAcquire: Command = {
   name: 'multi acquire',
   summary: 'Take several locks at once, all or none, and leave them held.',
   operands: [locks],
-  flags: [wait, ...leaseFlags, session],
-  connects: true,
+  flags: { ...wait, ...leaseFlags, ...session },
   details:
     'Callers never wait for each other in a circle, in whatever order they name the locks. Each lock has its own fence.',
   examples: ['holdfast multi acquire wallet:1 wallet:2 --wait 10s'],
   async run(invocation) {
     const { given, terminal } = invocation;
-    const connection = invocation.connection();
-    const names: readonly LockEntry[] = given.operands('locks');
+    const { service } = invocation.connection();
+    const names = given.operands('locks');
     const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given) };
-    const signals = new Signals();
-    try {
-      const first = String(given.operand('locks'));
-      const grant = await showingPlace(connection, terminal, first, ({ onWaiting }) =>
-        connection.service.acquireLeases(
-          names,
-          { ...options, onWaiting, signal: signals.interrupted },
-          given.text('session'),
-        ),
-      );
-      terminal.result(grant, () => showGrants(grant, invocation));
-      return exitCodes.ok;
-    } finally {
-      signals.stopListening();
-    }
+    const grant = await showingPlace(invocation, given.operand('locks'), (waiting) =>
+      service.acquireLeases(names, { ...options, ...waiting }, given.text('session')),
+    );
+    terminal.result(grant, () => showGrants(grant, invocation));
+    return exitCodes.ok;
   },
 };
 
-export const multiRenew: Command = {
+const multiRenew: Command = {
   name: 'multi renew',
   summary: 'Renew the lease on several locks, all or none.',
   operands: [locks],
-  flags: [leaseId, { name: 'lease', value: 'duration', meaning: 'How long it lasts from now on.' }],
-  connects: true,
+  flags: { ...leaseId, 'lease <duration>': 'How long it lasts from now on.' },
   examples: ['holdfast multi renew wallet:1 wallet:2 --lease-id 5bXW…'],
   async run(invocation) {
     const { given, env, terminal, connection } = invocation;
     const { service } = connection();
     const grant = await service.renewLeases(given.operands('locks'), readLeaseId(given, env), readLeaseMs(given));
     terminal.result(grant, () => showGrants(grant, invocation));
-    return exitCodes.ok;
   },
 };
 
-export const multiRelease: Command = {
+const multiRelease: Command = {
   name: 'multi release',
   summary: 'Release several locks.',
   operands: [locks],
-  flags: [leaseId],
-  connects: true,
+  flags: leaseId,
   details: 'Exits with 76 if this lease no longer held one of them. The others are released anyway.',
   examples: ['holdfast multi release wallet:1 wallet:2 --lease-id 5bXW…'],
   async run({ given, env, terminal, connection }) {
@@ -76,9 +62,11 @@ export const multiRelease: Command = {
 
 function showGrants({ grants, leaseId: id, remainingMs }: ManyGrantBody, { terminal }: Invocation): void {
   terminal.table(
-    [{ title: 'LOCK' }, { title: 'FENCE', align: 'right' }],
+    ['LOCK', right('FENCE')],
     grants.map(({ lock, fence }) => [lock, String(fence)]),
   );
   const lasts = remainingMs === null ? 'as long as its session' : formatMs(remainingMs);
   terminal.print(`lease id ${id}  (secret: the right to renew and release), lasts ${lasts}`);
 }
+
+export const multiCommands: readonly Command[] = [multiAcquire, multiRenew, multiRelease];

@@ -1,39 +1,22 @@
 import { StaleFenceError } from '../../client/index.ts';
-import type { Command, Flag, Invocation } from '../command.ts';
+import type { Command, Flags, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
 import { holdCommand } from '../hold.ts';
 import type { Lease } from '../service.ts';
-import { Signals } from '../signals.ts';
 import { leaseFlags, readLeaseMs, readWaitMs } from './lease-flags.ts';
 import { commandFlags, holdOptions } from './run.ts';
 
 /** The service keeps a record for one second to one year. */
 const spanMsRange = [1_000, 31_536_000_000] as const;
 
-const onceFlags: readonly Flag[] = [
-  {
-    name: 'every',
-    value: 'duration',
-    meaning: 'Run once in each window of this length, 1s to 365d, counted from 1970 in UTC.',
-  },
-  {
-    name: 'offset',
-    value: 'duration',
-    meaning: 'With --every: moves where windows begin, so that none begins when the job does.',
-  },
-  {
-    name: 'keep',
-    value: 'duration',
-    meaning: 'Without --every: how long the job counts as done, 1s to 365d; 1d by default.',
-  },
-  {
-    name: 'wait',
-    value: 'duration',
-    meaning: 'How long to wait for a run in progress, up to 15m; 0 by default: return at once.',
-  },
-  { name: 'close-on-failure', meaning: 'Do not run it again after a run that failed.' },
-];
+const onceFlags: Flags = {
+  'every <duration>': 'Run once in each window of this length, 1s to 365d, counted from 1970 in UTC.',
+  'offset <duration>': 'With --every: moves where windows begin, so that none begins when the job does.',
+  'keep <duration>': 'Without --every: how long the job counts as done, 1s to 365d; 1d by default.',
+  'wait <duration>': 'How long to wait for a run in progress, up to 15m; 0 by default: return at once.',
+  'close-on-failure': 'Do not run it again after a run that failed.',
+};
 
 /** The value that a successful run leaves for the other callers. */
 interface Done {
@@ -55,9 +38,8 @@ export const once: Command = {
   name: 'once',
   summary: 'Run a command once: in each window of time, or for its name.',
   operands: [{ name: 'job' }],
-  flags: [...onceFlags, ...leaseFlags, ...commandFlags],
+  flags: { ...onceFlags, ...leaseFlags, ...commandFlags },
   runsCommand: true,
-  connects: true,
   details: `Start it on every host: one of them runs the command, and the others exit with 0 when it is done. If the
 command exits with another code than 0, it has failed, and the next caller runs it again. If a host dies, another one runs
 it within the window. If a run is in progress, callers exit with 75. With --wait they wait for it.
@@ -71,20 +53,20 @@ the same variables as with run. If this host was too slow and another one took o
   ],
   async run(invocation) {
     const { given, terminal } = invocation;
+    const { interrupted } = invocation.signals;
     const connection = invocation.connection();
     const job = given.operand('job');
     const options = readOptions(invocation);
-    const signals = new Signals();
-    const hold = holdOptions(invocation, connection, signals);
+    const hold = holdOptions(invocation);
     const work = async (lease: Lease): Promise<Done> => {
-      signals.interrupted.throwIfAborted();
+      interrupted.throwIfAborted();
       const outcome = await holdCommand(lease, hold);
       if (outcome.kind === 'lost') throw outcome.error;
       if (outcome.exitCode !== 0) throw new CommandFailed(outcome.exitCode);
       return { by: connection.owner };
     };
     try {
-      const result = await connection.service.onceLease(job, { ...options, signal: signals.interrupted }, work);
+      const result = await connection.service.onceLease(job, { ...options, signal: interrupted }, work);
       const { ran, done, value } = result;
       // If the command ran, its own output is the result. This is the result of a call that did not run it.
       if (!ran && terminal.json) terminal.printJson({ job, ran, done, ...value });
@@ -95,8 +77,6 @@ the same variables as with run. If this host was too slow and another one took o
       if (!(error instanceof StaleFenceError)) throw error;
       terminal.error(`${job} was taken over by another run before this one was done, so this one does not count.`);
       return exitCodes.lost;
-    } finally {
-      signals.stopListening();
     }
   },
 };

@@ -1,25 +1,21 @@
 import { text as readAll } from 'node:stream/consumers';
 import type { Expected } from '../../client/index.ts';
 import type { Given } from '../arguments.ts';
-import type { Command, Flag } from '../command.ts';
+import type { Command, Flags } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
 
-const fence: Flag = {
-  name: 'fence',
-  value: 'n',
-  meaning: 'The fence of the lock that guards the record; in a command under holdfast run: "$HOLDFAST_FENCE".',
+const ifVersion: Flags = { 'if-version <n>': 'Only if the record has this version.' };
+const presentAndFence: Flags = {
+  'if-present': 'Only if the record exists, in any version.',
+  'fence <n>': 'The fence of the lock that guards the record; in a command under holdfast run: "$HOLDFAST_FENCE".',
 };
-const ifVersion: Flag = { name: 'if-version', value: 'n', meaning: 'Only if the record has this version.' };
-const ifPresent: Flag = { name: 'if-present', meaning: 'Only if the record exists, in any version.' };
-const ifAbsent: Flag = { name: 'if-absent', meaning: 'Only if the record does not exist.' };
 
-export const recordGet: Command = {
+const recordGet: Command = {
   name: 'record get',
   summary: 'Read a record.',
   operands: [{ name: 'key' }],
-  flags: [{ name: 'value', meaning: 'Print the value alone, as JSON.' }],
-  connects: true,
+  flags: { value: 'Print the value alone, as JSON.' },
   details: 'Exits with 1 if there is no such record.',
   examples: ['holdfast record get config', 'holdfast record get config --value | jq .retries'],
   async run({ given, terminal, connection }) {
@@ -43,12 +39,11 @@ export const recordGet: Command = {
   },
 };
 
-export const recordPut: Command = {
+const recordPut: Command = {
   name: 'record put',
   summary: 'Write a record if it is as expected.',
   operands: [{ name: 'key' }, { name: 'json' }],
-  flags: [ifVersion, ifAbsent, ifPresent, fence],
-  connects: true,
+  flags: { ...ifVersion, 'if-absent': 'Only if the record does not exist.', ...presentAndFence },
   details: 'The value is JSON; - reads it from the standard input.',
   examples: [
     'holdfast record put config \'{"retries":3}\' --if-absent',
@@ -62,16 +57,14 @@ export const recordPut: Command = {
     const value = await readValue(given.operand('json'));
     const written = await connection().service.record(key).put(value, expected, options);
     terminal.result(written, () => terminal.print(`${key} written, version ${written.version}`));
-    return exitCodes.ok;
   },
 };
 
-export const recordDelete: Command = {
+const recordDelete: Command = {
   name: 'record delete',
   summary: 'Delete a record if it is as expected.',
   operands: [{ name: 'key' }],
-  flags: [ifVersion, ifPresent, fence],
-  connects: true,
+  flags: { ...ifVersion, ...presentAndFence },
   details: 'If the record is created again, its version and fence floor continue from there.',
   examples: ['holdfast record delete config --if-version 2'],
   async run({ given, terminal, connection }) {
@@ -80,7 +73,6 @@ export const recordDelete: Command = {
     const options = { fence: given.integer('fence', 0, Number.MAX_SAFE_INTEGER) };
     const written = await connection().service.record(key).delete(expected, options);
     terminal.result(written, () => terminal.print(`${key} deleted`));
-    return exitCodes.ok;
   },
 };
 
@@ -108,3 +100,5 @@ async function readValue(text: string): Promise<unknown> {
     throw new UsageError(`The value is not JSON: ${(error as Error).message}.${hint}`);
   }
 }
+
+export const recordCommands: readonly Command[] = [recordGet, recordPut, recordDelete];

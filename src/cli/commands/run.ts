@@ -1,13 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { LeaseLostError, type LostReason } from '../../client/index.ts';
-import type { Command, Flag, Invocation } from '../command.ts';
-import type { Connection } from '../connection.ts';
+import type { Command, Flags, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type HoldOptions, holdCommand, type Outcome } from '../hold.ts';
 import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
 import type { Lease } from '../service.ts';
-import { Signals } from '../signals.ts';
 import { lockFlags, readLockOptions } from './lease-flags.ts';
 
 /** Enough to flush a buffer and close a connection, and well under the ten seconds that container platforms give. */
@@ -16,25 +14,18 @@ const graceMsDefault = 5_000;
 /** The longest wait for a release after the lock is lost. That release rarely matters any more. */
 const lateReleaseMs = 1_000;
 
-export const commandFlags: readonly Flag[] = [
-  {
-    name: 'grace',
-    value: 'duration',
-    meaning: 'Time from SIGTERM to SIGKILL after the lock is lost; 5s by default, a quarter of the lease at most.',
-  },
-  {
-    name: 'foreground',
-    meaning: 'Keep the command in the process group of the terminal. A command that asks questions needs this.',
-  },
-];
+export const commandFlags: Flags = {
+  'grace <duration>':
+    'Time from SIGTERM to SIGKILL after the lock is lost; 5s by default, a quarter of the lease at most.',
+  foreground: 'Keep the command in the process group of the terminal. A command that asks questions needs this.',
+};
 
 export const run: Command = {
   name: 'run',
   summary: 'Run a command while holding a lock.',
   operands: [{ name: 'lock' }],
-  flags: [...lockFlags, ...commandFlags, ifHeld],
+  flags: { ...lockFlags, ...commandFlags, ...ifHeld },
   runsCommand: true,
-  connects: true,
   details: `The command gets HOLDFAST_LOCK, HOLDFAST_FENCE and HOLDFAST_LEASE_ID. Its input, output and exit code are passed on, and
 signals reach it. The lock is renewed while the command runs, and released however the command ends.
 
@@ -48,33 +39,25 @@ can't be reached, this happens before the lease ends. If this program is killed 
     'holdfast run wallet:42 -- sh -c \'psql -v fence="$HOLDFAST_FENCE" -f debit.sql\'',
   ],
   async run(invocation) {
-    const { given, terminal } = invocation;
-    const connection = invocation.connection();
+    const { given, connection } = invocation;
+    const { service } = connection();
     const name = given.operand('lock');
     const options = readLockOptions(given);
     readGraceMs(invocation);
     const heldCode = readIfHeld(given);
-    const signals = new Signals();
-    try {
-      return await unlessHeld(heldCode, async () => {
-        const lease = await showingPlace(connection, terminal, name, ({ onWaiting }) =>
-          connection.service.holdLease(name, { ...options, onWaiting, signal: signals.interrupted }),
-        );
-        const outcome = await runUnderLease(invocation, connection, lease, signals);
-        return outcome.kind === 'exited' ? outcome.exitCode : exitCodes.lost;
-      });
-    } finally {
-      signals.stopListening();
-    }
+    return await unlessHeld(heldCode, async () => {
+      const lease = await showingPlace(invocation, name, (waiting) =>
+        service.holdLease(name, { ...options, ...waiting }),
+      );
+      const outcome = await runUnderLease(invocation, lease);
+      return outcome.kind === 'exited' ? outcome.exitCode : exitCodes.lost;
+    });
   },
 };
 
-export function holdOptions(
-  invocation: Invocation,
-  { url, namespace }: Pick<Connection, 'url' | 'namespace'>,
-  signals: Signals,
-): HoldOptions {
-  const { given, env, terminal } = invocation;
+export function holdOptions(invocation: Invocation): HoldOptions {
+  const { given, env, terminal, signals } = invocation;
+  const { url, namespace } = invocation.connection();
   return {
     command: given.command,
     // If the command calls the service itself, it must reach the one that holds its lock.
@@ -89,17 +72,12 @@ export function holdOptions(
 const readGraceMs = ({ given }: Invocation): number => given.durationMs('grace', 0, 3_600_000) ?? graceMsDefault;
 
 /** Runs the command, then releases the lock however the command ended. */
-export async function runUnderLease(
-  invocation: Invocation,
-  connection: Connection,
-  lease: Lease,
-  signals: Signals,
-): Promise<Outcome> {
+export async function runUnderLease(invocation: Invocation, lease: Lease): Promise<Outcome> {
   const { lock } = lease;
   let outcome: Outcome;
   try {
-    signals.interrupted.throwIfAborted();
-    outcome = await holdCommand(lease, holdOptions(invocation, connection, signals));
+    invocation.signals.interrupted.throwIfAborted();
+    outcome = await holdCommand(lease, holdOptions(invocation));
   } catch (error) {
     await lock.release().catch(() => undefined);
     throw error;

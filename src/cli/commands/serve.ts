@@ -19,9 +19,8 @@ const namespace = 'demo';
 export const serve: Command = {
   name: 'serve',
   summary: 'Run the service on this machine: engine, table, HTTP and WebSocket.',
-  operands: [],
   flags: serveFlags,
-  connects: false,
+  isOffline: true,
   details: `Each flag can also be set by the variable beside it. These variables have no flag:
   HOLDFAST_TOKEN       Secret that requests must carry as 'Authorization: Bearer …'.
   HOLDFAST_EVENTS_URL  http(s) URL to which events are posted.
@@ -43,7 +42,6 @@ DynamoDB itself give its https URL; the credentials then come from the usual AWS
     const failure = await Promise.race([stopAsked, running.failed]);
     await running.stop();
     if (failure !== undefined) throw new Failure('engine', exitCodes.unavailable, failure);
-    return exitCodes.ok;
   },
 };
 

@@ -1,18 +1,16 @@
 import { setTimeout } from 'node:timers/promises';
 import { sessionLimits } from '../../contract/limits.ts';
 import type { SessionBody, SessionView } from '../../contract/views.ts';
-import type { Command, Flag, Invocation } from '../command.ts';
+import type { Command, Flags, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { Signals } from '../signals.ts';
+import { right } from '../table.ts';
 import { owner } from './lease-flags.ts';
 
 const ttlMsRange = [sessionLimits.ttlMsMin, sessionLimits.ttlMsMax] as const;
 
-const ttl: Flag = {
-  name: 'ttl',
-  value: 'duration',
-  meaning: `How long it lives without a keepalive, ${ttlMsRange.map(formatMs).join(' to ')}; ${formatMs(sessionLimits.ttlMsDefault)} by default.`,
+const ttl: Flags = {
+  'ttl <duration>': `How long it lives without a keepalive, ${ttlMsRange.map(formatMs).join(' to ')}; ${formatMs(sessionLimits.ttlMsDefault)} by default.`,
 };
 
 function showSession(session: SessionBody | SessionView, { terminal }: Invocation): void {
@@ -21,16 +19,14 @@ function showSession(session: SessionBody | SessionView, { terminal }: Invocatio
     if (!('locks' in session) || session.locks.length === 0) return;
     terminal.print('');
     const rows = session.locks.map(({ lock, fence }) => [lock, String(fence)]);
-    terminal.table([{ title: 'LOCK' }, { title: 'FENCE', align: 'right' }], rows);
+    terminal.table(['LOCK', right('FENCE')], rows);
   });
 }
 
-export const sessionCreate: Command = {
+const sessionCreate: Command = {
   name: 'session create',
   summary: 'Open a session: one keepalive for many locks.',
-  operands: [],
-  flags: [ttl, owner],
-  connects: true,
+  flags: { ...ttl, ...owner },
   details:
     "The id is secret: anybody who has it can use and end the session. 'holdfast acquire --session' takes locks under it.",
   examples: ['holdfast session create --ttl 1m', 'id=$(holdfast session create --json | jq -r .sessionId)'],
@@ -39,60 +35,43 @@ export const sessionCreate: Command = {
     const { service, owner: by } = connection();
     const ttlMs = given.durationMs('ttl', ...ttlMsRange);
     showSession(await service.createSession({ ...(ttlMs === undefined ? {} : { ttlMs }), owner: by }), invocation);
-    return exitCodes.ok;
   },
 };
 
-export const sessionKeepalive: Command = {
+const sessionKeepalive: Command = {
   name: 'session keepalive',
   summary: 'Keep a session alive, once or for as long as this runs.',
   operands: [{ name: 'id' }],
-  flags: [
-    {
-      name: 'every',
-      value: 'duration',
-      meaning: 'Repeat until Ctrl-C. At a third of the ttl, two keepalives in a row may fail.',
-    },
-  ],
-  connects: true,
+  flags: { 'every <duration>': 'Repeat until Ctrl-C. At a third of the ttl, two keepalives in a row may fail.' },
   examples: ['holdfast session keepalive "$id"', 'holdfast session keepalive "$id" --every 10s'],
   async run(invocation) {
     const { given, connection } = invocation;
+    const { interrupted } = invocation.signals;
     const everyMs = given.durationMs('every', 100, ttlMsRange[1]);
     const { service } = connection();
-    const signals = new Signals();
-    try {
-      for (;;) {
-        showSession(await service.keepSession(given.operand('id')), invocation);
-        if (everyMs === undefined) return exitCodes.ok;
-        await setTimeout(everyMs, undefined, { signal: signals.interrupted }).catch(() => undefined);
-        signals.interrupted.throwIfAborted();
-      }
-    } finally {
-      signals.stopListening();
+    for (;;) {
+      showSession(await service.keepSession(given.operand('id')), invocation);
+      if (everyMs === undefined) return exitCodes.ok;
+      await setTimeout(everyMs, undefined, { signal: interrupted }).catch(() => undefined);
+      interrupted.throwIfAborted();
     }
   },
 };
 
-export const sessionGet: Command = {
+const sessionGet: Command = {
   name: 'session get',
   summary: 'Show a session and its locks.',
   operands: [{ name: 'id' }],
-  flags: [],
-  connects: true,
   examples: ['holdfast session get "$id"'],
   async run(invocation) {
     showSession(await invocation.connection().service.getSession(invocation.given.operand('id')), invocation);
-    return exitCodes.ok;
   },
 };
 
-export const sessionEnd: Command = {
+const sessionEnd: Command = {
   name: 'session end',
   summary: 'End a session and free all its locks.',
   operands: [{ name: 'id' }],
-  flags: [],
-  connects: true,
   details: 'It is safe to repeat.',
   examples: ['holdfast session end "$id"'],
   async run({ given, terminal, connection }) {
@@ -100,6 +79,7 @@ export const sessionEnd: Command = {
     terminal.result(answer, () =>
       terminal.print(answer.ended ? `ended, ${answer.released ?? 0} locks freed` : 'had already ended'),
     );
-    return exitCodes.ok;
   },
 };
+
+export const sessionCommands: readonly Command[] = [sessionCreate, sessionKeepalive, sessionGet, sessionEnd];

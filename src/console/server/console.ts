@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
+import { reasonOf, rootCauseOf } from '../../tools/error-text.ts';
 import { type Asset, loadAssets } from './assets.ts';
 import { checkOrigin, Door, type Refusal } from './door.ts';
 import { ask, permission } from './questions.ts';
@@ -157,7 +158,8 @@ export class Console {
       if (response.destroyed) return;
       if (!isHoldfastError(error)) throw error;
       const { code, message } = error;
-      sendJson(response, statusOf[code] ?? 502, { error: { code, message: `${message}${whyOf(error)}` } });
+      const why = error.cause instanceof Error ? ` (${reasonOf(rootCauseOf(error))})` : '';
+      sendJson(response, statusOf[code] ?? 502, { error: { code, message: `${message}${why}` } });
     }
   }
 
@@ -212,15 +214,6 @@ export class Console {
 
 const frameOf = (message: Message): string =>
   `event: ${message.kind}\n${message.kind === 'events' ? `id: ${message.id}\n` : ''}data: ${JSON.stringify(message.body)}\n\n`;
-
-/** The innermost cause. `fetch` hides the real reason in it. */
-function whyOf(error: Error): string {
-  let root: unknown = error.cause;
-  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
-  if (!(root instanceof Error)) return '';
-  const why = root.message || (root as { code?: string }).code;
-  return why === undefined || why === '' ? '' : ` (${why})`;
-}
 
 function decode(part: string): string {
   try {

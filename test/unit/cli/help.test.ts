@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Given } from '../../../src/cli/arguments.ts';
 import { readArguments } from '../../../src/cli/arguments.ts';
-import { flagsOf } from '../../../src/cli/command.ts';
+import { flagsOf, listOf } from '../../../src/cli/command.ts';
 import { commands } from '../../../src/cli/commands/index.ts';
 import { exitCodeOf, exitCodes } from '../../../src/cli/exit-codes.ts';
 import { helpOf, helpOfProgram } from '../../../src/cli/help.ts';
+import { Signals } from '../../../src/cli/signals.ts';
 import { Terminal } from '../../../src/cli/terminal.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 
@@ -42,9 +43,9 @@ describe('help', () => {
 
 describe('docs/cli.md', () => {
   it('describes every command and every flag', () => {
-    for (const { name, flags } of commands) {
+    for (const { name, flags = {} } of commands) {
       expect(document).toContain(`holdfast ${name}`);
-      for (const flag of flags) expect(document, `${name} --${flag.name}`).toContain(`--${flag.name}`);
+      for (const flag of listOf(flags)) expect(document, `${name} --${flag.name}`).toContain(`--${flag.name}`);
     }
   });
 
@@ -101,6 +102,7 @@ describe('completion', () => {
       given,
       terminal,
       env: {},
+      signals: new Signals(),
       connection: () => {
         throw new Error('not needed');
       },
@@ -119,9 +121,10 @@ describe('completion', () => {
 
     it(`knows every command and flag for ${shell}`, async () => {
       const script = await scriptFor(shell);
-      for (const { name, flags } of commands) {
+      for (const { name, flags = {} } of commands) {
         for (const word of name.split(' ')) expect(script).toContain(word);
-        for (const flag of flags) expect(script).toContain(shell === 'fish' ? `-l ${flag.name}` : `--${flag.name}`);
+        for (const flag of listOf(flags))
+          expect(script).toContain(shell === 'fish' ? `-l ${flag.name}` : `--${flag.name}`);
       }
     });
   }

@@ -2,6 +2,7 @@
 import { readArguments } from '../../../src/cli/arguments.ts';
 import { commands } from '../../../src/cli/commands/index.ts';
 import { Service } from '../../../src/cli/service.ts';
+import { Signals } from '../../../src/cli/signals.ts';
 import { Terminal } from '../../../src/cli/terminal.ts';
 import type { HttpTransport } from '../../../src/client/http-transport.ts';
 import type { Transport } from '../../../src/client/transport.ts';
@@ -52,8 +53,11 @@ export function shell(wrap: (transport: Transport) => Transport = (transport) =>
       transport: wrapped as HttpTransport,
       service,
     };
-    const code = await command.run({ given, env, terminal, connection: () => connection });
-    return { code, stdout: stdout.text(), stderr: stderr.text() };
+    const signals = new Signals();
+    const code = await command
+      .run({ given, env, terminal, signals, connection: () => connection })
+      .finally(() => signals.stopListening());
+    return { code: code ?? 0, stdout: stdout.text(), stderr: stderr.text() };
   }
   /** Runs a command to its end, and lets as much time pass as it needs. */
   const run = (words: readonly string[], env: NodeJS.ProcessEnv = {}) => twin.until(start(words, env));
