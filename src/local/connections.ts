@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws';
+import type { Connections } from '../notify/ports.ts';
 import type { EpochMs } from '../time/clock.ts';
 
 export const defaultWebsocketLimits = {
@@ -24,16 +25,6 @@ export type WebsocketLimits = { readonly [Name in keyof typeof defaultWebsocketL
  */
 export const goingAwayCode = 1001;
 export const tooLargeCode = 1009;
-
-/** What the service may do with its WebSocket connections. In AWS, the ApiGatewayManagementApi does it. */
-export interface Connections {
-  /**
-   * Resolves when the message is accepted for sending, not when it is read: one slow watcher must not delay the others.
-   * `gone` is the 410 of the management API. A connection also counts as gone until its `$connect` has ended.
-   */
-  post(connectionId: string, text: string): Promise<'sent' | 'gone'>;
-  close(connectionId: string): void;
-}
 
 /** The facts about a connection that never change. */
 export interface ConnectionFacts {
@@ -92,7 +83,10 @@ export class Connection {
   }
 }
 
-/** The open connections by id. Made before the gateway, because the handlers that post to connections need it. */
+/**
+ * The open connections by id. In AWS, the ApiGatewayManagementApi does the same. Made before the gateway, because the
+ * handlers that post to connections need it.
+ */
 export class ConnectionTable implements Connections {
   readonly limits: WebsocketLimits;
   readonly #byId = new Map<string, Connection>();
@@ -117,6 +111,10 @@ export class ConnectionTable implements Connections {
     return this.#byId.values();
   }
 
+  /**
+   * Resolves when the message is accepted for sending, not when it is read: one slow watcher must not delay the others.
+   * `gone` is the 410 of the management API. A connection also counts as gone until its `$connect` has ended.
+   */
   async post(connectionId: string, text: string): Promise<'sent' | 'gone'> {
     return this.#byId.get(connectionId)?.send(text, this.limits) ?? 'gone';
   }
@@ -126,5 +124,3 @@ export class ConnectionTable implements Connections {
     this.#byId.get(connectionId)?.socket.close(1000);
   }
 }
-
-export const createConnections = (limits?: Partial<WebsocketLimits>): ConnectionTable => new ConnectionTable(limits);

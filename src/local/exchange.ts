@@ -29,23 +29,6 @@ interface Running {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Aborts when nobody will read the answer any more: the connection broke, or a timeout was already answered. */
-class ReaderGone {
-  #isGone = false;
-  #controller: AbortController | undefined;
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#isGone) this.#controller.abort();
-    return this.#controller.signal;
-  }
-
-  mark(): void {
-    this.#isGone = true;
-    this.#controller?.abort();
-  }
-}
-
 /** HTTP requests in progress, from the request line to the last byte of the answer. */
 export class Exchanges {
   readonly #options: ExchangeOptions;
@@ -145,18 +128,19 @@ export class Exchanges {
     id: string,
   ): Promise<void> {
     const { handler, logger, answerMs } = this.#options;
-    const gone = new ReaderGone();
+    // Aborts when nobody will read the answer any more: the connection broke, or a timeout was already answered.
+    const gone = new AbortController();
     // 'close' comes for every response. Before 'finish' it means that the connection broke. After 'finish' it only ends
     // the response: a connection that is kept alive stays open.
     response.on('close', () => {
-      if (!response.writableFinished) gone.mark();
+      if (!response.writableFinished) gone.abort();
     });
     const request = requestOfNode({ id, method, target, headers, body, gone: () => gone.signal });
     const name = request.operation ?? 'an unknown route';
     const timer = setTimeout(() => {
       logger.error(`${name} was not answered within ${answerMs} ms.`, undefined);
       this.#send(response, timedOutAnswer(id));
-      gone.mark();
+      gone.abort();
     }, answerMs);
     try {
       this.#send(response, await handler(request));

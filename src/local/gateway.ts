@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -95,16 +96,6 @@ function answerOnSocket(socket: Duplex, refusal: Refusal): void {
   socket.end(formatRawAnswer(refusalAnswer(refusal, createGatewayId())), () => socket.destroy());
 }
 
-function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve(server.address() as AddressInfo);
-    });
-  });
-}
-
 /** A server can listen on a wildcard address, but nobody can connect to one. */
 function toUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
@@ -170,7 +161,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  const { port } = await listen(server, options.host, options.port);
+  await once(server.listen(options.port, options.host), 'listening');
+  const { port } = server.address() as AddressInfo;
   // Accepting can also fail later, for example if file descriptors run out. That costs one connection, not the process.
   server.on('error', (error) => logger.error('A connection could not be accepted.', error));
 

@@ -1,6 +1,6 @@
 import type { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord } from 'aws-lambda';
-import { type Clock, type DurationMs, systemClock } from '../time/clock.ts';
+import { type DurationMs, systemClock } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';
 import { requireWithin, withinLimit } from '../tools/time-limit.ts';
@@ -45,29 +45,7 @@ export interface PumpOptions {
    */
   readonly stopGraceMs?: DurationMs;
   readonly pace?: Pace;
-  readonly clock?: Clock;
   readonly random?: () => number;
-}
-
-export interface PumpStats {
-  readonly streamArn: string | null;
-  readonly shardsReading: number;
-  readonly shardsDrained: number;
-  readonly polls: number;
-  readonly emptyPolls: number;
-  readonly taken: number;
-  readonly filtered: number;
-  readonly retries: number;
-  readonly deadLetters: number;
-  readonly faults: number;
-}
-
-export interface Pump {
-  /** Resolves when all iterators have a position. Every later write will be seen. */
-  readonly ready: Promise<void>;
-  /** Waits for the current batch, saves the checkpoint, and leaves no timer behind. May be called again. */
-  stop(): Promise<void>;
-  stats(): PumpStats;
 }
 
 /** Only a precaution: a closed shard, a deleted table and a failed engine each cause a look at once. */
@@ -75,11 +53,10 @@ const rediscoverMs: DurationMs = 10_000;
 /** Shorter while no shard can be read, for example between a table's deletion and its creation. */
 const rediscoverEmptyMs: DurationMs = 250;
 
-export function startPump(options: PumpOptions): Pump {
-  return new StreamPump(options);
-}
+export const startPump = (options: PumpOptions): Pump => new Pump(options);
 
-class StreamPump implements Pump {
+export class Pump {
+  /** Resolves when all iterators have a position. Every later write will be seen. */
   readonly ready: Promise<void>;
   readonly #options: PumpOptions;
   readonly #stream: Stream;
@@ -92,25 +69,26 @@ class StreamPump implements Pump {
   readonly #supervising: Promise<void>;
   #stopped: Promise<void> | null = null;
   #generation: Generation | null = null;
-  readonly #count = { polls: 0, emptyPolls: 0, taken: 0, filtered: 0, retries: 0, deadLetters: 0, faults: 0 };
+  readonly #count = { polls: 0, taken: 0, filtered: 0, retries: 0, deadLetters: 0, faults: 0 };
 
   constructor(options: PumpOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#stream = new Stream(options.client, this.#stopping.signal);
-    this.#faultLog = new FaultLog(options.logger, options.clock ?? systemClock);
+    this.#faultLog = new FaultLog(options.logger, systemClock);
     this.ready = this.#becameReady.promise;
     // A caller that awaits `ready` learns if the pump stopped too early. Callers do not have to await it.
     this.ready.catch(() => {});
     this.#supervising = this.#supervise();
   }
 
+  /** Waits for the current batch, saves the checkpoint, and leaves no timer behind. May be called again. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
-  stats(): PumpStats {
+  stats() {
     return {
       streamArn: this.#generation?.streamArn ?? null,
       shardsReading: this.#generation?.running.size ?? 0,
@@ -183,9 +161,7 @@ class StreamPump implements Pump {
       // Only a bug in this code or in a callback gets here. The shard is tried again, so that it is not left unread.
       return { kind: 'lost', error };
     });
-    if (ending.kind === 'drained') {
-      generation.drained(reader);
-    }
+    if (ending.kind === 'drained') generation.drained(reader);
     if (ending.kind === 'lost') {
       this.#count.faults += 1;
       const failures = this.#faultLog.failed(reader.id, ending.error);
@@ -209,10 +185,9 @@ class StreamPump implements Pump {
         generation.positioned(reader);
         this.#checkReady(generation);
       },
-      onPage: (reader, records) => {
+      onPage: (reader) => {
         this.#faultLog.worked(reader.id);
         this.#count.polls += 1;
-        if (records === 0) this.#count.emptyPolls += 1;
       },
       onRestarted: (reader, reason, error) => {
         const fields = { shardId: reader.id, reason, error: errorText(error) };

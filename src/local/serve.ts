@@ -12,7 +12,7 @@ import { type createDynamoDBClient, localPatience, tableClients } from '../store
 import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
 import type { Log } from '../tools/log.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
-import { createConnections } from './connections.ts';
+import { ConnectionTable } from './connections.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, type Mount, startGateway } from './gateway.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
@@ -64,7 +64,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise
     socketUrl: (host = 'localhost') => `ws://${host}${watchPath}`,
     pollMs: options.pollMs,
   });
-  const connections = createConnections();
+  const connections = new ConnectionTable();
   const { locks } = service;
   const { table: tableName, region, eventsUrl, tasksUrl, callbacksUrl } = options;
   const settings = { tableName, region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
@@ -158,8 +158,7 @@ function startStreamPump(
     // Called again after a failure, because the table may have been re-created.
     streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {
-      noteNamespaces(namespaces, event);
-      wakeWaiters(service, event);
+      learnFrom(event, service, namespaces);
       return notifications.handler(event);
     },
     checkpoints: options.memory
@@ -179,18 +178,12 @@ function startStreamPump(
 /** More namespaces than a person would choose from. */
 const namespacesMax = 200;
 
-function noteNamespaces(namespaces: Set<string>, event: DynamoDBStreamEvent): void {
-  for (const record of event.Records) {
-    const key = changedLock(record);
-    if (key !== undefined && namespaces.size < namespacesMax) namespaces.add(key.namespace);
-  }
-}
-
-/** The stream shows a release in another process. This wakes the next waiter here. */
-function wakeWaiters({ locks }: Service, event: DynamoDBStreamEvent): void {
+/** Notes the namespaces in use. Wakes the next waiter here if the stream shows a release in another process. */
+function learnFrom(event: DynamoDBStreamEvent, { locks }: Service, namespaces: Set<string>): void {
   for (const record of event.Records) {
     const key = changedLock(record);
     if (key === undefined) continue;
+    if (namespaces.size < namespacesMax) namespaces.add(key.namespace);
     if (!locks.memory.isNews(key, revisionOf(record))) continue;
     try {
       locks.memory.learn(key, (lockChangeOf(record) as LockChange).after);

@@ -91,7 +91,7 @@ async function enableTtl(client: DynamoDBClient, tableName: string): Promise<voi
       }),
     );
   } catch (error) {
-    // Another process was first. The engines use different words, but all refuse to enable a stream that is on.
+    // Another process was first. The engines use different words, but all refuse to enable a TTL that is on.
     if (!(error instanceof Error && /already enabled|in progress/i.test(error.message))) throw error;
   }
 }

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { type ConnectionTable, createConnections, type WebsocketLimits } from '../../src/local/connections.ts';
+import { ConnectionTable, type WebsocketLimits } from '../../src/local/connections.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/local/gateway.ts';
 import type { Opening, WebsocketHandler } from '../../src/websocket/handler.ts';
 import { eventually } from '../support/eventually.ts';
@@ -34,7 +34,7 @@ async function start(
   limits: Partial<WebsocketLimits> = {},
   more: Partial<GatewayOptions> = {},
 ): Promise<World> {
-  const connections = createConnections(limits);
+  const connections = new ConnectionTable(limits);
   const called: Called[] = [];
   const calls = new EventEmitter();
   const note = (call: Called): void => {

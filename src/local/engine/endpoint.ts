@@ -1,4 +1,5 @@
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import { requireWithin } from '../../tools/time-limit.ts';
@@ -19,14 +20,12 @@ export interface Endpoint {
 export const localCredentials: Credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
 
 /** A port that is free on loopback now. If another process takes it first, the engine ends with an error. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  await once(probe.close(), 'close');
+  return port;
 }
 
 /** Lists the tables: the simplest request that only DynamoDB, or an engine like it, can answer. */

@@ -8,7 +8,7 @@ import type { GuardianMessage } from './guardian.ts';
 export interface EngineCommand {
   file: string;
   args: string[];
-  /** A text in the engine's command line. It tells an engine left behind from another process with the same pid. */
+  /** A text in the engine's command line. Another process with the same pid does not have it. */
   mark: string;
 }
 

@@ -72,7 +72,9 @@ function report(taken: readonly DynamoDBRecord[], delivery: Delivery): void {
 async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ verdict: Verdict; error: unknown }> {
   try {
     // Each attempt gets its own copy, as with Lambda. A handler that changes its event must not change the retry.
-    const response = await callInTime({ Records: structuredClone(batch) }, delivery);
+    const event = { Records: structuredClone(batch) };
+    // Lambda ends a function that takes too long. Here we can only stop waiting, so that it does not block the shard.
+    const response = await requireWithin(delivery.handler(event), delivery.handlerTimeoutMs);
     const verdict = judge(batch.map(sequenceNumberOf), response);
     return { verdict, error: new Error('The handler reported that it could not take the record.') };
   } catch (error) {
@@ -80,27 +82,14 @@ async function attempt(batch: DynamoDBRecord[], delivery: Delivery): Promise<{ v
   }
 }
 
-/**
- * Lambda ends a function that takes too long. Here we can only stop waiting for it, so that it does not block the
- * shard.
- */
-async function callInTime(event: DynamoDBStreamEvent, delivery: Delivery): Promise<unknown> {
-  const { handler, handlerTimeoutMs } = delivery;
-  return requireWithin(handler(event), handlerTimeoutMs);
-}
-
 async function giveUp(records: DynamoDBRecord[], error: unknown, delivery: Delivery): Promise<void> {
   const sequenceNumbers = records.map(sequenceNumberOf);
   // Images contain lease ids, which are secret. So the log names the record and none of its content.
-  const fields = { sequenceNumbers, error: errorText(error) };
-  delivery.logger.error('stream pump: a record was given up', fields);
+  delivery.logger.error('stream pump: a record was given up', { sequenceNumbers, error: errorText(error) });
   try {
     await delivery.onDeadLetter(records, error);
   } catch (refusal) {
     // As with Lambda, a dead-letter destination that fails must not block the shard.
-    delivery.logger.error('stream pump: a dead letter was not taken', {
-      sequenceNumbers,
-      error: errorText(refusal),
-    });
+    delivery.logger.error('stream pump: a dead letter was not taken', { sequenceNumbers, error: errorText(refusal) });
   }
 }

@@ -1,12 +1,12 @@
 import type { _Record, AttributeValue } from '@aws-sdk/client-dynamodb-streams';
-import type { DynamoDBRecord, AttributeValue as LambdaAttributeValue } from 'aws-lambda';
+import type { DynamoDBRecord, AttributeValue as LambdaAttributeValue, StreamRecord } from 'aws-lambda';
 
 /**
  * The Streams API and Lambda describe the same change in two formats. Lambda's format is JSON: bytes are base64, times
  * are epoch seconds, and `userIdentity` has names in camel case.
  */
 export function toLambdaRecord(record: _Record, streamArn: string): DynamoDBRecord {
-  const change = record.dynamodb ?? {};
+  const { ApproximateCreationDateTime: at, Keys, NewImage, OldImage, ...change } = record.dynamodb ?? {};
   return {
     ...(record.eventID !== undefined && { eventID: record.eventID }),
     ...(record.eventName !== undefined && { eventName: record.eventName }),
@@ -14,18 +14,14 @@ export function toLambdaRecord(record: _Record, streamArn: string): DynamoDBReco
     eventSource: record.eventSource ?? 'aws:dynamodb',
     awsRegion: record.awsRegion ?? regionOf(streamArn),
     dynamodb: {
-      ...(change.ApproximateCreationDateTime && {
-        ApproximateCreationDateTime: Math.floor(change.ApproximateCreationDateTime.getTime() / 1000),
-      }),
-      ...(change.Keys && { Keys: toLambdaImage(change.Keys) }),
-      ...(change.NewImage && { NewImage: toLambdaImage(change.NewImage) }),
-      ...(change.OldImage && { OldImage: toLambdaImage(change.OldImage) }),
-      ...(change.SequenceNumber !== undefined && { SequenceNumber: change.SequenceNumber }),
-      ...(change.SizeBytes !== undefined && { SizeBytes: change.SizeBytes }),
-      ...(change.StreamViewType !== undefined && { StreamViewType: change.StreamViewType }),
+      ...(change as Omit<StreamRecord, 'Keys'>),
+      ...(at && { ApproximateCreationDateTime: Math.floor(at.getTime() / 1000) }),
+      ...(Keys && { Keys: toLambdaImage(Keys) }),
+      ...(NewImage && { NewImage: toLambdaImage(NewImage) }),
+      ...(OldImage && { OldImage: toLambdaImage(OldImage) }),
     },
     eventSourceARN: streamArn,
-    // Only this field tells a deletion by TTL from a deletion by a caller.
+    // Only this field shows whether the TTL or a caller deleted the item.
     ...(record.userIdentity && {
       userIdentity: { type: record.userIdentity.Type, principalId: record.userIdentity.PrincipalId },
     }),

@@ -15,7 +15,7 @@ export interface Reading {
   /** Aborts when the pump stops or the table has another stream. */
   readonly ending: AbortSignal;
   readonly onPositioned: (reader: ShardReader) => void;
-  readonly onPage: (reader: ShardReader, records: number) => void;
+  readonly onPage: (reader: ShardReader) => void;
   /**
    * Called when the shard is read from its start again, because its position was trimmed or does not belong to the
    * stream.
@@ -63,7 +63,8 @@ export class ShardReader {
         continue;
       }
       const look = { received: page.records.length, tookMs: performance.now() - lookedAtMs };
-      await this.#handOn(page, reading);
+      const records = page.records.map((record) => toLambdaRecord(record, reading.streamArn));
+      if (records.length > 0) await reading.onRecords(this, records);
       if (reading.ending.aborted) break;
 
       this.#iterator = page.next;
@@ -85,14 +86,8 @@ export class ShardReader {
     const page = await reading.stream.read(this.#iterator, reading.batchSize);
     this.#isRepositioned = false;
     this.#internalFailures = 0;
-    reading.onPage(this, page.records.length);
+    reading.onPage(this);
     return page;
-  }
-
-  async #handOn(page: Page, reading: Reading): Promise<void> {
-    if (page.records.length === 0) return;
-    const records = page.records.map((record) => toLambdaRecord(record, reading.streamArn));
-    await reading.onRecords(this, records);
   }
 
   /** Returns true if the same read can be tried at once from another position. */

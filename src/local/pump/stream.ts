@@ -6,7 +6,7 @@ import {
   GetShardIteratorCommand,
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DurationMs } from '../../time/clock.ts';
-import { type ListedShard, type Position, toListedShard } from './generation.ts';
+import type { ListedShard, Position } from './generation.ts';
 
 export interface Page {
   readonly records: readonly _Record[];
@@ -43,7 +43,9 @@ export class Stream {
       const { StreamDescription: stream } = await this.#bounded((abortSignal) =>
         this.#client.send(command, { abortSignal }),
       );
-      shards.push(...(stream?.Shards ?? []).map(toListedShard).filter((shard) => shard !== null));
+      for (const { ShardId: id, ParentShardId: parentId = null } of stream?.Shards ?? []) {
+        if (id !== undefined) shards.push({ id, parentId });
+      }
       from = stream?.LastEvaluatedShardId;
       if (!from) return shards;
     }
