@@ -5,24 +5,21 @@ export type Actor = 'A' | 'B';
 /** Prints the story. Only a terminal gets colors: a pipe gets none, and NO_COLOR turns them off. */
 export class Timeline {
   readonly #stream: NodeJS.WriteStream;
-  readonly #now: () => number;
-  #startedMs: number;
+  #startedMs = performance.now();
 
-  constructor(stream: NodeJS.WriteStream, now: () => number = () => performance.now()) {
+  constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream;
-    this.#now = now;
-    this.#startedMs = now();
   }
 
   /** Begins an act and resets its clock. */
   act(number: number, title: string, explanation: string): void {
-    this.#startedMs = this.#now();
+    this.#startedMs = performance.now();
     this.#print('', this.#styled('bold', `${number}. ${title}`), this.#styled('dim', `   ${explanation}`), '');
   }
 
   /** One step of a worker, with the service's answer. */
   step(actor: Actor, text: string, answer = ''): void {
-    const seconds = `${((this.#now() - this.#startedMs) / 1000).toFixed(2)} s`;
+    const seconds = `${((performance.now() - this.#startedMs) / 1000).toFixed(2)} s`;
     const who = this.#styled(actor === 'A' ? 'cyan' : 'magenta', actor);
     const shown = answer === '' ? '' : `  ${this.#styled('dim', `→ ${answer}`)}`;
     this.#print(`   ${this.#styled('dim', seconds.padStart(7))}  ${who}  ${text}${shown}`);

@@ -43,8 +43,7 @@ export function momentOf(at: number, now: number): string {
 }
 
 /** `1,024 locks`, `1 lock`. */
-export const countOf = (count: number, one: string, many = `${one}s`): string =>
-  `${grouped(count)} ${count === 1 ? one : many}`;
+export const countOf = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
 
 export const grouped = (count: number): string => count.toLocaleString('en');
 

@@ -1,5 +1,6 @@
 /** Sends the events of one namespace from one watch to every open page. */
 import type { Holdfast, LockEvent, Transport } from '../../client/index.ts';
+import type { WatchHandlers } from '../../client/transport.ts';
 
 export type SeenEvent = LockEvent & { readonly lock: string };
 
@@ -149,30 +150,16 @@ export class EventRelay {
 function observed(transport: Transport, onClosed: () => void): Transport {
   const watch = transport.watch?.bind(transport);
   const socket = transport.socket?.bind(transport);
-  const told = (closed: (cause: unknown) => void) => (cause: unknown) => {
-    onClosed();
-    closed(cause);
-  };
+  const told = <Handlers extends WatchHandlers>(handlers: Handlers): Handlers => ({
+    ...handlers,
+    closed: (cause) => {
+      onClosed();
+      handlers.closed(cause);
+    },
+  });
   return {
     request: (call, signal) => transport.request(call, signal),
-    ...(watch === undefined
-      ? {}
-      : {
-          watch: (query, handlers) =>
-            watch(query, {
-              message: (body) => handlers.message(body),
-              closed: told((cause) => handlers.closed(cause)),
-            }),
-        }),
-    ...(socket === undefined
-      ? {}
-      : {
-          socket: (url, query, handlers) =>
-            socket(url, query, {
-              open: () => handlers.open(),
-              message: (body) => handlers.message(body),
-              closed: told((cause) => handlers.closed(cause)),
-            }),
-        }),
+    ...(watch && { watch: (query, handlers) => watch(query, told(handlers)) }),
+    ...(socket && { socket: (url, query, handlers) => socket(url, query, told(handlers)) }),
   };
 }
