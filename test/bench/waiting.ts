@@ -71,7 +71,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
   const next = () => serving[turn++ % processes] as LockContext;
 
   const places = new Map<number, number | undefined>();
-  const ask = async (index: number, place: number | 'new' | undefined) => {
+  const ask = async (index: number, place: number | 'new' | undefined, attendMs: number | null = null) => {
     const { answer } = await apply(next(), lock, {
       kind: 'acquire',
       leaseId: leaseOf(index),
@@ -80,7 +80,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
       limit: everyPermit,
       leaseMs: 60_000,
       waitMs: 900_000,
-      attendMs: null,
+      attendMs,
       ...(place === undefined ? {} : { place }),
     });
     if (index > 0 && answer.kind !== 'waiting') throw new Error(`Expected to wait, got ${answer.kind}.`);
@@ -106,7 +106,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
     pageMax = Math.max(pageMax, table.bytesOf(`bench/page/${lock.name}#${places.get(joining)}`, 'page'));
   }
   const last = handOffsBefore + handOffs + waiting;
-  await ask(last, places.get(last));
+  await ask(last, places.get(last), 25_000);
   const rePoll = table.take();
   await notifier.store.read(lock);
   const look = table.take();

@@ -54,7 +54,7 @@ export const recordPartition = ({ namespace, key }: RecordKey): string => `${nam
 
 export const recordHeadKey = (key: RecordKey): ItemKey => ({ pk: recordPartition(key), sk: headSortKey });
 
-const recordValueKey = (key: RecordKey): ItemKey => ({ pk: recordPartition(key), sk: valueSortKey });
+export const recordValueKey = (key: RecordKey): ItemKey => ({ pk: recordPartition(key), sk: valueSortKey });
 
 export const toValueItem = (key: RecordKey, value: string, writeId: string, expiresAt: EpochMs): Item => ({
   ...recordValueKey(key),
@@ -68,7 +68,7 @@ const needsValueItem = (head: Item | undefined): head is Item => head?.[recordWo
 const versionIn = (head: Item | undefined): number => (head === undefined ? 0 : integer(head, recordWords.version));
 
 /** Undefined if the head and the value come from different writes. A value that was deleted belongs to every head. */
-function fromRecordItems(head: Item | undefined, valueItem: Item | undefined): RecordState | undefined {
+export function fromRecordItems(head: Item | undefined, valueItem: Item | undefined): RecordState | undefined {
   if (head === undefined) return unwrittenRecord;
   const { writeId } = recordWords;
   if (needsValueItem(head) && valueItem !== undefined && head[writeId] !== valueItem[writeId]) return undefined;
@@ -116,7 +116,7 @@ const rememberWrite = writeIdWords.map((word, index) =>
  * Safe because one condition makes three claims: the record is as the caller expects; no higher fence was accepted, and
  * no fence at all if this write has none; and this write is new.
  */
-function writeIfAllowed(command: RecordCommand, now: EpochMs, seen?: number): Update {
+export function writeIfAllowed(command: RecordCommand, now: EpochMs, seen?: number): Update {
   const { kind, expects, fence, writeId } = command;
   const { expiresAt } = stateAfter(command, { version: 0, earlier: [] }, now);
   const inHead = kind === 'put' && expiresAt === null;

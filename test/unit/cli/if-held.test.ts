@@ -4,7 +4,7 @@ import { readIfHeld, unlessHeld } from '../../../src/cli/if-held.ts';
 import { LockHeldError, UnavailableError } from '../../../src/client/index.ts';
 
 const read = (text?: string) =>
-  readIfHeld(new Given(new Map(text === undefined ? [] : [['if-held', text]]), new Map(), []));
+  readIfHeld(new Given([], new Map(text === undefined ? [] : [['if-held', text]]), new Map(), []));
 
 describe('--if-held', () => {
   it.each([

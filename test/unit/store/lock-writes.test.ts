@@ -1,6 +1,6 @@
 /** Each direct write, compared with `decide` on a lock that a test has made step by step. */
 import { describe, expect, it } from 'vitest';
-import type { Acquire, Release, Renew } from '../../../src/lock/commands.ts';
+import type { Acquire, LockCommand, Release, Renew } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { queueSizes } from '../../../src/lock/pages.ts';
 import { holderWeight, type LockState, queueWeight, type Waiter, weightOf } from '../../../src/lock/state.ts';
@@ -359,9 +359,9 @@ describe('attendPlace and leavePlace', () => {
   const queued = () => held(acquireOf(bob, waiting), acquireOf(carol, waiting), acquireOf(dave, onSocket));
   const place = (lock: LockStory, index: number) => lock.state.queue[index] as Waiter;
 
-  it.each([
+  it.each<[number, LockCommand]>([
     [1, acquireOf(carol, waiting)],
-    [2, acquireOf(dave, onSocket)],
+    [2, { kind: 'step-away', leaseId: dave, connectionId: 'one' }],
   ])('write until when the waiter at %i is present', (index, command) => {
     const lock = queued();
     const item = itemOf(lock);

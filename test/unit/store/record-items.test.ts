@@ -4,16 +4,12 @@ import { decide } from '../../../src/record/decide.ts';
 import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
 import type { Item } from '../../../src/store/dynamodb/attributes.ts';
 import {
-  belongsTogether,
   fromRecordItems,
-  isHead,
-  needsValueItem,
   recordHeadKey,
   recordValueKey,
   toValueItem,
-  versionIn,
   writeIfAllowed,
-} from '../../../src/store/dynamodb/record-item.ts';
+} from '../../../src/store/dynamodb/record-items.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { putOf, recordTime, recordWorlds, toRecordItems } from '../../support/record-worlds.ts';
@@ -41,7 +37,6 @@ describe('a write of a record', () => {
         const valueItem =
           expiresAt === null ? undefined : toValueItem(key, value as string, writeIds[0] as string, expiresAt);
         expect(fromRecordItems(head.item, valueItem)).toEqual(next);
-        expect([needsValueItem(head.item), belongsTogether(head.item, valueItem)]).toEqual([expiresAt !== null, true]);
       }),
       { numRuns: 400 },
     );
@@ -80,27 +75,25 @@ describe('the items of a record', () => {
 
   it('are read together', () => {
     expect(fromRecordItems(head, value)).toEqual(state);
-    expect(fromRecordItems(head)).toEqual({ ...state, value: null });
-    expect(fromRecordItems(undefined)).toBe(unwrittenRecord);
-    expect([versionIn(head), versionIn(undefined)]).toEqual([1, 0]);
-    expect([isHead(head), isHead(value)]).toEqual([true, false]);
+    expect(fromRecordItems(head, undefined), 'its value was collected').toEqual({ ...state, value: null });
+    expect(fromRecordItems(undefined, undefined)).toBe(unwrittenRecord);
     expect(recordValueKey(key)).toEqual({ pk: head.pk, sk: 'value' });
   });
 
   it('belong together only if one write made both', () => {
-    expect(belongsTogether(head, value)).toBe(true);
-    expect(belongsTogether(head, undefined), 'a value that was collected').toBe(true);
-    expect(belongsTogether(head, { ...value, wid: 'another' })).toBe(false);
-    const { exp: _, ...endless } = head;
-    expect(belongsTogether(endless, { ...value, wid: 'another' }), 'a value that is no longer needed').toBe(true);
-    expect([needsValueItem(head), needsValueItem(endless), needsValueItem(undefined)]).toEqual([true, false, false]);
+    const other = { ...value, wid: 'another' };
+    expect(fromRecordItems(head, other)).toBeUndefined();
+    const { exp: _, ...endless }: Item = { ...head, val: '"in the head"' };
+    const inHead = { ...state, value: '"in the head"', expiresAt: null };
+    expect(fromRecordItems(endless, other), 'a value that is no longer needed').toEqual(inHead);
   });
 
   it('name only the latest write if a release did not know of the others', () => {
-    expect(fromRecordItems({ ...head, wid: 'newer', w0: 'older' }).writeIds).toEqual(['newer']);
-    expect(fromRecordItems({ ...head, w1: 'older', w2: null }).writeIds).toEqual([head.wid, 'older']);
+    const writeIdsOf = (item: Item) => fromRecordItems(item, undefined)?.writeIds;
+    expect(writeIdsOf({ ...head, wid: 'newer', w0: 'older' })).toEqual(['newer']);
+    expect(writeIdsOf({ ...head, w1: 'older', w2: null })).toEqual([head.wid, 'older']);
     const { w0: _, ...bare } = head;
-    expect(fromRecordItems(bare).writeIds).toEqual([head.wid]);
+    expect(writeIdsOf(bare)).toEqual([head.wid]);
   });
 
   it.each<[string, Item, string]>([
@@ -112,7 +105,7 @@ describe('the items of a record', () => {
     ['write', { wid: undefined }, '"wid" should be a text'],
     ['earlier write', { w1: 5 }, '"a write id" should be a text'],
   ])('fail closed with a wrong %s', (_what, damage, why) => {
-    expect(() => fromRecordItems({ ...head, ...damage }, value)).toThrow(why);
+    expect(() => fromRecordItems({ ...head, ...damage }, undefined)).toThrow(why);
   });
 
   it('fail closed with a wrong value', () => {
