@@ -5,7 +5,7 @@ import { isLive } from '../lock/validity.ts';
 import { positionBehind, positionOf } from '../lock/view.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { type Applied, apply, readWait, sweepForWaiters } from './apply.ts';
-import { factsAbout, factsForLook, type LockContext, readAndLearn } from './context.ts';
+import { factsAbout, factsForLook, type LockContext, lookAndLearn, readAndLearn } from './context.ts';
 import { applyUnderSession, readWaitUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
 
@@ -181,6 +181,7 @@ async function forgetWait(
 const accessTo = (context: LockContext, key: LockKey): LockAccess => ({
   key,
   look: () => readAndLearn(context, key),
+  lookCheaply: (endsWait) => lookAndLearn(context, key, endsWait),
   sweep: () => sweepForWaiters(context, key),
   facts: (state) => factsForLook(context, key, state),
 });

@@ -10,7 +10,7 @@ import { StoreError } from '../store/store-error.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 import { defined } from '../tools/collections.ts';
-import { LockMemory } from './lock-memory.ts';
+import { isBefore, LockMemory } from './lock-memory.ts';
 import { NotifiedWaits } from './notified-waits.ts';
 import { polledWaits } from './polled-waits.ts';
 import { Refusals } from './refusals.ts';
@@ -138,6 +138,26 @@ export const sessionIdsIn = (states: readonly LockState[]): string[] => {
  */
 export async function readAndLearn(context: LockContext, key: LockKey): Promise<LockState> {
   const state = await context.store.read(key);
+  context.memory.learn(key, state);
+  return state;
+}
+
+/**
+ * Reads the lock for half of the price. Such a read may be out of date, so it is used only as far as it can't do harm. If it
+ * is older than the known state, it says nothing. If a wait would end by it, its caller gets an answer. Then the lock is
+ * read again, so that nobody is told of a grant that was revoked before the look.
+ */
+export async function lookAndLearn(
+  context: LockContext,
+  key: LockKey,
+  endsWait: (state: LockState) => boolean,
+): Promise<LockState> {
+  const state = await context.store.look(key);
+  const known = context.memory.seen(key)?.state;
+  // A missing item was deleted, or is so new that this read does not show it.
+  if (state.rev === 0) return readAndLearn(context, key);
+  if (known !== undefined && isBefore(state, known)) return known;
+  if (endsWait(state)) return readAndLearn(context, key);
   context.memory.learn(key, state);
   return state;
 }

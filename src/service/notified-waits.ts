@@ -20,7 +20,8 @@ export interface FirstWaiter {
 /** What the process does for its waiters if it hears nothing of the lock until then. If it fails, the first waiter fails. */
 export interface Step {
   readonly afterMs: number;
-  readonly take: (access: LockAccess) => Promise<LockState>;
+  /** `endsWait`: whether a waiter of this process is no longer in the queue in that state. */
+  readonly take: (access: LockAccess, endsWait: (state: LockState) => boolean) => Promise<LockState>;
 }
 
 /** The next step. Undefined if only another write can help. The facts are missing if the sessions could not be read. */
@@ -122,13 +123,8 @@ export class NotifiedWaits implements Waits {
     void this.#plan(waits, state);
   }
 
-  /** Wakes the waiters that are no longer in the front or in a page, because they were granted or dropped. */
-  #wakeConcerned({ wakes }: LockWaits, state: LockState): void {
-    const queued = new Set(state.queue.map(({ leaseId }) => leaseId));
-    for (const [leaseId, copies] of wakes) {
-      if (queued.has(leaseId)) continue;
-      for (const { page, wake } of copies) if (!isInPages(state, page)) wake(state);
-    }
+  #wakeConcerned(waits: LockWaits, state: LockState): void {
+    for (const { wake } of concernedIn(waits, state)) wake(state);
   }
 
   #wait(waits: LockWaits, wait: Wait): Promise<LockState> {
@@ -185,7 +181,7 @@ export class NotifiedWaits implements Waits {
   async #take(waits: LockWaits, state: LockState, { take }: Step, { leaseId }: FirstWaiter): Promise<void> {
     waits.taking = state;
     try {
-      this.#learn(waits, await take(waits.access));
+      this.#learn(waits, await take(waits.access, (seen) => concernedIn(waits, seen).length > 0));
     } catch (error) {
       // The others go on. If all failed together, all would ask again together.
       for (const { fail } of waits.wakes.get(leaseId) ?? []) fail(error);
@@ -194,6 +190,14 @@ export class NotifiedWaits implements Waits {
     }
     if (waits.known === state) await this.#plan(waits, state, true);
   }
+}
+
+/** The waiters that are no longer in the front or in a page, because they were granted or dropped. */
+function concernedIn({ wakes }: LockWaits, state: LockState): readonly Waking[] {
+  const queued = new Set(state.queue.map(({ leaseId }) => leaseId));
+  return [...wakes]
+    .filter(([leaseId]) => !queued.has(leaseId))
+    .flatMap(([, copies]) => [...copies].filter(({ page }) => !isInPages(state, page)));
 }
 
 function cancelPlan(waits: LockWaits): void {

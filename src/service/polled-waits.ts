@@ -22,8 +22,7 @@ import { depthOf, positionOf } from '../lock/view.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { LockMemory } from './lock-memory.ts';
-import { type FirstWaiter, type NextStep, NotifiedWaits } from './notified-waits.ts';
-import type { LockAccess } from './waits.ts';
+import { type FirstWaiter, type NextStep, NotifiedWaits, type Step } from './notified-waits.ts';
 
 /** A look comes after this part of the time since the last grant. So a hold seems longer by an eighth at most. */
 const partOfHold = 1 / 8;
@@ -36,8 +35,8 @@ const slowestTurnMs = 200;
 /** Nobody looks less often, unless many wait. If many waiters give up together, the queue may become empty at once. */
 const slowestPaceMs = 2_000;
 /**
- * How often all waiters near the front together may look in a second, if each is in its own process: about a seventh of the 3,000 read
- * units that DynamoDB gives a key. A look at an ordinary lock is one unit, and a semaphore with many holders takes several.
+ * How often all waiters near the front together may look in a second, if each is in its own process: at most a seventh of the 3,000 read
+ * units that DynamoDB gives a key. A look at an ordinary lock is one unit or half of it, and a semaphore with many holders takes several.
  */
 const nearLooksPerSecondMax = 450;
 /** The same for the waiters far back, which look at the slowest pace. */
@@ -71,12 +70,16 @@ function isNext(state: LockState, { leaseId, page }: FirstWaiter, facts: Facts):
 const lookAtPace =
   (random: () => number): NextStep =>
   (state, first, facts) => {
-    const look = (access: LockAccess) => access.look();
+    const look: Step['take'] = (access) => access.look();
     if (facts === undefined) return { afterMs: nextPaceMs, take: look };
+    const position = positionFor(state, first, facts);
     // A random tenth more or less, so that processes that began together do not look together.
-    const afterMs = paceMs(state, positionFor(state, first, facts), facts) * (0.9 + random() * 0.2);
+    const afterMs = paceMs(state, position, facts) * (0.9 + random() * 0.2);
     const dueAt = isNext(state, first, facts) ? nextDueAt(state, facts) : null;
-    if (dueAt === null || dueAt - facts.now > afterMs) return { afterMs, take: look };
+    // Most looks are those of waiters further back. It does little harm if they notice a moment later that the queue moved. The
+    // next waiter's look often finds its grant, which must be read consistently.
+    const lookFromBehind: Step['take'] = (access, endsWait) => access.lookCheaply(endsWait);
+    if (dueAt === null || dueAt - facts.now > afterMs) return { afterMs, take: position === 1 ? look : lookFromBehind };
     // A sweep begins with a look.
     return { afterMs: dueAt - facts.now, take: (access) => access.sweep() };
   };

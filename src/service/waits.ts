@@ -25,6 +25,11 @@ export interface OpenWait {
 export interface LockAccess {
   readonly key: LockKey;
   look(): Promise<LockState>;
+  /**
+   * A look for half of the price. It may show an older state: none that is older than the known one, and none that ends a
+   * wait.
+   */
+  lookCheaply(endsWait: (state: LockState) => boolean): Promise<LockState>;
   sweep(): Promise<LockState>;
   facts(state: LockState): Promise<Facts>;
 }

@@ -56,6 +56,9 @@ export interface LockStore {
   /** Strongly consistent. A lock that was never used is `unusedLock`. */
   read(key: LockKey): Promise<LockState>;
 
+  /** A read for half of the price. The state was stored at some time, but others may have written before this read. */
+  look(key: LockKey): Promise<LockState>;
+
   /** Each read is strongly consistent, but they are no snapshot of one instant. In the order of the keys. */
   readMany(keys: readonly LockKey[]): Promise<LockState[]>;
 

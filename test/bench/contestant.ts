@@ -57,8 +57,8 @@ export interface Contestant {
 
   /** Takes a lock that is free. */
   take(name: string, terms: Terms): Promise<Holding>;
-  /** Waits for a lock until it is granted. */
-  join(name: string, terms: Terms): Place;
+  /** Waits for a lock until it is granted. `who` is the caller, which waits again and again, always in the same process. */
+  join(name: string, terms: Terms, who: number): Place;
   /** Tries once, if the client can. True if it was granted. */
   attempt?(name: string, terms: Terms): Promise<boolean>;
   /** Takes several at once, if the client can. */
@@ -78,8 +78,8 @@ export interface Crash {
 }
 
 /**
- * How often a polling client asks: as often as the first waiter in our own direct mode. With twice as many polls, a hand-off would take half
- * as long and need twice as many requests.
+ * How often a polling client asks: as often as the first waiter in our own direct mode if holds are long. With twice as many polls, a
+ * hand-off would take half as long and need twice as many requests.
  */
 export const pollMs = 50;
 

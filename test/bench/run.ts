@@ -127,7 +127,7 @@ export async function runAll(field: Field, plan: Plan, { quick }: { quick: boole
     cycleRequests: await step('requests of a cycle', () => countCycles(field.counted), []),
     crash: await step('crash', () => benchCrash(field, plan.crashSamples), []),
     renewals: await step('renewals', () => countRenewals(field, plan.renewalIntervals), []),
-    stampede: await step('stampede', () => benchStampede(field), []),
+    stampede: await step('stampede', () => benchStampede(field, onProgress), []),
     multiLock: await step('several locks', () => benchMultiLocks(field, multiLock.sizes, multiLock.bounds), []),
     increment: await step('increment', () => benchIncrement(field, increment.clients, increment.sliceMs), []),
   };

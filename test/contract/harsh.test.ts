@@ -108,6 +108,15 @@ describe('a lock on a harsh table', exactOnly, () => {
     expect((await store.readMany([key, { ...key, name: randomUUID() }]))[0]?.holders).toHaveLength(1);
   });
 
+  it('may show an older state to a look', async () => {
+    stoppedAt = performance.now();
+    await acquire();
+    harsh.order('stale-read', { holds: key.name });
+    expect(await store.look(key)).toEqual(unusedLock);
+    expect((await store.look(key)).holders).toHaveLength(1);
+    stoppedAt = undefined;
+  });
+
   it('keeps a name beyond ASCII whole, even if the answer is cut anywhere', async () => {
     const owner = 'Zoë Ωμέγα 🔒';
     await acquire(owner);

@@ -49,6 +49,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
 
   it('shows a lock that was never used as unused', async () => {
     expect(await store.read(newKey())).toEqual(unusedLock);
+    expect(await store.look(newKey())).toEqual(unusedLock);
   });
 
   it('does not let a late poll or the end of an old connection make a parked waiter absent', async () => {
@@ -89,7 +90,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
       metadata: { unicode: 'ключ 🔑', empty: '' },
       leaseMs: 86_400_000,
     });
-    await command(key, asked);
+    const held = await command(key, asked);
     const parked = acquireOf('lease-b-0000000000', {
       waitMs: 1_000,
       attendMs: null,
@@ -97,6 +98,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     });
     const queued = await command(key, parked);
     expect(await store.read(key)).toEqual(queued);
+    expect([unusedLock, held, queued]).toContainEqual(await store.look(key));
     expect(queued.queue).toMatchObject([{ leaseId: 'lease-b-0000000000', notify: { type: 'event', ref: 'my ref' } }]);
   });
 

@@ -52,6 +52,7 @@ export class StorePath {
     const { locks, sessions, records } = way.table;
     this.locks = {
       read: (key) => this.#read(() => locks.read(key)),
+      look: (key) => this.#read(async () => way.table.earlier(key, this.#lagMs())),
       readMany: (keys) => this.#read(() => locks.readMany(keys)),
       attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
       enqueue: (key, arrival) => this.#write(() => locks.enqueue(key, arrival), perhaps),
@@ -204,6 +205,12 @@ export class StorePath {
       };
       time.after(this.#legMs(), () => void arrive());
     });
+  }
+
+  /** How old the state is that a read without consistency shows. Half of them show the latest. */
+  #lagMs(): number {
+    const { chance, weather } = this.#way;
+    return chance.happens(0.5) ? 0 : chance.longTailed(weather.calm ? 20 : 300, 3_000);
   }
 
   #legMs(): number {

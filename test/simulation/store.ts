@@ -54,6 +54,8 @@ export interface TableOptions {
 
 /** An index follows its table a moment later. */
 const indexLagMs = 500;
+/** Enough for every state that a read without consistency may still show. */
+const earlierStatesMax = 50;
 
 /** The table itself: the memory stores, with a check at every write. */
 export class Table {
@@ -71,6 +73,8 @@ export class Table {
   readonly #awaited = new Map<string, number>();
   readonly #stored = new Map<string, LockState>();
   readonly #pages = new Map<string, Map<number, Page>>();
+  /** The latest states of each lock, and since when. */
+  readonly #versions = new Map<string, { readonly from: number; readonly state: LockState }[]>();
   readonly #watcher: TableWatcher;
   readonly #options: TableOptions;
   readonly #now: () => number;
@@ -116,12 +120,19 @@ export class Table {
     this.#incarnations.set(name, (this.#incarnations.get(name) ?? 0) + 1);
     this.states.delete(name);
     this.#stored.delete(name);
+    this.#versions.delete(name);
     this.#pages.delete(name);
     this.#watcher.lockCollected(name);
   }
 
   collectSession(sessionId: string): void {
     this.#collectedSessions.add(sessionId);
+  }
+
+  /** The lock as it was this long ago, as a read without consistency shows it. */
+  earlier({ name }: LockKey, lagMs: number): LockState {
+    const versions = this.#versions.get(name) ?? [];
+    return versions.findLast(({ from }) => from <= this.#now() - lagMs)?.state ?? unusedLock;
   }
 
   #inside = ({ namespace, name }: LockKey): LockKey => ({
@@ -134,6 +145,8 @@ export class Table {
     const isDoubled = this.#isDoubled(name);
     const stored = { kind: 'lock', before: this.#stored.get(name) ?? unusedLock, after } as const;
     this.#stored.set(name, after);
+    const versions = [...(this.#versions.get(name) ?? []), { from: this.#now(), state: after }];
+    this.#versions.set(name, versions.slice(-earlierStatesMax));
     this.#wrote(name, before, { ...this.#wholeOf(name), changedAt: after.changedAt }, stored, isDoubled);
   }
 
@@ -178,6 +191,7 @@ export class Table {
     const page = ({ lock, number }: PageKey): PageKey => ({ lock: this.#inside(lock), number });
     return {
       read: (key) => inner.read(this.#inside(key)),
+      look: (key) => inner.look(this.#inside(key)),
       readMany: (keys) => inner.readMany(keys.map(this.#inside)),
       attempt: async (key, command, facts) => {
         const state = await inner.read(this.#inside(key));

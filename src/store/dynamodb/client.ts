@@ -20,10 +20,12 @@ export interface Patience {
 }
 
 /**
- * DynamoDB answers within tens of milliseconds. Three tries of three seconds end before a caller gives up at ten. One
- * process may serve hundreds of callers.
+ * DynamoDB answers within tens of milliseconds. Three tries of three seconds end before a caller gives up at ten. 64
+ * connections carry more requests in a second than one process can make. If hundreds of callers arrive at once, the others
+ * wait a moment for a connection. If each of them opened its own, a small function might not finish all handshakes within
+ * the time for a connection.
  */
-const cloudPatience: Patience = { connectionMs: 1_000, requestMs: 3_000, socketsMax: 256 };
+export const cloudPatience: Patience = { connectionMs: 1_000, requestMs: 3_000, socketsMax: 64 };
 
 /**
  * A local engine on a busy laptop is slow, but it does answer. It gets more done with fewer requests at a time. Three

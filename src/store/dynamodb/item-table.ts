@@ -76,9 +76,10 @@ export class ItemTable {
     this.#timers = timers ?? systemTimers;
   }
 
-  /** One consistent read. */
-  get(key: ItemKey): Promise<Item | undefined> {
-    return this.#send(() => this.#calls.get({ TableName: this.#tableName, Key: { ...key }, ConsistentRead: true }));
+  /** One read. If it need not be consistent, it costs half, and may show an older item. */
+  get(key: ItemKey, { consistent = true } = {}): Promise<Item | undefined> {
+    const wanted = { TableName: this.#tableName, Key: { ...key }, ...(consistent ? { ConsistentRead: true } : {}) };
+    return this.#send(() => this.#calls.get(wanted));
   }
 
   /** Consistent reads of many, in the order of the keys. */

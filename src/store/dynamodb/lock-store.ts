@@ -53,6 +53,10 @@ export class DynamoDBLockStore extends TableStore implements LockStore {
     return fromLockItem(await this.table.get(lockItemKey(key)));
   }
 
+  async look(key: LockKey): Promise<LockState> {
+    return fromLockItem(await this.table.get(lockItemKey(key), { consistent: false }));
+  }
+
   async readMany(keys: readonly LockKey[]): Promise<LockState[]> {
     return (await this.table.getMany(keys.map(lockItemKey))).map(fromLockItem);
   }

@@ -52,6 +52,10 @@ export class MemoryLockStore implements LockStore {
     return Promise.resolve(this.#stateOf(key));
   }
 
+  look(key: LockKey): Promise<LockState> {
+    return this.read(key);
+  }
+
   readMany(keys: readonly LockKey[]): Promise<LockState[]> {
     return Promise.resolve(keys.map((key) => this.#stateOf(key)));
   }

@@ -38,12 +38,15 @@ export function holdfastOverHttp(service: BenchService): Contestant {
     join: (name, terms) => {
       const leaseId = randomUUID();
       let left = false;
+      // As docs/http.md tells every caller, and as the SDK does.
+      let place: unknown = 'new';
       const granted = (async () => {
         for (;;) {
-          const answer = await tryOnce(name, terms, leaseId, { waitMs });
+          const answer = await tryOnce(name, terms, leaseId, { waitMs, place });
           if (answer.status === 200 || left) return holdingOf(name, leaseId);
           // 202: still in the queue when the poll ended.
           if (answer.status !== 202) expectGranted(answer);
+          place = answer.body.place;
         }
       })();
       return {

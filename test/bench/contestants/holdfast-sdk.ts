@@ -8,10 +8,9 @@ const namespace = 'bench';
 
 type Own = Pick<Contestant, 'table' | 'id' | 'name' | 'how' | 'requestsMin' | 'waitsQuietly'>;
 
-/** `others`: clients that share no memory with the first one. Waiters take turns among all of them. */
+/** `others`: clients that share no memory with the first one. Each waiter always uses the same client. */
 function throughClient(locks: Holdfast, own: Own, others: readonly Holdfast[] = []): Contestant {
   const clients = [locks, ...others];
-  let joined = 0;
   const lease = ({ leaseMs, renew }: Terms) => ({ leaseMs, autoRenew: renew });
   return {
     ...own,
@@ -19,9 +18,9 @@ function throughClient(locks: Holdfast, own: Own, others: readonly Holdfast[] = 
     ours: true,
     take: (name, terms) => locks.acquire(name, { ...lease(terms), waitMs: 0 }),
     attempt: async (name, terms) => (await locks.tryAcquire(name, lease(terms))).ok,
-    join: (name, terms) => {
+    join: (name, terms, who) => {
       const leaving = new AbortController();
-      const client = clients[joined++ % clients.length] as Holdfast;
+      const client = clients[who % clients.length] as Holdfast;
       const granted = client.acquire(name, { ...lease(terms), waitMs, signal: leaving.signal });
       return {
         granted,
@@ -58,7 +57,10 @@ export const holdfastSdk = (url: string): Contestant =>
     waitsQuietly: true,
   });
 
-/** A waiter in the process of the holder hears of a release at once. So most waiters must be in other processes than the holder. */
+/**
+ * A waiter in the process of the holder hears of a release at once. So most waiters must be in other processes than the holder. Up to this
+ * many waiters, each has a process of its own.
+ */
 const directProcesses = 20;
 
 /** Direct mode: the SDK straight on the table, without a service. */

@@ -50,7 +50,7 @@ ${storesTable(results)}
 
 - **On DynamoDB** everything can be compared directly: one engine, one machine, the same minutes. For Holdfast, a single write is a write to its own table, which has a stream and indexes. For a peer, it is a write to a table like its own, which has neither and is cheaper. The engine is an emulator. It has no network in between. It slows down with the size of an item more than DynamoDB does, and with every change of a table that has a stream. So each part of the run has a new table. Counts of requests and of capacity units are what AWS would bill.
 - **Other stores** are compared in their own writes: what locking costs on top of what the store costs anyway. Their writes are not equal. One node of each was run, without the replication that production has, which makes them look better. If a write is synced to disk, the unit is expensive, which makes the ratios small. Redis syncs once a second. An advisory lock of PostgreSQL writes nothing at all and ends with the connection. So its ratio to a synced commit only says that memory is faster than disk.
-- **Pollers** ask every 50 ms, as our own direct mode does for its next waiter. Their hand-off is a choice between time and requests. All waiters are in one process and share connections if the protocol allows it. That helps the peers more than it would in production.
+- **Pollers** ask every 50 ms, as our own direct mode does for its next waiter if holds are long. Their hand-off is a choice between time and requests. All waiters are in one process and share connections if the protocol allows it. That helps the peers more than it would in production.
 - Only Holdfast, ZooKeeper and etcd give a number that a resource can check (a fence). dynamodb-lock-client's FailOpen gives one that restarts when the item is deleted. The others give nothing that makes a late write harmless.
 
 ${contestantsTable(results)}`;
@@ -62,7 +62,7 @@ ${table(
   targetsOf(results).map(({ target, found, met }) => [target, found, met ? 'met' : '**missed**']),
 )}
 
-This is where the time of a cycle over HTTP goes. What the service itself computes (routes, validation, rules, values) is about a hundredth of a write, timed with a store that answers at once. The rest is one more process in between, on cores that it shares with the engine and the caller: an empty request and its answer take a fifth of a write. The engine also does work that a raw writer's table does not have: it stores the history, which the service writes from the stream. With 200 waiters, a hand-off moves an item of about 25 KB through the engine, which takes most of the time of a second write. Runs differ, from 1.99 to 2.25 on this machine.
+This is where the time of a cycle over HTTP goes. What the service itself computes (routes, validation, rules, values) is about a hundredth of a write, timed with a store that answers at once. The rest is one more process in between, on cores that it shares with the engine and the caller: an empty request and its answer take a fifth of a write. The engine also does work that a raw writer's table does not have: it stores the history, which the service writes from the stream. A hand-off is one write to an item of at most 2 KB, however many wait.
 
 ${peersTable(results)}
 
@@ -90,7 +90,7 @@ Requests to the store per hand-off in the same run, with the queueing of the nex
 
 ${requestsTable(results)}
 
-What that costs in DynamoDB's capacity, in dollars per million hand-offs. A queue is part of the lock's item, and a write is billed by the item's size: long queues cost write units, not requests.
+What that costs in DynamoDB's capacity, in dollars per million hand-offs. DynamoDB bills by the size of an item. Holdfast's item has only the first waiters, and later ones are in pages, so a long queue costs no more than a short one. With ten waiters the item is larger than 1 KB, and each write to it is two units.
 
 ${handOffCostTable(results)}`;
 

@@ -13,7 +13,7 @@ async function untilNextMs(contestant: Contestant, { leaseMs, holdAndDie }: Cras
   const name = randomUUID();
   const ownLeaseMs = leaseMs ?? leaseMsUsual;
   const diedAt = await holdAndDie(name);
-  const place = contestant.join(name, { leaseMs: ownLeaseMs, renew: false });
+  const place = contestant.join(name, { leaseMs: ownLeaseMs, renew: false }, 0);
   const granted = place.granted.then((holding) => ({ holding, at: performance.now() }));
   const grant = await Promise.race([granted, pauseMs(leasesMax * ownLeaseMs)]);
   if (grant === undefined) return [];

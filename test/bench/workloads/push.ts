@@ -166,7 +166,7 @@ async function tellCrowd(field: Field, { locks, perLock }: PushPlan['crowd']): P
     const granted: number[] = [];
     const places: Promise<Holding>[] = [];
     for (let place = 0; place < perLock; place++) {
-      const { granted: turn } = contestant.join(name, terms);
+      const { granted: turn } = contestant.join(name, terms, place);
       places.push(
         turn.then((held) => {
           granted.push(place);

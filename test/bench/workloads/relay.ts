@@ -157,7 +157,7 @@ export class Relay {
   }
 
   #join(who: number): void {
-    const waiter = { who, place: this.#contestant.join(this.#name, this.#terms) };
+    const waiter = { who, place: this.#contestant.join(this.#name, this.#terms, who) };
     this.#waiters.push(waiter);
     waiter.place.granted.then(
       (holding) => {

@@ -102,8 +102,8 @@ describe('Relay', () => {
     const { contestant } = contestantServing('front');
     const failing: Contestant = {
       ...contestant,
-      join: (name, terms) => {
-        const { granted, leave } = contestant.join(name, terms);
+      join: (name, terms, who) => {
+        const { granted, leave } = contestant.join(name, terms, who);
         const broken = granted.then((holding) => ({
           release: async () => {
             await holding.release();

@@ -1,34 +1,55 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createHandler } from '../../../src/http/handler.ts';
 import { queueSizes } from '../../../src/lock/pages.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
+/** A lock that is held, and how requests ask for it. */
+async function heldLock() {
+  const { service } = memoryService(new VirtualTime(), seededRandom(1), () => {});
+  const handle = createHandler(service, { info: () => {}, error: () => {} });
+  const acquire = async (asked: object) => {
+    const { body } = await handle({
+      id: 'request-7',
+      operation: 'acquireLock',
+      method: 'POST',
+      path: '/v1/test/locks/gate/acquire',
+      parameters: { ns: 'test', name: 'gate' },
+      query: {},
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(asked),
+      caller: 'anonymous',
+    });
+    return JSON.parse(body ?? 'null');
+  };
+  await acquire({});
+  return { store: service.locks.store, acquire };
+}
+
+const leaseOf = (index: number) => `lease-waiter-${String(index).padStart(4, '0')}`;
+
 describe('a parked waiter', () => {
   it('has one place, although a copy of its request calls its lease new when its page is full', async () => {
-    const { service } = memoryService(new VirtualTime(), seededRandom(1), () => {});
-    const handle = createHandler(service, { info: () => {}, error: () => {} });
-    const acquire = async (leaseId: string, more: object = {}) => {
-      const { body } = await handle({
-        id: 'request-7',
-        operation: 'acquireLock',
-        method: 'POST',
-        path: '/v1/test/locks/gate/acquire',
-        parameters: { ns: 'test', name: 'gate' },
-        query: {},
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ leaseId, ...more }),
-        caller: 'anonymous',
-      });
-      return JSON.parse(body ?? 'null');
-    };
+    const { acquire } = await heldLock();
     const parked = { waitMs: 60_000, place: 'new', notify: { type: 'event', ref: 'somebody' } };
-    await acquire('lease-of-the-holder');
     const places: unknown[] = [];
     for (let index = 0; index < queueSizes.front + queueSizes.page; index++)
-      places.push((await acquire(`lease-waiter-${String(index).padStart(4, '0')}`, parked)).place);
+      places.push((await acquire({ leaseId: leaseOf(index), ...parked })).place);
     expect(places.at(-1)).toBe(places[queueSizes.front]);
-    const again = await acquire(`lease-waiter-${String(queueSizes.front).padStart(4, '0')}`, parked);
+    const again = await acquire({ leaseId: leaseOf(queueSizes.front), ...parked });
     expect(again.place).toBe(places[queueSizes.front]);
+  });
+});
+
+describe('a parked waiter behind the front', () => {
+  it('is searched for in the pages only if its caller chose the lease, and may have sent it before', async () => {
+    const { store, acquire } = await heldLock();
+    const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'somebody' } };
+    for (let index = 0; index <= queueSizes.front; index++) await acquire({ leaseId: leaseOf(index), ...parked });
+    const search = vi.spyOn(store, 'readPages');
+    expect((await acquire(parked)).place).toBeGreaterThan(0);
+    expect(search).not.toHaveBeenCalled();
+    expect((await acquire({ leaseId: leaseOf(100), ...parked })).place).toBeGreaterThan(0);
+    expect(search).toHaveBeenCalledTimes(1);
   });
 });

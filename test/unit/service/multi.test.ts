@@ -28,6 +28,7 @@ const reach = <T>({ name }: { name: string }, unreachable: string, write: () => 
 /** The same store, as seen by a host that can't reach one of the locks. */
 const without = (store: LockStore, unreachable: string): LockStore => ({
   read: (key) => store.read(key),
+  look: (key) => store.look(key),
   readMany: (keys) => store.readMany(keys),
   attempt: (key, command, facts) => reach(key, unreachable, () => store.attempt(key, command, facts)),
   enqueue: (key, arrival) => reach(key, unreachable, () => store.enqueue(key, arrival)),

@@ -223,6 +223,32 @@ describe('a polled wait', () => {
     expect(lock.sweeps).toBe(1);
   });
 
+  it('looks for half of the price unless its waiter is the next', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    waitFor(lock, bob);
+    await lock.time.advance(1_000);
+    expect(lock.looks).toBeGreaterThan(10);
+    expect(lock.cheapLooks).toBe(0);
+    waitFor(lock, carol);
+    lock.looks = 0;
+    await lock.time.advance(1_000);
+    expect(lock.cheapLooks).toBeGreaterThan(2);
+    expect(lock.looks).toBeGreaterThan(lock.cheapLooks);
+  });
+
+  it('does not end by a look for half of the price alone', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    const wait = waitFor(lock, carol);
+    lock.write({ kind: 'release', leaseId: alice });
+    lock.write({ kind: 'release', leaseId: bob });
+    lock.earlier = lock.state;
+    lock.write({ kind: 'revoke', fence: lock.state.fence, reason: 'by hand' });
+    await lock.time.advance(1_000);
+    expect(await wait.promise).toEqual(lock.state);
+  });
+
   it('ends at its time with the known state, and looks no more', async () => {
     const lock = heldLock();
     const wait = waitFor(lock, bob, { withinMs: 2_020 });

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { tableClients } from '../../../src/store/dynamodb/client.ts';
+import { cloudPatience, tableClients } from '../../../src/store/dynamodb/client.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 import { patientServer } from '../../support/patient-server.ts';
 
@@ -51,10 +51,14 @@ async function storeWithin(requestMs: number, ...replies: Reply[]) {
       (replies.shift() ?? ok({}))(response);
     });
   });
+  let connections = 0;
+  server.on('connection', () => {
+    connections += 1;
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret', sessionToken: 'a session token' };
-  const patience = { connectionMs: 60_000, requestMs, socketsMax: 4 };
+  const patience = { ...cloudPatience, connectionMs: 60_000, requestMs };
   const { client, documents, calls } = tableClients({ endpoint, region: 'eu-west-1', credentials }, patience);
   closing.push(() => {
     client.destroy();
@@ -62,7 +66,7 @@ async function storeWithin(requestMs: number, ...replies: Reply[]) {
     server.close();
   });
   const table = new ItemTable({ client: documents, calls, tableName: 'locks' });
-  return { sent, table, client };
+  return { sent, table, client, connections: () => connections };
 }
 
 const key = { pk: 'a', sk: 'lock' };
@@ -85,6 +89,15 @@ function signatureOf({ headers, body }: Sent, secret: string): string {
   const toSign = `AWS4-HMAC-SHA256\n${headers['x-amz-date']}\n${scope}\n${hash(canonical)}`;
   return mac(signingKey, toSign).toString('hex');
 }
+
+describe('two hundred calls at once', () => {
+  it('share 64 connections', async () => {
+    const { table, sent, connections } = await storeThatAnswers();
+    await Promise.all(Array.from({ length: 200 }, () => table.update(key, raise)));
+    expect(sent).toHaveLength(200);
+    expect(connections()).toBeLessThanOrEqual(64);
+  });
+});
 
 describe('a call over the wire', () => {
   it('is signed as AWS requires, also with credentials of a role', async () => {
