@@ -183,6 +183,29 @@ describe('holdfastLock', () => {
     expect(await handler({}, contextWith(30_000))).toBe('done');
   });
 
+  it('fails if the lease was revoked meanwhile, although the handler succeeded', async () => {
+    const { locks, other } = world();
+    const handler = middy<object, unknown, Error, LockedContext>()
+      .use(holdfastLock({ locks, name: 'a' }))
+      .handler(async (_, { lock }) => {
+        await other.revoke('a', { fence: lock.fence, reason: 'test' });
+        return 'done';
+      });
+    const lost = { code: 'lease-lost', reason: 'revoked', message: 'The lease ended before the handler did.' };
+    await expect(handler({}, contextWith(30_000))).rejects.toMatchObject(lost);
+  });
+
+  it('succeeds if only the release could not be sent', async () => {
+    const { twin, locks } = world();
+    const handler = middy<object, unknown, Error, LockedContext>()
+      .use(holdfastLock({ locks, name: 'a' }))
+      .handler(async () => {
+        twin.partition(locks);
+        return 'done';
+      });
+    expect(await twin.until(handler({}, contextWith(3_000)))).toBe('done');
+  });
+
   it('takes no lock if the event names none', async () => {
     const { locks } = world();
     const handler = middy()
