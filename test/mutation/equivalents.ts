@@ -194,6 +194,18 @@ export const equivalents: readonly Equivalent[] = [
     instead: '{}',
     why: 'A signal fires only once.',
   },
+  {
+    file: 'src/notify/change-events.ts',
+    text: 'changed.filter(isShown)',
+    instead: 'changed',
+    why: 'No waiter in a page renews, and only renewals are not shown.',
+  },
+  {
+    file: 'src/notify/change-events.ts',
+    text: 'parked.length === 0',
+    instead: 'false',
+    why: 'It only saves time: without parked waiters, no wait of one has ended.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>
