@@ -40,8 +40,51 @@ describe('the body of a request', () => {
     expect(problemOf(() => acquire({ body })).code).toBe('too-large');
   });
 
-  it('counts as an empty object if it is missing, whatever its type', () => {
-    expect(acquire({ headers: {} })).toMatchObject({ waitMs: 0, tier: 'correctness' });
+  it('may have 64 KiB, and says how many bytes it has if it is larger', () => {
+    const body = (bytes: number) => `{}${' '.repeat(bytes - 2)}`;
+    expect(acquire({ body: body(64 * 1024) })).toBeDefined();
+    expect(problemOf(() => acquire({ body: body(64 * 1024 + 1) })).message).toBe(
+      'The body has 65537 bytes; 65536 are allowed.',
+    );
+  });
+
+  it('counts as an empty object if it is missing or empty, whatever its type', () => {
+    for (const body of [undefined, ''])
+      expect(acquire({ body, headers: {} })).toMatchObject({ waitMs: 0, tier: 'correctness' });
+  });
+
+  it.each([
+    [undefined, 'no content-type'],
+    ['text/plain', 'text/plain'],
+    ['text/application/json', 'text/application/json'],
+    ['application/jsonx', 'application/jsonx'],
+    ['x'.repeat(200), 'x'.repeat(100)],
+  ])('of the type %s is refused, and the answer names the type', (type, shown) => {
+    const headers = type === undefined ? {} : { 'content-type': type };
+    expect(problemOf(() => acquire({ body: '{}', headers })).message).toBe(
+      `The body must be application/json, but is ${shown}.`,
+    );
+  });
+
+  it('may have a list or null in a field, and the answer says what it got', () => {
+    const messageOf = (metadata: unknown) =>
+      (problemOf(() => acquire({ body: JSON.stringify({ metadata }) })).fields.errors as { message: string }[])[0]
+        ?.message;
+    expect(messageOf([1, 2])).toBe('must be an object of strings, got a list of 2');
+    expect(messageOf(null)).toBe('must be an object of strings, got null');
+    expect(messageOf(7)).toBe('must be an object of strings, got 7');
+    expect(messageOf({ job: { deep: true } })).toBe('must be a string, got an object');
+  });
+
+  it('with a key that reaches a prototype is refused by the name of the key', () => {
+    const problem = problemOf(() => acquire({ body: '{"metadata":{"__proto__":"x"}}' }));
+    expect(problem.message).toBe('metadata.__proto__ is not a known field.');
+    expect(problem.fields.errors).toEqual([{ field: 'metadata.__proto__', message: 'is not a known field' }]);
+  });
+
+  it('that is no object is refused as a whole', () => {
+    expect(problemOf(() => acquire({ body: '7' })).fields.errors).toMatchObject([{ field: 'body' }]);
+    expect(problemOf(() => acquire({ body: 'null' })).fields.errors).toMatchObject([{ field: 'body' }]);
   });
 
   it('must be JSON by its type', () => {
@@ -53,7 +96,7 @@ describe('the body of a request', () => {
 
   it('is not quoted if it is not JSON: it may contain a lease', () => {
     for (const body of ["{leaseId:'a-secret-lease'}", '["a-secret-lease",]']) {
-      expect(problemOf(() => acquire({ body })).message).not.toContain('secret');
+      expect(problemOf(() => acquire({ body })).message).toMatch(/^The body is not JSON: (?!.*secret)/);
     }
   });
 
@@ -76,6 +119,34 @@ describe('the parameters of a request', () => {
     expect(refusal({ ns: 'Not One', name: 'a' })).toMatchObject([{ field: 'ns' }]);
     expect(refusal({ ns: 'test', name: 'a/b' })).toMatchObject([{ field: 'name' }]);
     expect(refusal({ ns: 'test', name: 'a%2Fb' })).toMatchObject([{ field: 'name' }]);
+    // A namespace allows less than other names.
+    expect(refusal({ ns: 'Test', name: 'a' })).toMatchObject([{ field: 'ns' }]);
+    expect(checkRequest('inspectLock', requestOf({ parameters: { ns: 'test', name: 'A:1' } })).parameters).toEqual({
+      ns: 'test',
+      name: 'A:1',
+    });
+  });
+});
+
+describe('the headers of a request', () => {
+  it('may have spaces around their values, and are named if they are wrong', () => {
+    const put = (header: string) =>
+      checkRequest(
+        'putRecord',
+        requestOf({
+          parameters: { ns: 'test', key: 'a' },
+          headers: { 'content-type': 'application/json', 'fence-token': header },
+        }),
+      ).headers['Fence-Token'];
+    expect(put(' 7 ')).toBe(7);
+    expect(problemOf(() => put('seven')).fields.errors).toMatchObject([{ field: 'Fence-Token' }]);
+  });
+});
+
+describe('the connection of a request', () => {
+  it('is known to the operation', () => {
+    const { signal } = new AbortController();
+    expect(checkRequest('inspectLock', requestOf({ signal })).signal).toBe(signal);
   });
 });
 
@@ -112,6 +183,13 @@ describe('validate', () => {
     ]);
   });
 
+  it('shows sixty characters, and marks what it has cut', () => {
+    const shown = (length: number) =>
+      (errorsOf({ count: 1, ['y'.repeat(length)]: 1 }) as { field: string }[])[0]?.field;
+    expect(shown(60)).toBe('y'.repeat(60));
+    expect(shown(61)).toBe(`${'y'.repeat(60)}…`);
+  });
+
   it('cuts long values, names of fields included', () => {
     const [value, name] = errorsOf({ count: 'x'.repeat(1_000), ['y'.repeat(1_000)]: 1 }) as {
       field: string;
@@ -131,7 +209,10 @@ describe('a cursor', () => {
 
   it('is refused if it leads to no name', () => {
     for (const cursor of ['', '***', writeCursor('not a name'), writeCursor('.')])
-      expect(problemOf(() => readCursor(cursor, resourceName)).code).toBe('invalid-request');
+      expect(problemOf(() => readCursor(cursor, resourceName))).toMatchObject({
+        code: 'invalid-request',
+        fields: { errors: [{ field: 'cursor' }] },
+      });
   });
 });
 
