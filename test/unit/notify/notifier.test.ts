@@ -6,6 +6,7 @@ import { createNotifier } from '../../../src/notify/notifier.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
 import type { HistoryEntry } from '../../../src/store/history-store.ts';
+import { epochMs, toIso } from '../../../src/time/clock.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -50,8 +51,54 @@ describe('a delivery to a parked waiter', () => {
     await world.release(holder);
     await world.drain();
     const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
-    const grant = { status: 'granted', namespace: 'test', lock: 'wallet', leaseId: waiter, fence, remainingMs: 10_000 };
-    expect(world.tasks).toEqual([{ token: 'token-1', output: expect.objectContaining({ ...grant, waitedMs: 1_000 }) }]);
+    const output = {
+      status: 'granted',
+      namespace: 'test',
+      lock: 'wallet',
+      leaseId: waiter,
+      owner: `owner of ${waiter}`,
+      fence,
+      remainingMs: 10_000,
+      expiresAt: toIso(epochMs(world.clock.now() + 10_000)),
+      waitedMs: 1_000,
+    };
+    expect(world.tasks).toEqual([{ token: 'token-1', output }]);
+  });
+
+  it('is logged with the lock, the fence, the way and the time since the grant', async () => {
+    const world = await heldWorld(token('token-1'));
+    await world.release(holder);
+    await world.clock.advance(70);
+    await world.drain();
+    const { fence } = (await world.store.read(lockKey)).holders[0] ?? {};
+    expect(world.logged).toEqual([
+      {
+        message: 'A grant was delivered to its waiter.',
+        fields: { namespace: 'test', lock: 'wallet', fence, by: 'task-token', afterMs: 70 },
+      },
+    ]);
+  });
+
+  it('never has the grant of another holder, if the waiter has lost its own', async () => {
+    const world = createWorld();
+    const part = { limit: 2, permits: 1 };
+    for (const leaseId of [holder, 'lease-holder-00002']) await world.acquire(leaseId, part);
+    await world.park(waiter, token('late'), part);
+    await world.release(holder);
+    await world.release(waiter);
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'late', error: 'Holdfast.LeaseLost' }]);
+  });
+
+  it('is tried again if the bus does not take it for a moment, and nothing is given up', async () => {
+    const world = await heldWorld(event('first'), event('next'));
+    world.ways.publish = ({ detailType }) => detailType !== 'granted-to-waiter';
+    await world.release(holder);
+    expect(await world.drain()).toHaveLength(1);
+    expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe(waiter);
+    world.ways.publish = () => true;
+    await world.deliver(world.records());
+    expect(world.toldRefs()).toEqual(['first']);
   });
 
   it('completes the callback of a durable function with the grant and its lease', async () => {
