@@ -152,6 +152,18 @@ describe('apply', () => {
     expect(handedOff).toEqual([state.rev]);
   });
 
+  it('announces a hand-off if a swap has granted, and for no other write', async () => {
+    const { context } = world();
+    const handedOff: string[] = [];
+    context.memory.onHandOff((_, { holders }) => handedOff.push(...holders.map(({ leaseId }) => leaseId)));
+    await apply(context, key, acquireOf(alice));
+    await apply(context, key, { kind: 'renew', leaseId: alice, leaseMs: 20_000 });
+    await apply(context, key, acquireOf(bob, { waitMs: 1_000 }));
+    expect(handedOff).toEqual([alice]);
+    await apply(context, key, release);
+    expect(handedOff).toEqual([alice, bob]);
+  });
+
   it('does not try a throttled release in another way', async () => {
     const { context, memory } = world(() => ({
       attempt: () => Promise.reject(new StoreError('throttled', 'The store asked for less traffic.')),
