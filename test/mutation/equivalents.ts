@@ -93,6 +93,36 @@ export const equivalents: readonly Equivalent[] = [
     why: 'Neither of the two texts is about a size.',
   },
   {
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: 'leaseMs === undefined',
+    instead: 'false',
+    why: 'The expression does not use this value, so it is not sent.',
+  },
+  {
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: '[]',
+    instead: '["Stryker was here"]',
+    why: 'If a lease ends with a session, the item has no TTL, so nobody asks for its ends.',
+  },
+  {
+    file: 'src/store/dynamodb/item-table.ts',
+    text: "''",
+    instead: '"Stryker was here!"',
+    why: 'All requests of this batch are puts.',
+  },
+  {
+    file: 'src/store/dynamodb/item-table.ts',
+    text: "error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item",
+    instead: "error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed').Item",
+    why: 'A transaction counts as refused only if such a reason is there.',
+  },
+  {
+    file: 'src/store/dynamodb/item-table.ts',
+    text: 'error.CancellationReasons?.find',
+    instead: 'error.CancellationReasons.find',
+    why: 'A transaction counts as refused only if there are reasons.',
+  },
+  {
     file: 'src/store/dynamodb/record-item.ts',
     text: '[]',
     instead: '["Stryker was here"]',

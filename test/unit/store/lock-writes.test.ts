@@ -160,6 +160,31 @@ describe('grantIfFree', () => {
   });
 });
 
+describe('grantIfFree under a session', () => {
+  it('removes the end that an earlier holder left', () => {
+    const lock = new LockStory().after(acquireOf(bob), release(bob));
+    const item = itemOf(lock, { 'h#0': null, 'f#0': lock.state.fence, 'a#0': lock.now, 'x#0': lock.now });
+    const command = acquireOf(alice, bySession);
+    expect(item.apply(grantIfFree(key, command, factsOf(lock), retentionMsDefault))).toBe(true);
+    expect(item.item).not.toHaveProperty('x#0');
+  });
+});
+
+describe('the time of collection', () => {
+  const hourMs = 3_600_000;
+
+  it('is after the end of the lease that is granted or renewed, for any retention', () => {
+    const grant = acquireOf(alice, { leaseMs: 86_400_000 });
+    const lock = new LockStory();
+    const item = itemOf(lock);
+    item.apply(grantIfFree(key, grant, factsOf(lock), hourMs));
+    expect(item.item?.ttl).toBe(toLockItem(key, lock.after(grant).state, hourMs).ttl);
+    const longer = renew(alice, 2 * 86_400_000);
+    item.apply(renewIfLive(exclusiveSlot, longer, factsOf(lock), hourMs));
+    expect(item.item?.ttl).toBe(toLockItem(key, lock.after(longer).state, hourMs).ttl);
+  });
+});
+
 describe('renewIfLive', () => {
   const renewal = (lock: LockStory, command: Renew, slot = exclusiveSlot) =>
     renewIfLive(slot, command, factsOf(lock), retentionMsDefault);

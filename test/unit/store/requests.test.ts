@@ -34,7 +34,15 @@ function tableThat(answer: (input: Input) => unknown = () => ({})) {
     },
   } as unknown as DynamoDBDocumentClient;
   const time = new VirtualTime({ startAt: now });
-  return { inputs, time, access: { client, tableName: 'locks', clock: time, timers: time, random: () => 0 } };
+  const pauses: number[] = [];
+  const timers = {
+    after: (ms: number, run: () => void) => {
+      pauses.push(ms);
+      return time.after(ms, run);
+    },
+  };
+  // Each random pause is half of the longest one.
+  return { inputs, time, pauses, access: { client, tableName: 'locks', clock: time, timers, random: () => 0.5 } };
 }
 
 /** The time of collection in a request, in seconds from now. */
@@ -172,8 +180,8 @@ describe('a table that does only a part', () => {
   it('is asked again for keys that it did not read, in batches of a hundred', async () => {
     const many = Array.from({ length: 130 }, (_, index) => ({ pk: `item-${index}`, sk: 'item' }));
     const { access, inputs, time } = tableThat(({ RequestItems: { locks } }) => ({
-      Responses: { locks: locks.Keys.slice(0, 40) },
-      UnprocessedKeys: locks.Keys.length > 40 ? { locks: { Keys: locks.Keys.slice(40) } } : {},
+      Responses: { locks: locks.Keys.slice(0, 20) },
+      UnprocessedKeys: locks.Keys.length > 20 ? { locks: { Keys: locks.Keys.slice(20) } } : {},
     }));
     const read = new ItemTable(access).getMany(many);
     await time.advance(5_000);
@@ -182,31 +190,37 @@ describe('a table that does only a part', () => {
   });
 
   it('is given up if it reads nothing several times in a row', async () => {
-    const { access, inputs, time } = tableThat(({ RequestItems }) => ({ UnprocessedKeys: RequestItems }));
+    const { access, inputs, time, pauses } = tableThat(({ RequestItems }) => ({ UnprocessedKeys: RequestItems }));
     const read = new ItemTable(access).getMany(items).catch((error: unknown) => error);
     await time.advance(60_000);
-    expect(await read).toMatchObject({ code: 'throttled' });
+    expect(await read).toMatchObject({ code: 'throttled', message: 'The store throttled the request.' });
     expect(inputs).toHaveLength(5);
+    expect(pauses).toEqual([10, 20, 40, 80]);
   });
 
   it('is asked again for what it did not write, in batches of 25, and the rest is returned', async () => {
     const stuck = 'item-27';
-    const { access, inputs, time } = tableThat(({ RequestItems: { locks } }) => ({
+    const { access, inputs, time, pauses } = tableThat(({ RequestItems: { locks } }) => ({
       UnprocessedItems: { locks: locks.filter((request: Input) => request.PutRequest.Item.pk === stuck) },
     }));
     const written = new ItemTable(access).replaceMany(items);
     await time.advance(60_000);
     expect(await written).toEqual([{ pk: stuck, sk: 'item' }]);
     expect(inputs.map(({ RequestItems }) => RequestItems.locks.length)).toEqual([25, 5, 1, 1, 1]);
+    expect(pauses).toEqual([20, 40, 80]);
   });
 
-  it('is not believed to have written a batch that it refused', async () => {
-    const { access, time } = tableThat(() => {
-      throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
+  it.each([
+    ['AccessDeniedException', 2],
+    ['ThrottlingException', 8],
+  ])('is not believed to have written batches that it refused by %s, after %i requests', async (name, requests) => {
+    const { access, inputs, time } = tableThat(() => {
+      throw Object.assign(new Error('no'), { name });
     });
     const written = new ItemTable(access).replaceMany(items);
     await time.advance(60_000);
     expect(await written).toEqual(items);
+    expect(inputs).toHaveLength(requests);
   });
 
   it('is asked for the next page of a query until there is none', async () => {
@@ -311,7 +325,7 @@ describe('a request to the table', () => {
   ])('%s', async (_what, send, input) => {
     const { access, inputs } = tableThat();
     await send(new ItemTable(access));
-    expect(inputs).toEqual([input]);
+    expect(inputs).toStrictEqual([input]);
   });
 
   it('returns what was written', async () => {
@@ -326,36 +340,35 @@ describe('a request to the table', () => {
     expect(await table.get(item)).toBeUndefined();
   });
 
-  it('returns the item that refused a condition, alone or in a transaction', async () => {
-    const stored = { pk: { S: 'item' }, n: { N: '7' } };
-    const refused = (error: Error) =>
-      new ItemTable(
-        tableThat(() => {
-          throw error;
-        }).access,
-      );
-    const one = Object.assign(new Error('no'), { name: 'ConditionalCheckFailedException', Item: stored });
-    expect(await refused(one).update(item, raise)).toEqual({
+  const stored = { pk: { S: 'item' }, n: { N: '7' } };
+  const plain = { pk: 'item', n: 7 };
+  const named = (name: string, more: object = {}) => Object.assign(new Error('no'), { name, ...more });
+  const refusedBy = (error: Error) => new ItemTable(tableThat(() => Promise.reject(error)).access);
+
+  it('returns the item that refused its condition, and whether an earlier try may have written', async () => {
+    const refused = (more: object) => refusedBy(named('ConditionalCheckFailedException', more)).update(item, raise);
+    expect(await refused({ Item: stored })).toEqual({ applied: false, item: plain, perhapsMine: false });
+    expect(await refused({ $metadata: { attempts: 2 } })).toEqual({
       applied: false,
-      item: { pk: 'item', n: 7 },
-      perhapsMine: false,
+      item: undefined,
+      perhapsMine: true,
     });
-    const twice = Object.assign(one, { $metadata: { attempts: 2 } });
-    expect(await refused(twice).put({ Item: item })).toMatchObject({ applied: false, perhapsMine: true });
-    const many = Object.assign(new Error('no'), {
-      name: 'TransactionCanceledException',
-      CancellationReasons: [
-        { Code: 'None', Item: {} },
-        { Code: 'ConditionalCheckFailed', Item: stored },
-      ],
-    });
-    expect(await refused(many).updateWith(item, raise, item)).toMatchObject({ item: { pk: 'item', n: 7 } });
-    expect(await refused(many).writeAll([{ Item: item }])).toBe(false);
-    const bare = Object.assign(new Error('no'), { name: 'ConditionalCheckFailedException' });
-    expect(await refused(bare).update(item, raise)).toMatchObject({ applied: false, item: undefined });
-    const broken = Object.assign(new Error('no'), { name: 'ValidationException' });
-    await expect(refused(broken).update(item, raise)).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(refused(broken).writeAll([{ Item: item }])).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it('returns the item that refused a transaction', async () => {
+    const reasons = [
+      { Code: 'None', Item: {} },
+      { Code: 'ConditionalCheckFailed', Item: stored },
+    ];
+    const refused = named('TransactionCanceledException', { CancellationReasons: reasons });
+    expect(await refusedBy(refused).updateWith(item, raise, item)).toMatchObject({ applied: false, item: plain });
+    expect(await refusedBy(refused).writeAll([{ Item: item }])).toBe(false);
+  });
+
+  it('fails if it was not refused by a condition', async () => {
+    const broken = named('ValidationException');
+    await expect(refusedBy(broken).update(item, raise)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(refusedBy(broken).writeAll([{ Item: item }])).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   it('ends when enough items are found, and does not read the next page', async () => {
@@ -379,7 +392,7 @@ describe('a write that meets a transaction', () => {
 
   it('is tried again a few times', async () => {
     let refusals = 2;
-    const { access, inputs, time } = tableThat(() => {
+    const { access, inputs, time, pauses } = tableThat(() => {
       if (refusals-- > 0) throw conflict();
       return {};
     });
@@ -387,6 +400,7 @@ describe('a write that meets a transaction', () => {
     await time.advance(1_000);
     await written;
     expect(inputs).toHaveLength(3);
+    expect(pauses).toEqual([2.5, 5]);
   });
 
   it('is a conflict after that, and no other failure is repeated here', async () => {
