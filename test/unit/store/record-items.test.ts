@@ -69,6 +69,35 @@ describe('a write of a record', () => {
   });
 });
 
+describe('a write of a record that was seen at a version', () => {
+  const headAt = (version: number) => {
+    const head = new ItemInMemory(recordHeadKey(key));
+    if (version > 0) head.apply(writeIfAllowed(putOf({ writeId: 'first' }), recordTime));
+    return head;
+  };
+
+  it.each([
+    [0, 0, true],
+    [1, 1, true],
+    [1, 0, false],
+    [1, 2, false],
+    [0, 1, false],
+  ])('and has version %i now, and was seen at %i, is applied: %s', (version, seen, isApplied) => {
+    const put = putOf({ expects: version === 0 ? { kind: 'absent' } : { kind: 'present' }, writeId: 'second' });
+    expect(headAt(version).apply(writeIfAllowed(put, recordTime, seen))).toBe(isApplied);
+  });
+
+  it('has no end and no floor if the next write has none', () => {
+    const head = new ItemInMemory(recordHeadKey(key));
+    head.apply(writeIfAllowed(putOf({ expiresInMs: 5_000 }), recordTime));
+    const put = putOf({ expects: { kind: 'version', version: 1 }, value: '2', writeId: 'second' });
+    expect(head.apply(writeIfAllowed(put, recordTime))).toBe(true);
+    expect(head.item).toMatchObject({ v: 2, val: '2' });
+    expect(head.item).not.toHaveProperty('exp');
+    expect(head.item).not.toHaveProperty('floor');
+  });
+});
+
 describe('the items of a record', () => {
   const state = decide(unwrittenRecord, putOf({ expiresInMs: 5_000 }), recordTime).next;
   const [head, value] = toRecordItems(key, state) as [Item, Item];
