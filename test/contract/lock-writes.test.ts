@@ -205,15 +205,14 @@ describe('enqueue', () => {
         const index = pick % world.state.queue.length;
         const { leaseId, permits, leaseMs } = world.state.queue[index] as Waiter;
         const command: Acquire = {
-          ...acquireOf(leaseId, { leaseMs, waitMs: 5_000 }),
+          ...acquireOf(leaseId, { leaseMs, waitMs: 5_000, attendMs: 777 }),
           limit: world.state.limit,
           permits,
         };
         const facts: Facts = { now: world.now, graceMs: lockLimits.graceMs };
         const expected = decide(world.state, command, facts);
-        if (expected.answer.kind !== 'waiting' || expected.next.fence !== world.state.fence) return;
-        const { waiter } = expected.answer;
-        if (waiter.deadlineAt !== world.state.queue[index]?.deadlineAt) return;
+        if (expected.change.kind !== 'attend') return;
+        const { waiter } = expected.change;
         const key = await lockIn(world);
 
         const written = await store.attend(key, index, waiter, facts.now);

@@ -236,8 +236,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a notified waiter is never woken',
     file: 'src/service/notified-waits.ts',
-    text: 'for (const { page, wake } of copies) if (!isInPages(state, page)) wake(state);',
-    instead: 'for (const { page, wake } of copies) if (!isInPages(state, page) && leaseId === "") wake(state);',
+    text: 'for (const { wake } of concernedIn(waits, state)) wake(state);',
+    instead: 'for (const { wake } of concernedIn(waits, state).slice(0, 0)) wake(state);',
   },
   {
     name: 'an older state counts as new',
@@ -1057,8 +1057,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a lock is read without asking for consistency',
     file: 'src/store/dynamodb/item-table.ts',
-    text: 'Key: { ...key }, ConsistentRead: true }',
-    instead: 'Key: { ...key } }',
+    text: 'get(key: ItemKey, { consistent = true } = {})',
+    instead: 'get(key: ItemKey, { consistent = false } = {})',
   },
   {
     name: 'an answer is decoded piece by piece',
