@@ -75,6 +75,7 @@ export class Started {
         stdout,
         stderr,
         get json() {
+          if (stdout === '') throw new Error(`The program printed nothing and ended with ${code}: ${stderr}`);
           return JSON.parse(stdout);
         },
       };

@@ -7,5 +7,5 @@ export const leftOut: readonly string[] = [
   '`DurableConfig` of a durable function: the emulator does not take it from a template, so it is set by a request afterwards.',
   'The deletion of the stack by its ARN, as `cdk destroy` asks for it: the emulator finds a stack by its name only.',
   "IAM: the emulator lets every request pass. The functions' policies are tested in test/infra and test/e2e/bundles.test.ts.",
-  'DynamoDB’s limits, throttling and timing. The stores are tested on two other engines in test/contract.',
+  "DynamoDB's limits, throttling and timing. The stores are tested on two other engines in test/contract.",
 ];

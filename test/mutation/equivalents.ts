@@ -123,19 +123,19 @@ export const equivalents: readonly Equivalent[] = [
     why: 'A transaction counts as refused only if there are reasons.',
   },
   {
-    file: 'src/store/dynamodb/record-item.ts',
+    file: 'src/store/dynamodb/record-items.ts',
     text: '[]',
     instead: '["Stryker was here"]',
     why: 'Only the end of this state is used.',
   },
   {
-    file: 'src/store/dynamodb/record-item.ts',
+    file: 'src/store/dynamodb/record-items.ts',
     text: "kind === 'put'",
     instead: 'true',
     why: 'A deletion has no value that could be sent.',
   },
   {
-    file: 'src/store/dynamodb/record-item.ts',
+    file: 'src/store/dynamodb/record-items.ts',
     text: "expects.kind === 'version'",
     instead: 'true',
     why: 'No other expectation has a version.',

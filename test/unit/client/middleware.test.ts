@@ -191,7 +191,7 @@ describe('holdfastLock', () => {
         await other.revoke('a', { fence: lock.fence, reason: 'test' });
         return 'done';
       });
-    const lost = { code: 'lease-lost', reason: 'revoked', message: 'The lease ended before the handler did.' };
+    const lost = { code: 'lease-lost', reason: 'revoked', message: 'The lease ended before the work did.' };
     await expect(handler({}, contextWith(30_000))).rejects.toMatchObject(lost);
   });
 
