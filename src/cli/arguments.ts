@@ -133,8 +133,10 @@ function readFlag(flags: readonly Flag[], { name, rawName, value, inlineValue }:
     if (value !== undefined) throw new UsageError(`${rawName} takes no value, but got '${value}'.`);
     return 'true';
   }
-  // A value that looks like a flag means that the real value was forgotten. With '=', the user does mean it.
-  if (!value || (!inlineValue && value.startsWith('--'))) throw new UsageError(`${rawName} expects <${flag.value}>.`);
+  // A flag in the place of the value means that the value was forgotten. With '=', the user does mean it. Other values may
+  // begin with dashes too: some leases do.
+  const isFlag = !inlineValue && flags.some((known) => value?.split('=')[0] === `--${known.name}`);
+  if (!value || isFlag) throw new UsageError(`${rawName} expects <${flag.value}>.`);
   if (flag.choices !== undefined && !flag.choices.includes(value)) {
     const [last, ...others] = [...flag.choices].reverse();
     const allowed = [...others].reverse().join(', ');

@@ -20,6 +20,11 @@ describe('readArguments', () => {
     expect(given.has('help')).toBe(false);
   });
 
+  it('takes a value that begins with dashes if it is no flag, because some leases do', () => {
+    for (const leaseId of ['-abcdefghijklmnopq', '--bcdefghijklmnopq', '--------------------'])
+      expect(read('renew', 'job', '--lease-id', leaseId, '--json').text('lease-id')).toBe(leaseId);
+  });
+
   it('takes all remaining words if several are wanted', () => {
     expect(read('multi acquire', 'a', '--wait', '1s', 'b', 'c').operands('locks')).toEqual(['a', 'b', 'c']);
   });
