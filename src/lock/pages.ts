@@ -174,6 +174,20 @@ export function moveUp(state: LockState, page: Page): LockState {
   return { ...state, queue, pages: { ...pages, first: pages.first + 1 } };
 }
 
+/** Pages that move up together: those from `from` on, up to but not including `to`. */
+export interface MovedPages {
+  readonly from: number;
+  readonly to: number;
+  /** Their waiters that move up, in order. */
+  readonly waiters: readonly Waiter[];
+}
+
+/** What `moveUp` did between two states. Undefined if no page moved. */
+export function movedBetween(before: LockState, merged: LockState): MovedPages | undefined {
+  if (before.pages === undefined || merged.pages === undefined || merged.pages === before.pages) return undefined;
+  return { from: before.pages.first, to: merged.pages.first, waiters: merged.queue.slice(before.queue.length) };
+}
+
 /** The position of a waiter in a page. It is exact if no waiter has left the pages ahead, else an upper bound. */
 export const positionInPage = (
   state: LockState,

@@ -1,6 +1,6 @@
 import type { Acquire, Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
+import { type MovedPages, movedBetween, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
 import { positionOf, wantsPage } from '../lock/view.ts';
 import type { Refused, Written } from '../store/lock-store.ts';
@@ -162,9 +162,9 @@ async function takeStep(
   const { state, decision, facts } = await decideWithPages(context, key, command, before);
   const answer = perhapsMine ? asFirstAnswer(decision.answer, meant) : decision.answer;
   const { change } = decision;
-  if (state !== before && !isShownByStream(before, state, decision.next)) {
-    return again(await context.store.swap(key, { ...state, rev: before.rev + 1, changedAt: facts.now }));
-  }
+  const moved = movedBetween(before, state);
+  const movePages = (pages: MovedPages) => context.store.moveUp(key, pages, facts.now);
+  if (moved !== undefined && !isShownByStream(before, state, decision.next)) return again(await movePages(moved));
   if ((change.kind === 'join-page' || change.kind === 'open-page') && command.kind === 'acquire') {
     return joinPage(context, key, { command, waiter: change.waiter, before, facts });
   }
@@ -176,11 +176,7 @@ async function takeStep(
     // Its page moved up in the meantime, so the lock knows the waiter now.
     return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
   }
-  const next = decision.next === state ? { ...state, rev: before.rev + 1, changedAt: facts.now } : decision.next;
-  // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is
-  // tried.
-  const isAlone = tries < writesPerRound && state === before;
-  const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));
+  const written = await writeStep();
   context.memory.learn(key, written.state, written.applied && written.state.fence > before.fence);
   // This decision was for other waiters, or only moved a page up. The command itself is decided next.
   if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
@@ -189,6 +185,14 @@ async function takeStep(
   // Others may have joined after the state that was decided on. The written state shows the right position.
   const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
   return { answer: shown, state: written.state, facts };
+
+  function writeStep(): Promise<Written> {
+    if (moved !== undefined) return decision.next === state ? movePages(moved) : context.store.swap(key, decision.next);
+    // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is
+    // tried.
+    if (tries < writesPerRound) return write(context, key, command, decision);
+    return context.store.swap(key, decision.next);
+  }
 }
 
 /**

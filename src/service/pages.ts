@@ -5,6 +5,8 @@ import {
   type Attendance,
   attendIn,
   isInPages,
+  type MovedPages,
+  movedBetween,
   moveUp,
   type Page,
   pageCount,
@@ -365,10 +367,10 @@ async function moveUpThrough(context: LockContext, key: LockKey, number: number)
     const first = state.pages?.first;
     if (first === undefined || !isInPages(state, number)) return;
     const page = await context.store.closePage({ lock: key, number: first }, context.clock.now());
-    const merged = moveUp(state, page);
-    const written = await context.store.swap(key, { ...merged, rev: state.rev + 1, changedAt: context.clock.now() });
+    const moved = movedBetween(state, moveUp(state, page)) as MovedPages;
+    // If this is refused, somebody else has moved the page up.
+    const written = await context.store.moveUp(key, moved, context.clock.now());
     context.memory.learn(key, written.state);
-    if (!written.applied) await pauseFor(context.timers, backoffMs(Math.min(tries, 5), 4, 250, context.random));
   }
   throw new StoreError('conflict', 'Others kept writing to this lock.');
 }

@@ -1,5 +1,5 @@
 import type { Facts, LockCommand, Renew } from '../lock/commands.ts';
-import type { Absence, Attendance, LeftHow, Page, QueueSizes } from '../lock/pages.ts';
+import type { Absence, Attendance, LeftHow, MovedPages, Page, QueueSizes } from '../lock/pages.ts';
 import type { LockKey, LockState, PageSpan, Waiter } from '../lock/state.ts';
 import type { EpochMs } from '../time/clock.ts';
 
@@ -92,6 +92,12 @@ export interface LockStore {
    * waiter.
    */
   openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Promise<Written>;
+
+  /**
+   * Moves closed pages up into the front. Refused if `from` is no longer the first page. It commutes with hand-offs and with
+   * waiters that ask again or leave, so a busy lock does not hold it up.
+   */
+  moveUp(key: LockKey, pages: MovedPages, now: EpochMs): Promise<Written>;
 
   /** Each read is strongly consistent. A page that nobody joined yet is empty. In the order of the pages. */
   readPages(pages: readonly PageKey[]): Promise<Page[]>;

@@ -164,6 +164,25 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
     expect((await store.attempt(free, acquireOf(leaseOf(2)), facts)).applied).toBe(false);
   });
 
+  it('takes the waiters of its first pages once, also if it was handed over since it was read', async () => {
+    const store = open();
+    const key = await crowdedLock(store, 2, { first: 7, last: 9 });
+    const before = await store.read(key);
+    const moved = { from: 7, to: 9, waiters: [waiterOf(5), waiterOf(6)] };
+    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    await apply(context, key, { kind: 'release', leaseId: leaseOf(99) });
+    const written = await store.moveUp(key, moved, context.clock.now());
+    expect(written).toMatchObject({ applied: true, state: { rev: before.rev + 2, pages: { first: 9, last: 9 } } });
+    expect(written.state.queue.map(({ leaseId }) => leaseId)).toEqual([1, 5, 6].map(leaseOf));
+    expect((await store.moveUp(key, moved, context.clock.now())).applied, 'the second time').toBe(false);
+    const emptied = await store.moveUp(key, { from: 9, to: 10, waiters: [] }, context.clock.now());
+    expect(emptied).toMatchObject({
+      applied: true,
+      state: { queue: written.state.queue, pages: { first: 10, last: 9 } },
+    });
+    expect(await store.read(key)).toEqual(emptied.state);
+  });
+
   it('is not freed by a release: the first page moves up, and its first waiter is served', async () => {
     const store = open();
     const key = await crowdedLock(store, 0, { first: 7, last: 8 });

@@ -229,9 +229,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a store that does not answer counts as success',
     file: 'src/service/apply.ts',
-    text: 'const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next));',
-    instead:
-      'const written = await (isAlone ? write(context, key, command, decision) : context.store.swap(key, next)).catch(() => ({ applied: true as const, state: next }));',
+    text: 'const written = await writeStep();',
+    instead: 'const written = await writeStep().catch(() => ({ applied: true as const, state: decision.next }));',
   },
   {
     name: 'a notified waiter is never woken',
@@ -420,6 +419,30 @@ export const mutants: readonly Mutant[] = [
     file: 'src/lock/pages.ts',
     text: 'page.number !== pages.first || ',
     instead: '',
+  },
+  {
+    name: 'pages move up twice in the table',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: 'when: `firstPage = :from AND ${isOfLayout}`',
+    instead: 'when: `firstPage <= :from AND ${isOfLayout}`',
+  },
+  {
+    name: 'pages move up for a lock that has moved on',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: 'when: `firstPage = :from AND ${isOfLayout}`',
+    instead: 'when: isOfLayout',
+  },
+  {
+    name: 'a waiter that moved up can join the front a second time',
+    file: 'src/store/dynamodb/lock-writes.ts',
+    text: "...(waiters.length === 0 ? {} : { add: 'queuedLeases :leases' }),",
+    instead: '',
+  },
+  {
+    name: 'the first waiter of a page is lost when it moves up',
+    file: 'src/lock/pages.ts',
+    text: 'merged.queue.slice(before.queue.length)',
+    instead: 'merged.queue.slice(before.queue.length + 1)',
   },
   {
     name: 'a lease that stands in two pages moves up twice',

@@ -57,6 +57,7 @@ export class StorePath {
       attempt: (key, command, facts) => this.#write(() => locks.attempt(key, command, facts), perhaps),
       enqueue: (key, arrival) => this.#write(() => locks.enqueue(key, arrival), perhaps),
       openPage: (key, arrival, seen) => this.#write(() => locks.openPage(key, arrival, seen), perhaps),
+      moveUp: (key, pages, now) => this.#write(() => locks.moveUp(key, pages, now), perhaps),
       readPages: (keys) => this.#read(() => locks.readPages(keys)),
       appendToPage: (key, joining, sizes) => this.#write(() => locks.appendToPage(key, joining, sizes), perhaps),
       attendInPage: (key, attendance) => this.#write(() => locks.attendInPage(key, attendance), perhaps),

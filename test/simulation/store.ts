@@ -201,6 +201,7 @@ export class Table {
       },
       enqueue: (key, arrival) => inner.enqueue(this.#inside(key), arrival),
       openPage: (key, arrival, seen) => inner.openPage(this.#inside(key), arrival, seen),
+      moveUp: (key, pages, now) => inner.moveUp(this.#inside(key), pages, now),
       attend: (key, index, waiter, now) => inner.attend(this.#inside(key), index, waiter, now),
       leave: (key, index, waiter, isRemembered, now) =>
         inner.leave(this.#inside(key), index, waiter, isRemembered, now),

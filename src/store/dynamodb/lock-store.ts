@@ -1,5 +1,5 @@
 import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
-import type { Absence, Attendance, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
+import type { Absence, Attendance, LeftHow, MovedPages, Page, QueueSizes } from '../../lock/pages.ts';
 import type { LockKey, LockState, PageSpan, Waiter } from '../../lock/state.ts';
 import type { EpochMs } from '../../time/clock.ts';
 import type { Arrival, LockPage, LockStore, LockSwap, PageKey, PageWritten, Refused, Written } from '../lock-store.ts';
@@ -20,6 +20,7 @@ import {
   attendPlace,
   grantIfFree,
   leavePlace,
+  moveUpPages,
   openPage,
   releaseAndHandOff,
   releasePart,
@@ -87,6 +88,10 @@ export class DynamoDBLockStore extends TableStore implements LockStore {
 
   openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Promise<Written> {
     return this.#update(key, openPage(key, arrival, seen));
+  }
+
+  moveUp(key: LockKey, pages: MovedPages, now: EpochMs): Promise<Written> {
+    return this.#update(key, moveUpPages(pages, now));
   }
 
   async readPages(keys: readonly PageKey[]): Promise<Page[]> {

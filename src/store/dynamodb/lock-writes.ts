@@ -5,12 +5,13 @@
  */
 import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
 import { lockLimits } from '../../lock/limits.ts';
-import { withOneMore } from '../../lock/pages.ts';
+import { type MovedPages, withOneMore } from '../../lock/pages.ts';
 import {
   holderWeight,
   isAlwaysNotified,
   type LockKey,
   type PageSpan,
+  queueWeight,
   type Waiter,
   weightOf,
 } from '../../lock/state.ts';
@@ -294,6 +295,30 @@ export function openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefi
     { ...arrivalValues(key, arrival), first, last, seenLast: seen?.last },
   );
 }
+
+/**
+ * Appends the waiters of closed pages. Safe because the condition holds only if the first of these pages is still the
+ * lock's first page, so they move up once. A closed page never changes, and nobody else joins the front while there are
+ * pages. So no lease of the pages can have become known to the lock since it was read.
+ */
+export const moveUpPages = ({ from, to, waiters }: MovedPages, now: EpochMs): Update =>
+  lockUpdate(
+    {
+      set: ['firstPage = :to', 'front = list_append(front, :waiters)', 'frontBytes = frontBytes + :weight', ...changed],
+      // There is no empty set.
+      ...(waiters.length === 0 ? {} : { add: 'queuedLeases :leases' }),
+      when: `firstPage = :from AND ${isOfLayout}`,
+    },
+    {},
+    {
+      from,
+      to,
+      now,
+      waiters: waiters.map(toWaiterItem),
+      weight: queueWeight(waiters),
+      leases: new Set(waiters.map(({ leaseId }) => leaseId)),
+    },
+  );
 
 /** A lease may have left and joined again since. Its deadline then shows that this is another wait. */
 const standsAt = (index: number): string =>

@@ -8,6 +8,7 @@ import {
   emptyPage,
   type LeftHow,
   leaveIn,
+  type MovedPages,
   type Page,
   type QueueSizes,
   stepAwayIn,
@@ -78,6 +79,12 @@ export class MemoryLockStore implements LockStore {
     const isFull = hasPages(state) || !hasPlace(state.queue, waiter, sizes.front);
     if (state.limit !== limit || state.pages?.last !== seen?.last || !isFull) return this.#refuse(key);
     return this.#change(key, waiter.queuedAt, { pages: withOneMore(state.pages, waiter.queuedAt) });
+  }
+
+  async moveUp(key: LockKey, { from, to, waiters }: MovedPages, now: EpochMs): Promise<Written> {
+    const { queue, pages } = this.#stateOf(key);
+    if (pages?.first !== from) return this.#refuse(key);
+    return this.#change(key, now, { queue: [...queue, ...waiters], pages: { ...pages, first: to } });
   }
 
   readPages(keys: readonly PageKey[]): Promise<Page[]> {

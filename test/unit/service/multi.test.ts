@@ -33,6 +33,7 @@ const without = (store: LockStore, unreachable: string): LockStore => ({
   attempt: (key, command, facts) => reach(key, unreachable, () => store.attempt(key, command, facts)),
   enqueue: (key, arrival) => reach(key, unreachable, () => store.enqueue(key, arrival)),
   openPage: (key, arrival, seen) => reach(key, unreachable, () => store.openPage(key, arrival, seen)),
+  moveUp: (key, pages, now) => reach(key, unreachable, () => store.moveUp(key, pages, now)),
   readPages: (pages) => store.readPages(pages),
   appendToPage: (page, joining, sizes) => store.appendToPage(page, joining, sizes),
   attendInPage: (page, attendance) => store.attendInPage(page, attendance),

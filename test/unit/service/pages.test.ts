@@ -176,33 +176,42 @@ describe('a page that was closed', () => {
   });
 
   it('is moved up also if others write to the lock at the same moment', async () => {
-    const { time, store, ask, lock, first } = await longQueue(4);
+    const { time, store, ask, tell, lock, first, newProcess } = await longQueue(4);
     await store.closePage({ lock: key, number: first }, time.now());
-    const swap = store.swap.bind(store);
-    let refusals = 3;
-    store.swap = async (...asked) => {
-      if (refusals === 0) return swap(...asked);
-      refusals -= 1;
-      return { applied: false, state: await store.read(key), perhapsMine: false };
+    const move = store.moveUp.bind(store);
+    store.moveUp = async (...asked) => {
+      await tell('release', 0, {}, newProcess());
+      return move(...asked);
     };
-    const asked = ask(3, { ...waiting, place: first });
-    await time.advance(1_000);
-    expect(await asked).toMatchObject({ kind: 'waiting', position: 3 });
+    expect(await ask(3, { ...waiting, place: first })).toMatchObject({ kind: 'waiting', position: 2 });
+    expect(leasesIn(await lock())).toEqual([2, 3, 4].map(leaseOf));
+  });
+
+  it('is not moved up again by a process that read the lock before', async () => {
+    const { time, store, ask, lock, first, newProcess } = await longQueue(6);
+    await store.closePage({ lock: key, number: first }, time.now());
+    const move = store.moveUp.bind(store);
+    store.moveUp = async (...asked) => {
+      store.moveUp = move;
+      await ask(4, { ...waiting, place: first }, newProcess());
+      return move(...asked);
+    };
+    expect(await ask(3, { ...waiting, place: first })).toMatchObject({ kind: 'waiting', position: 3 });
     expect(leasesIn(await lock())).toEqual([1, 2, 3, 4].map(leaseOf));
+    expect((await lock()).pages?.first).toBe(first + 1);
   });
 
   it('that nobody can move up is reported, and no answer is made up', async () => {
     const { time, store, ask, first } = await longQueue(4);
     await store.closePage({ lock: key, number: first }, time.now());
-    let swaps = 0;
-    store.swap = async () => {
-      swaps += 1;
+    let moves = 0;
+    store.moveUp = async () => {
+      moves += 1;
       return { applied: false, state: await store.read(key), perhapsMine: false };
     };
     const asked = ask(3, { ...waiting, place: first }).catch((error: unknown) => error);
-    await time.advance(60_000);
     expect(await asked).toMatchObject({ code: 'conflict', message: 'Others kept writing to this lock.' });
-    expect(swaps).toBe(50);
+    expect(moves).toBe(50);
   });
 
   it('takes nobody: the next waiter opens another one', async () => {
@@ -467,8 +476,8 @@ describe('a sweep of the pages', () => {
 /** The names of the requests that reach the store from now on. */
 function requestsTo(store: MemoryLockStore): string[] {
   const sent: string[] = [];
-  const names = ['read', 'attempt', 'swap', 'enqueue', 'attend', 'leave', 'openPage', 'appendToPage'] as const;
-  for (const name of [...names, 'attendInPage', 'leavePage', 'closePage', 'readPages'] as const) {
+  const names = ['read', 'attempt', 'swap', 'enqueue', 'attend', 'leave', 'openPage', 'moveUp'] as const;
+  for (const name of [...names, 'appendToPage', 'attendInPage', 'leavePage', 'closePage', 'readPages'] as const) {
     const request = store[name].bind(store) as (...asked: unknown[]) => never;
     Object.assign(store, {
       [name]: (...asked: unknown[]) => {
@@ -505,6 +514,23 @@ describe('a release of a lock with a long queue', () => {
     await tell('release', 2);
     expect(sent).toEqual(['closePage', 'swap']);
     expect(holdersOf(await lock())).toEqual([leaseOf(3)]);
+  });
+
+  it('does not hold up the notifier, which moves a page up ahead of need in the same moment', async () => {
+    const { store, context, tell, lock, first, newProcess } = await longQueue(8, { front: 6, page: 2 });
+    for (const holder of [0, 1, 2, 3]) await tell('release', holder);
+    const sent = requestsTo(store);
+    const close = store.closePage.bind(store);
+    store.closePage = async (...asked) => {
+      const page = await close(...asked);
+      await tell('release', 4, {}, newProcess());
+      return page;
+    };
+    await apply(context, key, { kind: 'refill' });
+    expect(sent.filter((name) => name === 'moveUp' || name === 'swap')).toEqual(['swap', 'moveUp']);
+    expect(holdersOf(await lock()), 'the release, by a process that swaps').toEqual([leaseOf(5)]);
+    expect(leasesIn(await lock())).toEqual([6, 7, 8].map(leaseOf));
+    expect((await lock()).pages).toEqual({ first: first + 1, last: first + 1 });
   });
 
   it('tries the common case first if others may have written since', async () => {
@@ -811,7 +837,7 @@ describe('the requests of one command', () => {
     const count = (wanted: string) => sent.filter((name) => name === wanted).length;
     expect(count('closePage')).toBe(dead + 1);
     // Thirty-two pages are dropped in one write, and each read finds the dead ones among the next.
-    expect(count('swap')).toBe(4);
+    expect(count('moveUp') + count('swap')).toBe(4);
     expect(count('readPages')).toBeLessThanOrEqual(4);
   });
 

@@ -12,6 +12,7 @@ import {
   attendPlace,
   grantIfFree,
   leavePlace,
+  moveUpPages,
   openPage,
   releaseAndHandOff,
   releasePart,
@@ -376,6 +377,33 @@ describe('openPage', () => {
     ['of an older layout', full(), undefined, undefined, { lv: 1 }],
   ])('is refused %s', (_why, lock, seen, limit, more) => {
     expectRefused(lock, open(seen, limit), more);
+  });
+});
+
+describe('moveUpPages', () => {
+  const paged = (span = pages) => withState(held(acquireOf(bob, waiting)), { pages: span });
+  const move = (waiters: readonly Waiter[], { now }: LockStory, to = 8) => moveUpPages({ from: 7, to, waiters }, now);
+
+  it.each([
+    ['two waiters of a page', [asWaiter(carol), asWaiter(dave)], 8],
+    ['nobody, if all of several pages are gone', [], 9],
+  ])('appends %s', (_what, waiters, to) => {
+    const lock = paged();
+    const { state } = lock;
+    const item = itemOf(lock);
+    lock.pass(10);
+    const queue = [...state.queue, ...waiters];
+    const next = { ...state, rev: state.rev + 1, changedAt: lock.now, queue, pages: { ...pages, first: to } };
+    expectWritten(item, move(waiters, lock, to), next, state);
+    expect(item.item?.w).toEqual(new Set(queue.map(({ leaseId }) => leaseId)));
+  });
+
+  it.each<[string, LockStory, object?]>([
+    ['if another page is the first', paged({ first: 8, last: 8 })],
+    ['if there never were pages', held(acquireOf(bob, waiting))],
+    ['of an older layout', paged(), { lv: 1 }],
+  ])('is refused %s', (_why, lock, more) => {
+    expectRefused(lock, move([asWaiter(carol)], lock), more);
   });
 });
 

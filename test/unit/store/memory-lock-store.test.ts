@@ -130,6 +130,21 @@ describe('a lock in memory', () => {
     await expectRefused(stored, stored.store.openPage(key, arrival, seen));
   });
 
+  it('moves the waiters of closed pages up, behind those of the front', async () => {
+    const stored = await storeWith(queued(), { pages: { first: 7, last: 9 } });
+    const waiters = [waiterOf(dave)];
+    const moved = { pages: { first: 9, last: 9 }, queue: [...stored.before.queue, ...waiters], changedAt: inMs(10) };
+    await expectWritten(stored, stored.store.moveUp(key, { from: 7, to: 9, waiters }, inMs(10)), moved);
+  });
+
+  it.each([
+    ['another page is the first', { pages: { first: 8, last: 9 } }],
+    ['there never were pages', {}],
+  ])('moves nothing up if %s', async (_why, more) => {
+    const stored = await storeWith(queued(), more);
+    await expectRefused(stored, stored.store.moveUp(key, { from: 7, to: 8, waiters: [waiterOf(dave)] }, inMs(10)));
+  });
+
   it('writes until when a waiter is present, and nothing else of it', async () => {
     const stored = await storeWith(queued());
     const [first, second] = stored.before.queue as [Waiter, Waiter];
