@@ -103,7 +103,7 @@ Measured on ${date} at commit \`${commit}\`, by \`npm run bench -- --only push\`
 
 ${pushHandOffTable(push)}
 
-The cost of waiting through the SDK while nothing is released, per waiter and minute, counted after all of them wait. A safety look is a request about a parked wait, in case a message was lost. The dollars are for all waiters, for an hour, with the prices of [what it costs](cost.md) and one connection for each waiter.
+The cost of waiting through the SDK while nothing is released, per waiter and minute, counted after all of them wait. A safety look is a request about a parked wait, in case a message was lost. It is answered at once, and does not count as an open request. The dollars are for all waiters, for an hour, with the prices of [what it costs](cost.md) and one connection for each waiter.
 
 ${waitingTable(push)}
 
