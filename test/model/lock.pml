@@ -105,7 +105,7 @@ bool granted[CLIENTS + 1];
 #ifdef BUG_MERGE_COPIES
 #define isElsewhere(w) (false)
 #else
-#define isElsewhere(w) (x == 1 || holder == w || ended[w])
+#define isElsewhere(w) ((seen >> w) & 1)
 #endif
 #ifdef BUG_FORGET_ENDED
 #define isOver(w) (ended[w] && me != 0)
@@ -200,14 +200,27 @@ inline nameNextPage(seen) {
   }
 }
 
-/* Moves the first page up in two writes: close it, which shows what is in it; then merge. A process that finds it closed repeats the merge. */
+/* The leases that the lock knows: in seen, a bit for each. */
+inline readKnown() {
+  d_step {
+    seen = 0; i = 1;
+    do :: i <= CLIENTS -> if :: holder == i || ended[i] -> seen = seen | (1 << i) :: else -> skip fi; i++ :: else -> break od;
+    i = 0;
+    do :: i < flen -> seen = seen | (1 << front[i]); i++ :: else -> break od;
+    i = 0
+  }
+}
+
+/*
+ * Moves the first page up: a read, and two writes. The first write closes the page, which shows what is in it. The second one merges. Its
+ * condition is only that the page is still the first one, so what was read may be old by then. A process that finds the page closed
+ * repeats the merge.
+ */
 inline moveUp() {
-  atomic {
-    n = 0;
-    if :: hasPages && flen + PLACES <= FRONT -> k = head; closed[k] = true; c = plen[k]; n = 1 :: else -> skip fi
-  };
+  atomic { n = 0; if :: hasPages && flen + PLACES <= FRONT -> k = head; readKnown(); n = 1 :: else -> skip fi };
   if
   :: n == 1 ->
+     atomic { closed[k] = true; c = plen[k] };
      mayDie();
      atomic {
        if
@@ -216,15 +229,14 @@ inline moveUp() {
           do
           :: n < c ->
              next = plist[k * PLACES + n];
-             inFront(next);
              if :: isElsewhere(next) -> skip :: else -> front[flen] = next; flen++ fi;
              n++
           :: else -> break
           od;
-          next = 0; x = 0; head = k + 1
+          next = 0; head = k + 1
        :: else -> skip
        fi;
-       n = 0; k = 0; c = 0
+       n = 0; k = 0; c = 0; seen = 0
      }
   :: else -> skip
   fi
@@ -251,7 +263,7 @@ inline mayLoseAnswer(again) { if :: skip :: atomic { me != 0 && lost < LOST -> l
  * nobody hears of it.
  */
 proctype Request(byte w; byte me) {
-  byte h, t, f, o, n, k, c, i, x, next;
+  byte h, t, f, o, n, k, c, i, x, next, seen;
   bool known;
 ask:
   mayDie();
@@ -319,7 +331,7 @@ release:
   mayDie();
   if :: n == 1 -> moveUp(); goto release :: else -> mayLoseAnswer(release) fi;
 done:
-  atomic { h = 0; t = 0; f = 0; o = 0; known = false; n = 0; k = 0; c = 0; over++ }
+  atomic { h = 0; t = 0; f = 0; o = 0; known = false; n = 0; k = 0; c = 0; seen = 0; over++ }
 }
 
 /* A client that died is absent some time later. */
@@ -330,7 +342,7 @@ end:
 
 /* Time: leases run out. A holder that lives stops relying on its lease before it has run out. */
 proctype Clock() {
-  byte n, k, c, i, x, next, me;
+  byte n, k, c, i, x, next, seen, me;
   do
   :: atomic {
        holder != 0 && !expired && (dead[holder] || expiries < EXPIRIES) ->
