@@ -31,7 +31,7 @@ mkdirSync(assets, { recursive: true });
 for (const [name, { body, isGzip }] of await bundlePage()) {
   writeFileSync(join(assets, isGzip ? `${name}.gz` : name), body);
 }
-for (const left of ['bundle.js', 'bundle.d.ts', 'tight-sources.js', 'tight-sources.d.ts'])
+for (const left of ['bundle.js', 'bundle.d.ts'])
   rmSync(join(published, 'console', 'server', left), { force: true });
 
 // Java runs this source file directly, so it is copied unchanged.

@@ -12,10 +12,8 @@ export interface Party {
   readonly waits: readonly { readonly lock: string; readonly position: number; readonly since: number }[];
 }
 
-export interface Step {
+export interface Step extends Pick<Party, 'owner' | 'sessionId'> {
   readonly party: string;
-  readonly owner: string;
-  readonly sessionId?: string | undefined;
   /** The party of the next step holds it. */
   readonly waitsFor: string;
 }
@@ -26,17 +24,14 @@ export interface Cycle {
   readonly brokenAt?: number;
 }
 
-interface Claim {
-  readonly owner: string;
-  readonly sessionId?: string | undefined;
-}
+type Caller = Pick<Party, 'owner' | 'sessionId'>;
 
 type Draft = { -readonly [K in keyof Party]: Party[K] extends readonly (infer T)[] ? T[] : Party[K] };
 
 /** An event does not contain the session. If the owner holds under exactly one session, it is assumed to be that one. */
 function sessionsByOwner(locks: readonly LockPicture[]): Map<string, string | null> {
   const found = new Map<string, string | null>();
-  for (const { owner, sessionId } of locks.flatMap(({ holders, queue }): readonly Claim[] => [...holders, ...queue])) {
+  for (const { owner, sessionId } of locks.flatMap(({ holders, queue }): readonly Caller[] => [...holders, ...queue])) {
     if (!sessionId) continue;
     const other = found.get(owner);
     found.set(owner, other === undefined || other === sessionId ? sessionId : null);
@@ -48,8 +43,8 @@ export function partiesOf(book: LockBook): Map<string, Party> {
   const locks = book.all();
   const sessions = sessionsByOwner(locks);
   const parties = new Map<string, Draft>();
-  const draftOf = ({ owner, sessionId: told }: Claim): Draft => {
-    const sessionId = told ?? sessions.get(owner) ?? undefined;
+  const draftOf = ({ owner, sessionId: own }: Caller): Draft => {
+    const sessionId = own ?? sessions.get(owner) ?? undefined;
     const id = sessionId ? `session ${sessionId}` : `owner ${owner}`;
     const known = parties.get(id);
     if (known) return known;

@@ -54,17 +54,11 @@ export const searchField = (
   value: string,
   onInput: (event: Event) => void = () => {},
 ): TemplateResult =>
-  html`<label class="field grow"
-    ><span>${label}</span
-    ><input
-      type="search"
-      spellcheck="false"
-      autocomplete="off"
-      autocapitalize="none"
-      placeholder=${placeholder}
-      .value=${value}
-      @input=${onInput}
-  /></label>`;
+  html`<label class="field grow">
+    <span>${label}</span>
+    <input type="search" spellcheck="false" autocomplete="off" autocapitalize="none"
+      placeholder=${placeholder} .value=${value} @input=${onInput} />
+  </label>`;
 
 /** Buttons. One of them is chosen. */
 export const choice = <T>(
@@ -78,7 +72,9 @@ export const choice = <T>(
   html`<fieldset class="choice ${kind}">
     <legend>${legend}</legend>
     ${options.map(
-      ([value, title]) =>
-        html`<label><input type=${type} name=${legend} .checked=${isChosen(value)} @change=${() => choose(value)} /><span>${title}</span></label>`,
+      ([value, title]) => html`<label>
+        <input type=${type} name=${legend} .checked=${isChosen(value)} @change=${() => choose(value)} />
+        <span>${title}</span>
+      </label>`,
     )}
   </fieldset>`;

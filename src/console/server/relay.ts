@@ -124,7 +124,7 @@ export class EventRelay {
     this.#gathered = [];
     for (const event of body) this.#kept.push({ number: ++this.#number, event });
     if (this.#kept.length > keptMax) this.#kept.splice(0, this.#kept.length - keptMax);
-    this.#tell({ kind: 'events', id: this.#id(), body });
+    this.#send({ kind: 'events', id: this.#id(), body });
   }
 
   #markDown(): void {
@@ -134,10 +134,10 @@ export class EventRelay {
   #setState(state: LinkState, missed: boolean): void {
     if (this.#state === state && !missed) return;
     this.#state = state;
-    this.#tell({ kind: 'link', body: { state, missed } });
+    this.#send({ kind: 'link', body: { state, missed } });
   }
 
-  #tell(message: Message): void {
+  #send(message: Message): void {
     for (const listener of [...this.#listeners]) listener(message);
   }
 
@@ -150,7 +150,7 @@ export class EventRelay {
 function observed(transport: Transport, onClosed: () => void): Transport {
   const watch = transport.watch?.bind(transport);
   const socket = transport.socket?.bind(transport);
-  const told = <Handlers extends WatchHandlers>(handlers: Handlers): Handlers => ({
+  const watched = <Handlers extends WatchHandlers>(handlers: Handlers): Handlers => ({
     ...handlers,
     closed: (cause) => {
       onClosed();
@@ -159,7 +159,7 @@ function observed(transport: Transport, onClosed: () => void): Transport {
   });
   return {
     request: (call, signal) => transport.request(call, signal),
-    ...(watch && { watch: (query, handlers) => watch(query, told(handlers)) }),
-    ...(socket && { socket: (url, query, handlers) => socket(url, query, told(handlers)) }),
+    ...(watch && { watch: (query, handlers) => watch(query, watched(handlers)) }),
+    ...(socket && { socket: (url, query, handlers) => socket(url, query, watched(handlers)) }),
   };
 }

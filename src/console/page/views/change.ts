@@ -75,10 +75,10 @@ export function changeDialog(): TemplateResult | typeof nothing {
         Its lease with fence <b class="number">${fence}</b> ends now, and the next waiter gets the lock. ${owner} may still be
         working: its late writes are refused only where the fence is checked.
       </p>
-      <label class="field"
-        ><span>Reason, shown in the history</span
-        ><input required maxlength=${reasonMax} autocomplete="off" placeholder="stuck since Tuesday" autofocus
-      /></label>
+      <label class="field">
+        <span>Reason, shown in the history</span>
+        <input required maxlength=${reasonMax} autocomplete="off" placeholder="stuck since Tuesday" autofocus />
+      </label>
       <p class="warn" role="alert">${error}</p>
       <div class="buttons">
         <button type="button" @click=${cancel}>Keep it</button>

@@ -73,12 +73,10 @@ function toolbar(): TemplateResult {
 
 const noEvents = (isFiltered: boolean): TemplateResult =>
   isFiltered
-    ? empty('No event like that so far.', paragraph('The filters above leave none of those that came.'))
+    ? empty('No event like that so far.', paragraph('The filters above hide every event.'))
     : empty(
         'Nothing has happened since this page was opened.',
-        paragraph(
-          'Grants, releases, queueing and endings appear here as they happen. What happened before is in the history of each lock.',
-        ),
+        paragraph('Events appear here as they happen. Earlier events are in the history of each lock.'),
       );
 
 const [at, what, fence] = eventColumns;

@@ -65,12 +65,12 @@ function toolbar(): TemplateResult {
       (kind) => kind === shown,
       (kind) => want({ show: kind }),
     )}
-    <label class="field"
-      ><span>Sort by</span
-      ><select @change=${(event: Event) => want({ sort: typed(event) })}>
+    <label class="field">
+      <span>Sort by</span>
+      <select @change=${(event: Event) => want({ sort: typed(event) })}>
         ${sorts.map(([sort, title]) => html`<option value=${sort} .selected=${sort === sortBy}>${title}</option>`)}
-      </select></label
-    >
+      </select>
+    </label>
   </div>`;
 }
 
@@ -90,13 +90,8 @@ function noLocks(): TemplateResult {
 
 const point = ({ type }: Event): void => setPointedAt(/enter|in/.test(type));
 
-const list = (names: readonly string[]): TemplateResult => html`<div
-  class="locks"
-  @pointerenter=${point}
-  @pointerleave=${point}
-  @focusin=${point}
-  @focusout=${point}
->
+const list = (names: readonly string[]): TemplateResult => html`<div class="locks"
+  @pointerenter=${point} @pointerleave=${point} @focusin=${point} @focusout=${point}>
   ${table({
     label: 'Locks',
     rowHeight: narrow.matches ? rowHeightNarrow : rowHeight,

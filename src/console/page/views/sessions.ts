@@ -50,7 +50,7 @@ function explained(steps: readonly Step[], brokenAt?: number): string {
   if (brokenAt) return 'The service ended the wait that began last, so that the others could go on.';
   return steps.every(({ sessionId }) => sessionId)
     ? 'The service resolves a circle of sessions by ending the wait that began last.'
-    : 'Put together by the names of the owners. Without a session the service can’t see this circle: it ends when a lease or a wait runs out.';
+    : 'Without sessions, the service can’t see this circle. It ends when a lease or a wait ends.';
 }
 
 const size = 260;

@@ -57,18 +57,9 @@ function namespaceField(known: readonly string[]): TemplateResult {
     input.blur();
   });
   return html`<form @submit=${choose} @change=${choose}>
-    <input
-      class="name"
-      aria-label="Namespace"
-      list="namespaces"
-      required
-      spellcheck="false"
-      autocomplete="off"
-      autocapitalize="none"
-      pattern=${namespacePattern}
-      title="1 to 63 of a-z, 0-9 and -, not starting with -"
-      .value=${namespace}
-    />
+    <input class="name" aria-label="Namespace" list="namespaces" required spellcheck="false" autocomplete="off"
+      autocapitalize="none" pattern=${namespacePattern} title="1 to 63 of a-z, 0-9 and -, not starting with -"
+      .value=${namespace} />
     <datalist id="namespaces">${known.map((one) => html`<option value=${one}></option>`)}</datalist>
   </form>`;
 }
@@ -98,7 +89,7 @@ const withoutToken = (): TemplateResult => html`<main class="alone">
   <h1 tabindex="-1">This console needs its token</h1>
   <p>
     Open the address that was printed when it started. It looks like
-    <code>http://127.0.0.1:4100/console?token=…</code> and lets this browser in.
+    <code>http://127.0.0.1:4100/console?token=…</code> and contains the token.
   </p>
   <p class="quiet">
     A service that keeps its data keeps the token too. With <code>--memory</code>, and with <code>holdfast console</code>,

@@ -158,7 +158,7 @@ function waitBar(
   const how = {
     granted: 'then got the lock',
     waiting: 'waits now',
-    'wait-timeout': 'in vain',
+    'wait-timeout': 'then gave up',
     'wait-cancelled': 'then left',
   }[end];
   const hold = end === 'granted' && holds.find((bar) => bar.fence === fence);
