@@ -31,7 +31,7 @@ export function localCallbacks({ url, region, log }: Setting): Completions {
   return new LambdaCallbacks({ client: new LambdaClient(clientOptions(url, region)) });
 }
 
-/** Without a URL the waiter can't be told. Its grant goes to the next waiter, and the log says why. */
+/** Without a URL nothing can be delivered. The grant goes to the next waiter, and the log says why. */
 function undeliverable(log: Log, why: string): Completions {
   const gone = (): Promise<Delivered> => {
     log.error(why);

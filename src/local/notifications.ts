@@ -17,8 +17,7 @@ import { systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';
 import { localCallbacks, localTasks } from './completions.ts';
-import { HttpEventBus } from './events.ts';
-
+import { httpEventBus } from './events.ts';
 import { ProcessTimers } from './timers.ts';
 
 /** The same as in a deployment: each minute, for locks whose timer was lost. */
@@ -52,7 +51,7 @@ export function createNotifications(options: NotificationOptions): Notifications
   const watchers = new DynamoDBWatchers({ client, tableName });
   // A line for each delivery is useful in CloudWatch, but not on a developer's screen.
   const shared = {
-    bus: new HttpEventBus({ url: eventsUrl, region, log }),
+    bus: httpEventBus({ url: eventsUrl, region, log }),
     connections,
     meter: noMeter,
     log: { info: () => {}, warn: (...line) => log.warn(...line), error: (...line) => log.error(...line) } satisfies Log,

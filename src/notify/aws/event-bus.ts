@@ -24,32 +24,27 @@ const finalCodes = new Set([
   'MalformedDetail',
 ]);
 
-export class EventBridgeBus implements EventBus {
-  readonly #client: EventBridgeClient;
-  readonly #busName: string;
-  readonly #log: Log;
-  readonly #timers: Timers;
-  readonly #random: () => number;
+interface EventBusOptions {
+  readonly client: EventBridgeClient;
+  readonly busName: string;
+  readonly log: Log;
+  readonly timers?: Timers;
+  readonly random?: () => number;
+}
 
-  constructor(options: {
-    client: EventBridgeClient;
-    busName: string;
-    log: Log;
-    timers?: Timers;
-    random?: () => number;
-  }) {
-    this.#client = options.client;
-    this.#busName = options.busName;
-    this.#log = options.log;
-    this.#timers = options.timers ?? systemTimers;
-    this.#random = options.random ?? Math.random;
+export class EventBridgeBus implements EventBus {
+  readonly #options: EventBusOptions;
+
+  constructor(options: EventBusOptions) {
+    this.#options = options;
   }
 
   async publish(events: readonly BusEvent[]): Promise<readonly Untaken[]> {
+    const { timers = systemTimers, random = Math.random } = this.#options;
     const refused: Untaken[] = [];
     let left: readonly BusEvent[] = events;
     for (let attempt = 0; attempt < triesMax && left.length > 0; attempt++) {
-      if (attempt > 0) await pauseFor(this.#timers, backoffMs(attempt, 50, 500, this.#random));
+      if (attempt > 0) await pauseFor(timers, backoffMs(attempt, 50, 500, random));
       const untaken = await this.#putAll(left);
       refused.push(...untaken.filter(({ isFinal }) => isFinal));
       left = untaken.filter(({ isFinal }) => !isFinal).map(({ event }) => event);
@@ -68,28 +63,26 @@ export class EventBridgeBus implements EventBus {
 
   /** Returns the events that were refused, because a request may succeed for only some of its entries. */
   async #put(batch: readonly BusEvent[]): Promise<readonly Untaken[]> {
+    const { client, busName, log } = this.#options;
     try {
-      const { Entries } = await this.#client.send(
-        new PutEventsCommand({ Entries: batch.map((event) => this.#entryOf(event)) }),
-      );
+      const request = new PutEventsCommand({ Entries: batch.map((event) => entryOf(event, busName)) });
+      const { Entries } = await client.send(request);
       return batch.flatMap((event, index) => {
         const code = Entries?.[index]?.ErrorCode;
         return code === undefined ? [] : [{ event, isFinal: finalCodes.has(code) }];
       });
     } catch (error) {
-      this.#log.warn('EventBridge did not take a batch.', { events: batch.length, error: errorText(error) });
+      log.warn('EventBridge did not take a batch.', { events: batch.length, error: errorText(error) });
       const isFinal = isFinalRefusal(error);
       return batch.map((event) => ({ event, isFinal }));
     }
   }
-
-  #entryOf({ detailType, time, detail }: BusEvent): PutEventsRequestEntry {
-    return {
-      EventBusName: this.#busName,
-      Source: eventSource,
-      DetailType: detailType,
-      Time: new Date(time),
-      Detail: JSON.stringify(detail),
-    };
-  }
 }
+
+const entryOf = ({ detailType, time, detail }: BusEvent, busName: string): PutEventsRequestEntry => ({
+  EventBusName: busName,
+  Source: eventSource,
+  DetailType: detailType,
+  Time: new Date(time),
+  Detail: JSON.stringify(detail),
+});

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { HttpEventBus } from '../../../src/local/events.ts';
+import { httpEventBus } from '../../../src/local/events.ts';
 import { grantedToWaiter } from '../../../src/notify/parked.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
 import { epochMs } from '../../../src/time/clock.ts';
@@ -23,7 +23,7 @@ function world(...statuses: number[]) {
     return { ok: status === 200, status, body: { cancel } };
   });
   const log = { info: () => {}, warn: vi.fn(), error: () => {} };
-  const bus = new HttpEventBus({ url: 'http://here', region: 'us-east-1', log });
+  const bus = httpEventBus({ url: 'http://here', region: 'us-east-1', log });
   const publish = async (...events: BusEvent[]) => {
     const publishing = bus.publish(events);
     await vi.runAllTimersAsync();
