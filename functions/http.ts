@@ -25,7 +25,7 @@ export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredRe
   apiGatewayHandler(
     createHandler(service, log, {
       onProblem: countRefusals(new EmbeddedMeter({ serviceName: 'http', namespaces: metricNamespaces(env) })),
-      settle: () => handOffs.settle(),
+      handOffs,
     }),
     { namespacesClaim: env.HOLDFAST_NAMESPACES_CLAIM },
   ),

@@ -22,19 +22,19 @@ export type OnProblem = (problem: Problem, request: Request) => void;
 
 export interface HandlerOptions {
   readonly onProblem?: OnProblem;
-  /** Awaited before an answer is sent: Lambda stops a function after its answer, even if work is left. */
-  readonly settle?: () => Promise<void>;
+  /** Settled before an answer is sent: Lambda stops a function after its answer, even if deliveries are left. */
+  readonly handOffs?: { settle(): Promise<void> };
 }
 
 /** Answers every request of the service. Adapters call it. */
 export function createHandler(
   service: Service,
   log: Pick<Log, 'info' | 'error'>,
-  { onProblem = () => {}, settle }: HandlerOptions = {},
+  { onProblem = () => {}, handOffs }: HandlerOptions = {},
 ): Handler {
   return async (request) => {
     const answer = await answerTo(request);
-    if (settle !== undefined) await settle();
+    if (handOffs !== undefined) await handOffs.settle();
     return answer;
   };
 

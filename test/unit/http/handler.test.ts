@@ -124,7 +124,7 @@ describe('the handler', () => {
       await new Promise((resolve) => setImmediate(resolve));
       steps.push('settled');
     };
-    await createHandler(service, log, { settle })(request('GET /v1/health'));
+    await createHandler(service, log, { handOffs: { settle } })(request('GET /v1/health'));
     steps.push('answered');
     expect(steps).toEqual(['settled', 'answered']);
   });
