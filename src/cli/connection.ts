@@ -63,7 +63,8 @@ function userName(): string {
   }
 }
 
-function readUrl(by: string, text: string | undefined, protocols = ['http:', 'https:']): string | undefined {
+/** Undefined if there is none. An empty text counts as none. */
+export function readUrl(by: string, text: string | undefined, protocols = ['http:', 'https:']): string | undefined {
   if (!text) return undefined;
   if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text;
   throw new UsageError(`${by} expects a URL that begins with ${protocols.join('// or ')}//, but got '${text}'.`);
@@ -75,13 +76,16 @@ function readAuth(given: Given, env: NodeJS.ProcessEnv): Auth | undefined {
     if (path !== undefined) throw new UsageError('--sigv4 and --token-file both say who the caller is: give only one.');
     return sigv4({ region: given.text('region') });
   }
-  const token = path === undefined ? env.HOLDFAST_TOKEN : readTokenFile(path);
+  const token = readToken(path ?? 'HOLDFAST_TOKEN', path === undefined ? env.HOLDFAST_TOKEN : readTokenFile(path));
+  return token === undefined ? undefined : bearer(token);
+}
+
+/** Undefined if there is none. The message of an error must not show the token. */
+export function readToken(by: string, token: string | undefined): string | undefined {
   if (!token) return undefined;
-  // The token is sent in a header, and a space or a line break would end it there. The message must not show the token.
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new UsageError(`${path ?? 'HOLDFAST_TOKEN'} expects a token of printable ASCII without spaces.`);
-  }
-  return bearer(token);
+  // The token is sent in a header, and a space or a line break would end it there.
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new UsageError(`${by} expects a token of printable ASCII without spaces.`);
 }
 
 function readTokenFile(path: string): string {

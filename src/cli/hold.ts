@@ -52,7 +52,7 @@ export async function holdCommand({ lock, leaseId, leaseMs }: Lease, options: Ho
     const env = commandEnv(options.env, lock, leaseId);
     const child = await Child.start(options.command, { env, foreground });
     guardian.target(child.target);
-    const ending = new Ending(child, guardian, graceMs, terminal);
+    const ending = endingOf(child, guardian, graceMs, terminal);
     const look = () => {
       const leftMs = lock.remainingMs();
       if (ending.error !== undefined) return;
@@ -101,40 +101,26 @@ function pass(child: Child, signal: NodeJS.Signals, foreground: boolean, termina
   } else if (!foreground || !sentByTerminal.includes(signal)) child.send(signal);
 }
 
-/** Ends a command whose lock is lost or about to be lost. */
-class Ending {
-  /** The reason. Undefined while the lock is held. */
-  error: LeaseLostError | undefined;
-  readonly #child: Child;
-  readonly #guardian: GuardianPipe;
-  readonly #graceMs: number;
-  readonly #terminal: Terminal;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(child: Child, guardian: GuardianPipe, graceMs: number, terminal: Terminal) {
-    this.#child = child;
-    this.#guardian = guardian;
-    this.#graceMs = graceMs;
-    this.#terminal = terminal;
-  }
-
-  begin(error: LeaseLostError): void {
-    this.error = error;
-    this.#terminal.error(`${error.message} Ending the command.`);
-    this.#guardian.held(this.#graceMs);
-    this.#child.send('SIGTERM');
-    // A stopped command can't react to SIGTERM.
-    this.#child.send('SIGCONT');
-    this.#timer = setTimeout(() => this.#child.send('SIGKILL'), this.#graceMs);
-  }
-
-  onLost(error: LeaseLostError): void {
-    // The command already got SIGTERM and its grace is over.
-    if (this.error !== undefined) this.#child.send('SIGKILL');
-    else this.begin(error);
-  }
-
-  cancelKill(): void {
-    clearTimeout(this.#timer);
-  }
+/** Ends a command whose lock is lost or about to be lost. `error` is the reason. It is undefined while the lock is held. */
+function endingOf(child: Child, guardian: GuardianPipe, graceMs: number, terminal: Terminal) {
+  let timer: NodeJS.Timeout | undefined;
+  const ending = {
+    error: undefined as LeaseLostError | undefined,
+    begin(error: LeaseLostError): void {
+      ending.error = error;
+      terminal.error(`${error.message} Ending the command.`);
+      guardian.held(graceMs);
+      child.send('SIGTERM');
+      // A stopped command can't react to SIGTERM.
+      child.send('SIGCONT');
+      timer = setTimeout(() => child.send('SIGKILL'), graceMs);
+    },
+    onLost(error: LeaseLostError): void {
+      // The command already got SIGTERM and its grace is over.
+      if (ending.error !== undefined) child.send('SIGKILL');
+      else ending.begin(error);
+    },
+    cancelKill: () => clearTimeout(timer),
+  };
+  return ending;
 }

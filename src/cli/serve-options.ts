@@ -13,6 +13,7 @@ import {
 } from '../local/options.ts';
 import { type Given, readInteger, type Setting } from './arguments.ts';
 import type { Flags } from './command.ts';
+import { readToken, readUrl } from './connection.ts';
 import { UsageError } from './failure.ts';
 
 /** Each flag with its default. It can also be set by a variable: `--poll-ms` by HOLDFAST_POLL_MS. */
@@ -42,7 +43,7 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
   if (given.has('memory') && given.has('data')) {
     throw new UsageError('--memory keeps nothing, and --data names a folder that keeps data: give one of the two.');
   }
-  const token = readToken(env.HOLDFAST_TOKEN);
+  const token = readToken('HOLDFAST_TOKEN', env.HOLDFAST_TOKEN);
   const [port, pollMs] = [setting('port'), setting('poll-ms')];
   return {
     port: readInteger(port.by, port.text, 0, 65_535),
@@ -57,9 +58,9 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     pollMs: readInteger(pollMs.by, pollMs.text, pollMsMin, pollMsMax),
     consoleMayChange: readSwitch(setting(permission.name)),
     token,
-    eventsUrl: readUrl('HOLDFAST_EVENTS_URL', env),
-    tasksUrl: readUrl('HOLDFAST_TASKS_URL', env),
-    callbacksUrl: readUrl('HOLDFAST_CALLBACKS_URL', env),
+    eventsUrl: readUrl('HOLDFAST_EVENTS_URL', env.HOLDFAST_EVENTS_URL),
+    tasksUrl: readUrl('HOLDFAST_TASKS_URL', env.HOLDFAST_TASKS_URL),
+    callbacksUrl: readUrl('HOLDFAST_CALLBACKS_URL', env.HOLDFAST_CALLBACKS_URL),
   };
 }
 
@@ -90,19 +91,5 @@ function readHost({ text, by }: Setting, token: string | undefined): string {
       `${by} ${text} can be reached from other machines: set HOLDFAST_TOKEN, or listen on 127.0.0.1.`,
     );
   }
-  return text;
-}
-
-function readToken(text: string | undefined): string | undefined {
-  if (!text) return undefined;
-  // The token is sent in an Authorization header, and a space or a line break would end it there. The message must not
-  // show the token.
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new UsageError('HOLDFAST_TOKEN expects printable ASCII without spaces.');
-  return text;
-}
-
-function readUrl(variable: string, { [variable]: text }: NodeJS.ProcessEnv): string | undefined {
-  if (!text) return undefined;
-  if (!isWebUrl(text)) throw new UsageError(`${variable} expects an http(s) URL, but got '${text}'.`);
   return text;
 }

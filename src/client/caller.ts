@@ -1,5 +1,5 @@
 import { backoffMs } from '../tools/backoff.ts';
-import { reasonOf } from '../tools/error-text.ts';
+import { reasonOf, rootCauseOf } from '../tools/error-text.ts';
 import { joinSignals, unlessAborted } from './abort.ts';
 import type { Breaker } from './breaker.ts';
 import { ClosedError, HoldfastError, ThrottledError, UnavailableError } from './errors.ts';
@@ -129,18 +129,13 @@ export class Caller {
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (error instanceof HoldfastError) throw error;
-      throw new UnavailableError(`${this.#service()} can't be reached: ${rootReasonOf(error)}.`, {}, { cause: error });
+      const reason = reasonOf(rootCauseOf(error)).replace(/\.$/, '');
+      throw new UnavailableError(`${this.#service()} can't be reached: ${reason}.`, {}, { cause: error });
     } finally {
       cancel();
       joined.letGo();
     }
   }
-}
-
-/** The innermost cause. `fetch` hides the real reason in it. */
-function rootReasonOf(error: unknown): string {
-  const { cause } = error instanceof Error ? error : { cause: undefined };
-  return cause instanceof Error ? rootReasonOf(cause) : reasonOf(error).replace(/\.$/, '');
 }
 
 /** True if the same request may succeed a little later. */

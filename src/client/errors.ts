@@ -56,21 +56,23 @@ export class HoldfastError extends Error {
 }
 
 /** The class of the errors with one code and one field of their own, which is the second argument. */
-function errorWith<Name extends string, Field extends string, Value>(name: Name, code: ErrorCode, field: Field) {
-  class ErrorWithField extends HoldfastError {
-    override readonly name = name;
+const errorWith =
+  <Name extends string, Field extends string>(name: Name, code: ErrorCode, field: Field) =>
+  <Value>() => {
+    class ErrorWithField extends HoldfastError {
+      override readonly name = name;
 
-    constructor(message: string, value: Value, details?: ErrorDetails) {
-      super(code, message, details);
-      Object.assign(this, { [field]: value });
+      constructor(message: string, value: Value, details?: ErrorDetails) {
+        super(code, message, details);
+        Object.assign(this, { [field]: value });
+      }
     }
-  }
-  return ErrorWithField as unknown as new (
-    message: string,
-    value: Value,
-    details?: ErrorDetails,
-  ) => HoldfastError & { readonly name: Name } & { readonly [Key in Field]: Value };
-}
+    return ErrorWithField as unknown as new (
+      message: string,
+      value: Value,
+      details?: ErrorDetails,
+    ) => HoldfastError & { readonly name: Name } & { readonly [Key in Field]: Value };
+  };
 
 /**
  * True if this is an error of the SDK. It looks at the fields, so an error from another copy of this package counts too.
@@ -157,11 +159,7 @@ export type LostReason = ContractLostReason | 'unconfirmed';
  * lock.onLost((error) => console.warn(`lost: ${error.reason}`));
  * ```
  */
-export class LeaseLostError extends errorWith<'LeaseLostError', 'reason', LostReason>(
-  'LeaseLostError',
-  'lease-lost',
-  'reason',
-) {}
+export class LeaseLostError extends errorWith('LeaseLostError', 'lease-lost', 'reason')<LostReason>() {}
 
 /**
  * Sessions wait for each other in a circle. This wait was ended, so that the others can go on.
@@ -171,11 +169,7 @@ export class LeaseLostError extends errorWith<'LeaseLostError', 'reason', LostRe
  * catch (error) { if (error instanceof DeadlockError) console.warn(error.cycle); }
  * ```
  */
-export class DeadlockError extends errorWith<'DeadlockError', 'cycle', readonly DeadlockStep[]>(
-  'DeadlockError',
-  'deadlock',
-  'cycle',
-) {}
+export class DeadlockError extends errorWith('DeadlockError', 'deadlock', 'cycle')<readonly DeadlockStep[]>() {}
 
 /**
  * A write was refused because its fence is below the `floor`, the highest fence that the record or the resource has seen: a later holder has
@@ -187,11 +181,7 @@ export class DeadlockError extends errorWith<'DeadlockError', 'cycle', readonly 
  * catch (error) { if (error instanceof StaleFenceError) return; } // A later holder has written. Its data stays.
  * ```
  */
-export class StaleFenceError extends errorWith<'StaleFenceError', 'floor', number>(
-  'StaleFenceError',
-  'stale-fence',
-  'floor',
-) {}
+export class StaleFenceError extends errorWith('StaleFenceError', 'stale-fence', 'floor')<number>() {}
 
 /**
  * The record has another version than the write expected. `version` is null if there is no such record.
@@ -201,11 +191,7 @@ export class StaleFenceError extends errorWith<'StaleFenceError', 'floor', numbe
  * catch (error) { if (error instanceof VersionMismatchError) console.warn(`now at ${error.version}`); }
  * ```
  */
-export class VersionMismatchError extends errorWith<'VersionMismatchError', 'version', number | null>(
-  'VersionMismatchError',
-  'version-mismatch',
-  'version',
-) {}
+export class VersionMismatchError extends errorWith('VersionMismatchError', 'version-mismatch', 'version')<number | null>() {}
 
 /**
  * The lock is in use with another limit. All callers of a semaphore must name the same limit.
@@ -215,11 +201,7 @@ export class VersionMismatchError extends errorWith<'VersionMismatchError', 'ver
  * catch (error) { if (error instanceof LimitMismatchError) console.warn(`in force: ${error.limit}`); }
  * ```
  */
-export class LimitMismatchError extends errorWith<'LimitMismatchError', 'limit', number>(
-  'LimitMismatchError',
-  'limit-mismatch',
-  'limit',
-) {}
+export class LimitMismatchError extends errorWith('LimitMismatchError', 'limit-mismatch', 'limit')<number>() {}
 
 /**
  * The session is over, and with it every lock that was taken under it.
@@ -271,11 +253,7 @@ export class UnavailableError extends HoldfastError {
  * catch (error) { if (error instanceof ThrottledError) await sleep(error.retryAfterMs); }
  * ```
  */
-export class ThrottledError extends errorWith<'ThrottledError', 'retryAfterMs', number>(
-  'ThrottledError',
-  'throttled',
-  'retryAfterMs',
-) {}
+export class ThrottledError extends errorWith('ThrottledError', 'throttled', 'retryAfterMs')<number>() {}
 
 /**
  * The queue of this lock is full. Reduce the load: one more waiter would wait too long.
@@ -285,11 +263,7 @@ export class ThrottledError extends errorWith<'ThrottledError', 'retryAfterMs', 
  * catch (error) { if (error instanceof QueueFullError) return response(429, error.retryAfterMs); }
  * ```
  */
-export class QueueFullError extends errorWith<'QueueFullError', 'retryAfterMs', number>(
-  'QueueFullError',
-  'queue-full',
-  'retryAfterMs',
-) {}
+export class QueueFullError extends errorWith('QueueFullError', 'queue-full', 'retryAfterMs')<number>() {}
 
 /**
  * The request is not valid. This is a programming error: a retry does not help.
@@ -321,11 +295,7 @@ export const invalidField = (field: string, message: string, subject = field): I
  * catch (error) { if (error instanceof TooManyRetriesError) console.warn(`${error.tries} tries`); }
  * ```
  */
-export class TooManyRetriesError extends errorWith<'TooManyRetriesError', 'tries', number>(
-  'TooManyRetriesError',
-  'too-many-retries',
-  'tries',
-) {}
+export class TooManyRetriesError extends errorWith('TooManyRetriesError', 'too-many-retries', 'tries')<number>() {}
 
 interface OnceFailure {
   readonly name: string;
@@ -342,11 +312,7 @@ interface OnceFailure {
  * catch (error) { if (error instanceof OnceFailedError) console.warn(error.failure.message); }
  * ```
  */
-export class OnceFailedError extends errorWith<'OnceFailedError', 'failure', OnceFailure>(
-  'OnceFailedError',
-  'once-failed',
-  'failure',
-) {}
+export class OnceFailedError extends errorWith('OnceFailedError', 'once-failed', 'failure')<OnceFailure>() {}
 
 /**
  * The client, session or election was closed during this call.

@@ -22,15 +22,12 @@ export interface LockSummary {
 
 /** A lock as {@link Holdfast.inspect} shows it. A lock that was never used is free with fence 0. */
 export interface LockView extends Omit<LockSummary, 'longestWaitMs'> {
-  readonly holders: readonly HolderDetail[];
   readonly queue: readonly WaiterView[];
 }
 
 /** Says whether a fence holds now. It may be stale when it arrives, so the protected resource must check the fence itself. */
-export interface FenceCheck {
+export interface FenceCheck extends Pick<LockSummary, 'fence' | 'state'> {
   readonly valid: boolean;
-  readonly fence: number;
-  readonly state: 'free' | 'held';
 }
 
 /** Something that happened to a lock. */
@@ -102,13 +99,9 @@ export interface GrantBody {
 }
 
 /** A grant of several locks. */
-export interface ManyGrantBody {
-  readonly status: 'granted';
-  readonly leaseId: string;
+export interface ManyGrantBody
+  extends Pick<GrantBody, 'status' | 'leaseId' | 'remainingMs' | 'expiresAt' | 'waitedMs'> {
   readonly grants: readonly { readonly lock: string; readonly fence: number }[];
-  readonly remainingMs: number | null;
-  readonly expiresAt: string | null;
-  readonly waitedMs: number;
 }
 
 /** The result of the release of several locks. */

@@ -2,6 +2,7 @@
  * A DynamoDB in memory: the part of it that Holdfast uses, with its conditions, indexes, transactions, units and
  * stream. Everything is lost when the process ends.
  */
+import { BoundedMap } from '../tools/collections.ts';
 import { EngineError, invalid } from './errors.ts';
 import { checkUpdate, updated } from './evaluation.ts';
 import { readUpdate } from './expressions.ts';
@@ -65,7 +66,7 @@ export class MemoryEngine {
   readonly #region: string;
   readonly #onUsage: (usage: Usage) => void;
   readonly #tables = new Map<string, Table>();
-  readonly #tokens = new Set<string>();
+  readonly #tokens = new BoundedMap<string, true>(tokensKeptMax);
 
   constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {} }: EngineOptions = {}) {
     this.#now = now;
@@ -242,14 +243,8 @@ export class MemoryEngine {
       );
     }
     for (const one of decided) this.#make(one, doubled(writeUnits(one.table, one.before, one.after)));
-    if (token !== undefined) this.#rememberToken(token);
+    if (token !== undefined) this.#tokens.set(token, true);
     return {};
-  }
-
-  #rememberToken(token: string): void {
-    this.#tokens.add(token);
-    const [oldest] = this.#tokens;
-    if (this.#tokens.size > tokensKeptMax && oldest !== undefined) this.#tokens.delete(oldest);
   }
 
   #decideOne({ Put, Update, Delete, ConditionCheck }: TransactItem): Decided {

@@ -9,7 +9,7 @@ import { type Delivery, deliver, type StreamHandler, sequenceNumberOf } from './
 import { FaultLog, faultOf } from './pump/faults.ts';
 import { Generation } from './pump/generation.ts';
 import { engineBackoff, handlerBackoff, localPace, type Pace, retryInMs } from './pump/pace.ts';
-import { PauseWithWakeUp, pause } from './pump/pause.ts';
+import { pause } from './pump/pause.ts';
 import type { Reading, ReadingEnd, ShardReader } from './pump/reader.ts';
 import { requestTimeoutMs, Stream } from './pump/stream.ts';
 
@@ -63,8 +63,8 @@ export class Pump {
   readonly #stopping = new AbortController();
   readonly #faultLog: FaultLog;
   readonly #random: () => number;
-  /** Woken up when the list of shards may have changed. */
-  readonly #untilNextLook = new PauseWithWakeUp();
+  /** Ends the pause before the next look. Aborted when the list of shards may have changed. */
+  #lookNow = new AbortController();
   readonly #becameReady = Promise.withResolvers<void>();
   readonly #supervising: Promise<void>;
   #stopped: Promise<void> | null = null;
@@ -110,11 +110,13 @@ export class Pump {
   async #supervise(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      this.#untilNextLook.forgetWakeUps();
+      // Made before the look, so that whatever changes after it causes another look.
+      this.#lookNow = new AbortController();
       try {
         const generation = await this.#discover();
         this.#faultLog.worked('stream');
-        await this.#untilNextLook.pause(generation.running.size > 0 ? rediscoverMs : rediscoverEmptyMs, signal);
+        const delayMs = generation.running.size > 0 ? rediscoverMs : rediscoverEmptyMs;
+        await pause(delayMs, AbortSignal.any([signal, this.#lookNow.signal]));
       } catch (error) {
         if (signal.aborted) break;
         this.#count.faults += 1;
@@ -169,7 +171,7 @@ export class Pump {
     }
     generation.ended(reader);
     // Child shards may begin, the engine may be back, or the table may have another stream. A look finds all of these.
-    this.#untilNextLook.wakeUp();
+    this.#lookNow.abort();
   }
 
   #readingOf(generation: Generation): Reading {

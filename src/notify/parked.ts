@@ -2,7 +2,7 @@
 import type { Facts } from '../lock/commands.ts';
 import type { Holder, LockKey, Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
-import { endsAt, remainingMs } from '../lock/view.ts';
+import { endsAt, remainingMs, waitedMs } from '../lock/view.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, factsAmong } from '../service/context.ts';
 import { toIso } from '../time/clock.ts';
@@ -137,7 +137,7 @@ function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string,
     fence: holder.fence,
     remainingMs: remainingMs(holder, facts),
     expiresAt: end === null ? null : toIso(end),
-    waitedMs: holder.queuedAt === undefined ? 0 : Math.max(0, holder.acquiredAt - holder.queuedAt),
+    waitedMs: waitedMs(holder, holder.acquiredAt),
   };
 }
 

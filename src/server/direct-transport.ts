@@ -5,7 +5,7 @@ import { instanceOf, operate } from '../http/handler.ts';
 import { toProblem } from '../http/problems.ts';
 import { anonymous, type Reply, type Request } from '../http/request.ts';
 import type { Service } from '../http/service.ts';
-import { reasonOf } from '../tools/error-text.ts';
+import { reasonOf, rootCauseOf } from '../tools/error-text.ts';
 
 export interface DirectTransportOptions {
   readonly close?: (() => void) | undefined;
@@ -38,21 +38,16 @@ export class DirectTransport implements Transport {
       const wrong = misconfigurationOf(error);
       // A retry would fail in the same way. So the error is reported at once, with its real cause.
       if (wrong !== undefined)
-        throw new HoldfastError('misconfigured', `${this.target}: ${wrong}`, { cause: rootOf(error) });
+        throw new HoldfastError('misconfigured', `${this.target}: ${wrong}`, { cause: rootCauseOf(error) });
       const problem = toProblem(error);
       const body = { ...problem.toJSON(), instance: instanceOf(id) };
-      return { ...answerOf({ status: problem.status, body }, id), cause: rootOf(error) };
+      return { ...answerOf({ status: problem.status, body }, id), cause: rootCauseOf(error) };
     }
   }
 
   close(): void {
     this.#close();
   }
-}
-
-/** The innermost cause of an error: the store wraps what the AWS SDK threw. */
-function rootOf(error: unknown): unknown {
-  return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }
 
 /** Keyed by the error names of DynamoDB and the AWS SDK. */
@@ -70,7 +65,7 @@ const misconfigurations: Readonly<Record<string, string>> = {
 
 /** What is wrong with the configuration, if that is the cause of the failure. */
 function misconfigurationOf(error: unknown): string | undefined {
-  const root = rootOf(error);
+  const root = rootCauseOf(error);
   if (!(root instanceof Error)) return undefined;
   const known =
     misconfigurations[root.name] ?? (/Region is missing/.test(root.message) ? 'no AWS Region is set' : undefined);

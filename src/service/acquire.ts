@@ -4,6 +4,7 @@ import { demandOf, type LockKey, type LockMode, type Notify } from '../lock/stat
 import { isLive } from '../lock/validity.ts';
 import { positionBehind, positionOf } from '../lock/view.ts';
 import { after, epochMs } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 import { type Applied, apply, readWait, sweepForWaiters } from './apply.ts';
 import { factsAbout, factsForLook, type LockContext, lookAndLearn, readAndLearn } from './context.ts';
 import { applyUnderSession, readWaitUnderSession } from './under-session.ts';
@@ -84,12 +85,7 @@ function commandOf(context: LockContext, request: AcquireRequest): Acquire {
     leaseMs: sessionId === undefined ? (request.leaseMs ?? lockLimits.leaseMsDefault) : null,
     waitMs,
     attendMs: notify === undefined ? pollMsOf(context, request) + lockLimits.waiterAbsenceMs : null,
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(lockDelayMs === undefined ? {} : { lockDelayMs }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(notify === undefined ? {} : { notify }),
-    ...(place === undefined ? {} : { place }),
+    ...defined({ sessionId, lockDelayMs, mode, metadata, notify, place }),
   };
 }
 

@@ -7,8 +7,9 @@ export function errorText(error: unknown): string {
   return `${error.name}: ${error.message || (error as { code?: string }).code}`;
 }
 
-/** The innermost cause, because `fetch` wraps the error that explains the failure. */
-export const rootCauseOf = (error: Error): Error => (error.cause instanceof Error ? rootCauseOf(error.cause) : error);
+/** The innermost cause, because `fetch` and the stores wrap the error that explains the failure. */
+export const rootCauseOf = (error: unknown): unknown =>
+  error instanceof Error && error.cause instanceof Error ? rootCauseOf(error.cause) : error;
 
 /** The reason of a failure, for use inside a sentence. */
 export const reasonOf = (error: unknown): string =>
