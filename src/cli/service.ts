@@ -1,9 +1,9 @@
-import { type Claim, take } from '../client/acquire.ts';
+import { type LeaseCalls, take } from '../client/acquire.ts';
 import { callOf } from '../client/calls.ts';
-import { leaseCalls, lockClaim, manyClaim } from '../client/claims.ts';
 import { checkName, policyOf } from '../client/core.ts';
 import { HeldLock } from '../client/held-lock.ts';
 import { type AcquireOptions, Holdfast, type LockEntry, type OnceOptions, type OnceResult } from '../client/index.ts';
+import { leaseCalls, lockCalls, manyCalls } from '../client/lease-calls.ts';
 import { resolve } from '../client/lock-options.ts';
 import { runOnce } from '../client/once.ts';
 import { leaseTenure } from '../client/tenure.ts';
@@ -36,10 +36,10 @@ export class Service extends Holdfast {
   async holdLease(name: string, options: AcquireOptions): Promise<Lease> {
     const { core } = this;
     const { waitMs = 0, signal, onWaiting } = options;
-    const claims = lockClaim(core, checkName('lock', name), options, resolve(core, options, undefined));
-    const taken = await take<GrantBody>(core, claims, { waitMs, signal, onWaiting });
-    const { claim, body, remainingMs } = taken;
-    const lock = new HeldLock({ core, claim, tenure: leaseTenure(core, taken, options) }, { ...body, lock: name });
+    const callsFor = lockCalls(core, checkName('lock', name), options, resolve(core, options, undefined));
+    const taken = await take<GrantBody>(core, callsFor, { waitMs, signal, onWaiting });
+    const { calls, body, remainingMs } = taken;
+    const lock = new HeldLock({ core, calls, tenure: leaseTenure(core, taken, options) }, { ...body, lock: name });
     return { lock, leaseId: body.leaseId, leaseMs: body.leaseMs ?? remainingMs };
   }
 
@@ -56,14 +56,14 @@ export class Service extends Holdfast {
 
   /** Takes a lock and leaves it held. Returns the grant with its lease id. */
   async acquireLease(name: string, options: AcquireOptions, sessionId?: string): Promise<GrantBody> {
-    const claims = lockClaim(
+    const callsFor = lockCalls(
       this.core,
       checkName('lock', name),
       options,
       resolve(this.core, options, sessionId),
       sessionId,
     );
-    return this.#take<GrantBody>(claims, options);
+    return this.#take<GrantBody>(callsFor, options);
   }
 
   async acquireLeases(
@@ -71,8 +71,8 @@ export class Service extends Holdfast {
     options: AcquireOptions,
     sessionId?: string,
   ): Promise<ManyGrantBody> {
-    const claims = manyClaim(this.core, entries, resolve(this.core, options, sessionId), sessionId);
-    return this.#take<ManyGrantBody>(claims, options);
+    const callsFor = manyCalls(this.core, entries, resolve(this.core, options, sessionId), sessionId);
+    return this.#take<ManyGrantBody>(callsFor, options);
   }
 
   renewLease(name: string, leaseId: string, leaseMs?: number): Promise<GrantBody> {
@@ -113,15 +113,15 @@ export class Service extends Holdfast {
   }
 
   async #take<Body extends GrantBody | ManyGrantBody>(
-    claims: (leaseId: string) => Claim,
+    callsFor: (leaseId: string) => LeaseCalls,
     { waitMs = 0, signal, onWaiting }: Waits,
   ): Promise<Body> {
-    const { body, remainingMs } = await take<Body>(this.core, claims, { waitMs, signal, onWaiting });
+    const { body, remainingMs } = await take<Body>(this.core, callsFor, { waitMs, signal, onWaiting });
     return body.remainingMs === null ? body : { ...body, remainingMs };
   }
 
-  #many(names: readonly string[], leaseId: string): Claim {
-    return manyClaim(this.core, names, resolve(this.core, {}, undefined))(leaseId);
+  #many(names: readonly string[], leaseId: string): LeaseCalls {
+    return manyCalls(this.core, names, resolve(this.core, {}, undefined))(leaseId);
   }
 
   #session(id: string) {

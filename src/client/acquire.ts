@@ -9,7 +9,7 @@ import type { ParkingSocket } from './sockets.ts';
 import type { Call } from './transport.ts';
 
 /** The requests of one lease. One lock and several locks have the same ones. */
-export interface Claim {
+export interface LeaseCalls {
   /** Its name in errors and events. */
   readonly label: string;
   readonly leaseId: string;
@@ -69,7 +69,7 @@ function boundsOf({ patience }: Core, { waitMs, deadlineMs, unavailableBudgetMs 
 
 /** A grant that is surely still valid. */
 export interface Taken<Body> {
-  readonly claim: Claim;
+  readonly calls: LeaseCalls;
   readonly body: Body;
   /** A time before the request that granted or confirmed it was sent. */
   readonly from: Mark;
@@ -111,24 +111,24 @@ const nextLookMs = ({ random }: Runtime): number => lookMsMin + random() * (look
  */
 export const take = <Body extends Leased>(
   core: Core,
-  newClaim: (leaseId: string) => Claim,
+  newCalls: (leaseId: string) => LeaseCalls,
   options: TakeOptions,
-): Promise<Taken<Body>> => endedByClose(core, takeUnder<Body>(core, newClaim, options));
+): Promise<Taken<Body>> => endedByClose(core, takeUnder<Body>(core, newCalls, options));
 
 async function takeUnder<Body extends Leased>(
   core: Core,
-  newClaim: (leaseId: string) => Claim,
+  newCalls: (leaseId: string) => LeaseCalls,
   options: TakeOptions,
 ): Promise<Taken<Body>> {
   const began = markNow(core.runtime);
   const bounds = boundsOf(core, options);
   for (let leases = 1; ; leases++) {
-    const claim = newClaim(core.runtime.newId());
+    const calls = newCalls(core.runtime.newId());
     try {
-      const answer = await wait(core, claim, began, bounds, options);
-      return await confirm<Body>(core, claim, answer, bounds.deadlineMs - elapsedMs(core.runtime, began));
+      const answer = await wait(core, calls, began, bounds, options);
+      return await confirm<Body>(core, calls, answer, bounds.deadlineMs - elapsedMs(core.runtime, began));
     } catch (error) {
-      if (!isRefusal(error)) void abandon(core, claim);
+      if (!isRefusal(error)) void abandon(core, calls);
       const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
       const timeLeft = elapsedMs(core.runtime, began) < bounds.retryMs;
       if (!gone || leases >= leasesMax || !timeLeft) throw error;
@@ -137,31 +137,31 @@ async function takeUnder<Body extends Leased>(
 }
 
 /**
- * Waits until a claim is granted, and releases it at once. It does not matter if the lease has already ended: the grant
+ * Waits until a lease is granted, and releases it at once. It does not matter if the lease has already ended: the grant
  * shows that all earlier holders are done.
  */
-export const awaitTurn = (core: Core, claim: Claim, options: TakeOptions): Promise<Turned> =>
-  endedByClose(core, turnOf(core, claim, options));
+export const awaitTurn = (core: Core, calls: LeaseCalls, options: TakeOptions): Promise<Turned> =>
+  endedByClose(core, turnOf(core, calls, options));
 
 interface Turned {
   readonly givenBack: Promise<unknown>;
 }
 
-async function turnOf(core: Core, claim: Claim, options: TakeOptions): Promise<Turned> {
+async function turnOf(core: Core, calls: LeaseCalls, options: TakeOptions): Promise<Turned> {
   try {
-    await wait(core, claim, markNow(core.runtime), boundsOf(core, options), options);
+    await wait(core, calls, markNow(core.runtime), boundsOf(core, options), options);
   } catch (error) {
     if (error instanceof LeaseLostError && error.reason === 'expired') return { givenBack: Promise.resolve() };
-    if (!isRefusal(error)) void abandon(core, claim);
+    if (!isRefusal(error)) void abandon(core, calls);
     throw error;
   }
-  return { givenBack: abandon(core, claim) };
+  return { givenBack: abandon(core, calls) };
 }
 
 /** Asks until the lock is granted or refused. After a 202, the caller is still in the queue: it asks again or waits parked. */
 async function wait(
   core: Core,
-  claim: Claim,
+  calls: LeaseCalls,
   began: Mark,
   bounds: Bounds,
   { signal, onWaiting }: TakeOptions,
@@ -173,7 +173,7 @@ async function wait(
   const wholeMs = millisecondsOf(waitMs - elapsedMs(runtime, began));
   const remaining: Remaining = () => {
     const leftMs = waitMs - elapsedMs(runtime, began);
-    return { leftMs, askedMs: claim.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
+    return { leftMs, askedMs: calls.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
   };
   let place: number | 'new' | undefined = 'new';
   let leaveSocket: (() => void) | undefined;
@@ -182,13 +182,13 @@ async function wait(
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
       const { leftMs, askedMs } = remaining();
-      const mayPark = claim.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
+      const mayPark = calls.park !== undefined && sockets.isPossible && leftMs > parkAfterMs;
       // Only the first poll is short. Without it, a lock that is soon free would cost a socket.
       const shortMs = isQueued ? unparkedPollMs : parkAfterMs;
       const pollMs = mayPark ? shortMs : undefined;
-      const answer = await caller.call(claim.acquire(askedMs, { pollMs, place }), {
+      const answer = await caller.call(calls.acquire(askedMs, { pollMs, place }), {
         // After the first request the service may know the lease, even if no answer came.
-        again: claim.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
+        again: calls.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
         // A lost request must not cost more time than a poll takes. In that time, the lease of a grant may end unseen.
@@ -204,14 +204,14 @@ async function wait(
       onWaiting?.(waiting);
       // The service ends the wait by its own clock. This check is for the case that it does not.
       if (elapsedMs(runtime, began) >= deadlineMs) {
-        throw new WaitTimeoutError(`${claim.label} was not granted within ${waitMs} ms.`, {
+        throw new WaitTimeoutError(`${calls.label} was not granted within ${waitMs} ms.`, {
           ...waiting,
           waitedMs: waitMs,
         });
       }
       if (mayPark) leaveSocket ??= sockets.join();
       const granted = mayPark
-        ? await waitParked(core, claim, remaining, { place, onWaiting, signal: joined.signal })
+        ? await waitParked(core, calls, remaining, { place, onWaiting, signal: joined.signal })
         : undefined;
       if (granted !== undefined) return granted;
       const tookMs = elapsedMs(runtime, answer.sentAt);
@@ -239,7 +239,7 @@ interface Listening {
  */
 async function waitParked(
   core: Core,
-  claim: Claim,
+  calls: LeaseCalls,
   remaining: Remaining,
   { place: placeBefore, onWaiting, signal }: Listening,
 ): Promise<Success | undefined> {
@@ -249,9 +249,9 @@ async function waitParked(
   while (remaining().leftMs > 0) {
     const silentSince = markNow(runtime);
     const socket = await unlessAborted(sockets.open(silentMsMax), signal);
-    if (socket === undefined || claim.park === undefined) return undefined;
+    if (socket === undefined || calls.park === undefined) return undefined;
     // It listens before it sends the request, because the grant may arrive before the answer.
-    const { message, forget } = socket.expect(claim.leaseId);
+    const { message, forget } = socket.expect(calls.leaseId);
     const turn = parkTurns.take();
     try {
       // A wait that is parked here already only asks whether a message was lost. That can wait.
@@ -260,7 +260,7 @@ async function waitParked(
       if (heard === 'silence') return undefined;
       if (heard === 'turn') {
         const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
-        const answer = await caller.call(claim.park(remaining().askedMs, socket.connectionId, place), policy);
+        const answer = await caller.call(calls.park(remaining().askedMs, socket.connectionId, place), policy);
         turn.end();
         sockets.served();
         if (answer.status !== 202) return answer;
@@ -278,7 +278,7 @@ async function waitParked(
       }
       if (heard === 'granted') {
         // Nobody knows how long the message took. A renewal gives a whole lease from a known time.
-        return await caller.call(claim.renew(), {
+        return await caller.call(calls.renew(), {
           deadlineMs: patience.requestMs,
           attemptMs: patience.requestMs,
           urgent: true,
@@ -325,7 +325,7 @@ async function firstWithin<T>(
  */
 async function confirm<Body extends Leased>(
   core: Core,
-  claim: Claim,
+  calls: LeaseCalls,
   answer: { body: unknown; sentAt: Mark },
   leftMs: number,
 ): Promise<Taken<Body>> {
@@ -333,16 +333,16 @@ async function confirm<Body extends Leased>(
   const body = answer.body as Body;
   const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
   const goneMs = elapsedMs(runtime, answer.sentAt);
-  if (claim.sessionBound || goneMs < remainingMs / 3) return { claim, body, from: answer.sentAt, remainingMs };
+  if (calls.sessionBound || goneMs < remainingMs / 3) return { calls, body, from: answer.sentAt, remainingMs };
   try {
     // If the grant came at the very end of the wait, there is still time for one renewal. Without it, the grant could not be used.
     const deadlineMs = Math.min(remainingMs, Math.max(leftMs, patience.tryMs));
-    const renewed = await caller.call(claim.renew(), { deadlineMs, attemptMs: patience.requestMs, urgent: true });
+    const renewed = await caller.call(calls.renew(), { deadlineMs, attemptMs: patience.requestMs, urgent: true });
     const again = renewed.body as Leased | undefined;
-    return { claim, body, from: renewed.sentAt, remainingMs: again?.remainingMs ?? remainingMs };
+    return { calls, body, from: renewed.sentAt, remainingMs: again?.remainingMs ?? remainingMs };
   } catch (error) {
     if (error instanceof LeaseLostError || elapsedMs(runtime, answer.sentAt) >= remainingMs / 2) throw error;
-    return { claim, body, from: answer.sentAt, remainingMs };
+    return { calls, body, from: answer.sentAt, remainingMs };
   }
 }
 
@@ -357,6 +357,6 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof HoldfastError && error.status !== undefined && !(error instanceof UnavailableError);
 
 /** Releases the lease, if it was granted, or the place in the queue. If the request is lost, both end by themselves. */
-function abandon(core: Core, claim: Claim): Promise<unknown> {
-  return inBackground(core, core.caller.call(claim.release(), releasePolicyOf(core)));
+function abandon(core: Core, calls: LeaseCalls): Promise<unknown> {
+  return inBackground(core, core.caller.call(calls.release(), releasePolicyOf(core)));
 }

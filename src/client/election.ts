@@ -139,7 +139,7 @@ export class Election {
       signal: joined.signal,
       isLeader: () => !joined.signal.aborted && lock.isHeld(),
     };
-    const stopListening = lock.onLost((error) => this.#tell(() => this.#options.onLost?.(error, term)));
+    const stopListening = lock.onLost((error) => this.#call(() => this.#options.onLost?.(error, term)));
     let failure: { readonly error: unknown } | undefined;
     const work = Promise.resolve()
       .then(() => this.#options.onElected(term))
@@ -168,11 +168,11 @@ export class Election {
   }
 
   #report(error: unknown): void {
-    this.#tell(() => this.#options.onError?.(error));
+    this.#call(() => this.#options.onError?.(error));
   }
 
   /** If a listener fails, the candidate stays one. */
-  #tell(listener: () => void): void {
+  #call(listener: () => void): void {
     try {
       listener();
     } catch {

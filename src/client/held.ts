@@ -1,5 +1,5 @@
 import type { Release } from '../contract/views.ts';
-import type { Claim } from './acquire.ts';
+import type { LeaseCalls } from './acquire.ts';
 import { type CallOptions, type Core, releasePolicyOf } from './core.ts';
 import { LeaseLostError, type LostReason } from './errors.ts';
 import { asyncDispose } from './runtime.ts';
@@ -10,7 +10,7 @@ import type { TracedHold } from './tracing.ts';
 export interface Hold {
   readonly core: Core;
   /** Missing if nothing is held, because the caller failed open. */
-  readonly claim?: Claim;
+  readonly calls?: LeaseCalls;
   readonly tenure: Tenure;
   readonly traced?: TracedHold;
 }
@@ -26,7 +26,7 @@ export abstract class Held {
     this.#hold = hold;
     this.onLost((error) => hold.traced?.end('lost', error));
     // A lock of a session is released with the session.
-    if (hold.claim?.sessionBound === false) hold.core.open.set(this, () => this.release());
+    if (hold.calls?.sessionBound === false) hold.core.open.set(this, () => this.release());
   }
 
   /**
@@ -44,7 +44,7 @@ export abstract class Held {
 
   /** True if nothing is held: the service could not be reached, and `onUnavailable: 'fail-open'` let the caller go on. */
   get failedOpen(): boolean {
-    return this.#hold.claim === undefined;
+    return this.#hold.calls === undefined;
   }
 
   /**
@@ -87,10 +87,10 @@ export abstract class Held {
    */
   onLost(listener: (error: LeaseLostError) => void): () => void {
     const { signal } = this;
-    const tell = () => listener(signal.reason as LeaseLostError);
-    if (signal.aborted) queueMicrotask(tell);
-    else signal.addEventListener('abort', tell, { once: true });
-    return () => signal.removeEventListener('abort', tell);
+    const onAbort = () => listener(signal.reason as LeaseLostError);
+    if (signal.aborted) queueMicrotask(onAbort);
+    else signal.addEventListener('abort', onAbort, { once: true });
+    return () => signal.removeEventListener('abort', onAbort);
   }
 
   /**
@@ -142,12 +142,12 @@ export abstract class Held {
   }
 
   async #release(deadlineMs: number | undefined): Promise<Release> {
-    const { core, claim, tenure, traced } = this.#hold;
+    const { core, calls, tenure, traced } = this.#hold;
     tenure.end();
     core.open.delete(this);
-    if (claim === undefined) return { released: true, reason: 'ok' };
+    if (calls === undefined) return { released: true, reason: 'ok' };
     try {
-      const answer = await core.caller.call(claim.release(), releasePolicyOf(core, deadlineMs));
+      const answer = await core.caller.call(calls.release(), releasePolicyOf(core, deadlineMs));
       const release = readRelease(answer.body, answer.tries);
       traced?.end(release.released ? 'released' : 'lost');
       return release;
@@ -157,7 +157,7 @@ export abstract class Held {
         return { released: false, reason: error.reason as Release['reason'] };
       }
       traced?.end('unreleased', error);
-      core.observe({ type: 'release-failed', name: claim.label, error });
+      core.observe({ type: 'release-failed', name: calls.label, error });
       throw error;
     }
   }

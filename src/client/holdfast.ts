@@ -13,7 +13,6 @@ import { Turns } from '../tools/turns.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
 import { callOf } from './calls.ts';
-import { leaseCalls, lockClaim } from './claims.ts';
 import {
   ask,
   type CallOptions,
@@ -30,6 +29,7 @@ import { ClosedError, LeaseLostError } from './errors.ts';
 import { optionsAndWork } from './held.ts';
 import { type DetachedLease, HeldLock } from './held-lock.ts';
 import { HttpTransport, type HttpTransportOptions } from './http-transport.ts';
+import { leaseCalls, lockCalls } from './lease-calls.ts';
 import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lock-options.ts';
 import { LockScope } from './lock-scope.ts';
 import { type Observe, observer } from './observer.ts';
@@ -328,17 +328,17 @@ export class Holdfast extends LockScope {
   ): Promise<HeldLock> {
     const { core } = this;
     const lock = checkName('lock', lease.lock);
-    const claim = lockClaim(core, lock, {}, resolve(core, {}, undefined))(lease.leaseId);
+    const calls = lockCalls(core, lock, {}, resolve(core, {}, undefined))(lease.leaseId);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: [lock] });
-    const answer = await core.caller.call(claim.renew(options.leaseMs), policyOf(core, options)).catch((error) => {
+    const answer = await core.caller.call(calls.renew(options.leaseMs), policyOf(core, options)).catch((error) => {
       waiting.failed(error);
       throw error;
     });
     const body = answer.body as GrantBody;
     const remainingMs = body.remainingMs ?? body.leaseMs ?? 0;
-    const tenure = leaseTenure(core, { claim, body, from: answer.sentAt, remainingMs }, options);
+    const tenure = leaseTenure(core, { calls, body, from: answer.sentAt, remainingMs }, options);
     const traced = waiting.granted({ fences: [body.fence], waitedMs: 0 });
-    return new HeldLock({ core, claim, tenure, traced }, { ...body, lock, leaseId: lease.leaseId });
+    return new HeldLock({ core, calls, tenure, traced }, { ...body, lock, leaseId: lease.leaseId });
   }
 
   /**

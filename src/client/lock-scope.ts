@@ -1,10 +1,10 @@
 import type { GrantBody, HolderView, ManyGrantBody } from '../contract/views.ts';
-import { type Claim, type Leased, type Taken, take } from './acquire.ts';
-import { lockClaim, manyClaim, nameOf } from './claims.ts';
+import { type LeaseCalls, type Leased, type Taken, take } from './acquire.ts';
 import { type Core, checkName, type Defaults, policyOf } from './core.ts';
 import { LockHeldError, UnavailableError } from './errors.ts';
 import { type Hold, optionsAndWork, runUnder } from './held.ts';
 import { HeldLock, HeldLocks } from './held-lock.ts';
+import { lockCalls, manyCalls, nameOf } from './lease-calls.ts';
 import {
   type AcquireAllOptions,
   type AcquireOptions,
@@ -71,7 +71,7 @@ export abstract class LockScope {
     const { limit = 1, permits = 1, mode } = options;
     const unheld = { leaseId: '', fence: 0, limit, permits, mode, waitedMs: 0 };
     const { body = unheld, ...hold } = await this.#take<GrantBody>([name], options, {
-      claims: (resolved, sessionId) => lockClaim(this.#core, name, options, resolved, sessionId),
+      callsFor: (resolved, sessionId) => lockCalls(this.#core, name, options, resolved, sessionId),
       fences: ({ fence }) => [fence],
     });
     return new HeldLock(hold, { ...body, lock: name });
@@ -126,7 +126,7 @@ export abstract class LockScope {
     const names = entries.map((entry) => checkName('lock', nameOf(entry)));
     const unheld = { grants: names.map((lock) => ({ lock, fence: 0 })), waitedMs: 0 };
     const { body = unheld, ...hold } = await this.#take<ManyGrantBody>(names, options, {
-      claims: (resolved, sessionId) => manyClaim(this.#core, entries, resolved, sessionId),
+      callsFor: (resolved, sessionId) => manyCalls(this.#core, entries, resolved, sessionId),
       fences: ({ grants }) => grants.map(({ fence }) => fence),
     });
     return new HeldLocks(hold, body);
@@ -210,7 +210,7 @@ export abstract class LockScope {
     locks: readonly string[],
     options: AcquireAllOptions,
     kind: {
-      claims(resolved: Resolved, sessionId: string | undefined): (leaseId: string) => Claim;
+      callsFor(resolved: Resolved, sessionId: string | undefined): (leaseId: string) => LeaseCalls;
       fences(body: Body): readonly number[];
     },
   ): Promise<Hold & { readonly body?: Body }> {
@@ -222,10 +222,10 @@ export abstract class LockScope {
     const waiting = core.tracing.wait({ namespace: core.namespace, locks });
     try {
       const asked = { waitMs, signal, onWaiting, deadlineMs, unavailableBudgetMs };
-      const taken = await take<Body>(core, kind.claims(resolved, sessionId), asked);
-      const { claim, body } = taken;
+      const taken = await take<Body>(core, kind.callsFor(resolved, sessionId), asked);
+      const { calls, body } = taken;
       const traced = waiting.granted({ fences: kind.fences(body), waitedMs: body.waitedMs });
-      return { core, claim, tenure: this.#tenure(taken, options), traced, body };
+      return { core, calls, tenure: this.#tenure(taken, options), traced, body };
     } catch (error) {
       waiting.failed(error);
       if (!resolved.failOpen || !(error instanceof UnavailableError)) throw error;
@@ -238,9 +238,9 @@ export abstract class LockScope {
     const core = this.#core;
     const hold = this.#hold;
     if (hold === undefined) return leaseTenure(core, taken, options);
-    const { claim } = taken;
+    const { calls } = taken;
     const policy = policyOf(core);
-    return new SessionTenure(claim.label, hold.tenure, () => core.caller.call(claim.renew(), policy));
+    return new SessionTenure(calls.label, hold.tenure, () => core.caller.call(calls.renew(), policy));
   }
 }
 

@@ -14,7 +14,6 @@
  * Only the service's clock counts. A run began at the time of its mark, and the record's answer says what time it is now.
  */
 import { awaitTurn } from './acquire.ts';
-import { lockClaim } from './claims.ts';
 import { type Core, checkName } from './core.ts';
 import {
   HoldfastError,
@@ -25,6 +24,7 @@ import {
   WaitTimeoutError,
 } from './errors.ts';
 import type { HeldLock } from './held-lock.ts';
+import { lockCalls } from './lease-calls.ts';
 import { type AcquireOptions, type LeaseOptions, resolve, waitMsDefault } from './lock-options.ts';
 import { type Expected, RecordHandle, type RecordView } from './record.ts';
 import { elapsedMs, markNow } from './runtime.ts';
@@ -166,8 +166,8 @@ class Job<T> {
     const core = this.#core;
     const { owner, signal } = this.#options;
     const options = { mode: 'shared', leaseMs: readerLeaseMs, owner, onUnavailable: 'fail-closed' } as const;
-    const claim = lockClaim(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
-    const turn = await unlessHeld(awaitTurn(core, claim, { waitMs, signal }));
+    const calls = lockCalls(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
+    const turn = await unlessHeld(awaitTurn(core, calls, { waitMs, signal }));
     if (turn === undefined) return undefined;
     const seen = await this.look();
     const result = this.resultOf(seen);

@@ -25,15 +25,10 @@ export interface SocketParts {
   readonly runtime: Runtime;
 }
 
-interface Expectation {
-  readonly leaseId: string;
-  readonly tell: (message: WaitMessage) => void;
-}
-
 /** An open connection that waits are parked on. */
 export class ParkingSocket {
   readonly connectionId: string;
-  readonly #expected = new Map<string, Expectation>();
+  readonly #expected = new Map<string, (message: WaitMessage) => void>();
   #isOpen = true;
 
   constructor(connectionId: string) {
@@ -47,11 +42,10 @@ export class ParkingSocket {
   /** Listens for messages about a lease. The promise resolves once. `forget` must be called in any case. */
   expect(leaseId: string): { readonly message: Promise<WaitMessage>; readonly forget: () => void } {
     const { promise, resolve } = Promise.withResolvers<WaitMessage>();
-    const expectation = { leaseId, tell: resolve };
-    if (this.#isOpen) this.#expected.set(leaseId, expectation);
+    if (this.#isOpen) this.#expected.set(leaseId, resolve);
     else resolve('closed');
     const forget = () => {
-      if (this.#expected.get(leaseId) === expectation) this.#expected.delete(leaseId);
+      if (this.#expected.get(leaseId) === resolve) this.#expected.delete(leaseId);
     };
     return { message: promise, forget };
   }
@@ -59,14 +53,14 @@ export class ParkingSocket {
   /** A message of the service. It may come twice, or after its waiter has left. */
   receive(body: unknown): void {
     const { type, leaseId } = (body ?? {}) as { type?: unknown; leaseId?: unknown };
-    const expectation = typeof leaseId === 'string' ? this.#expected.get(leaseId) : undefined;
-    if (type === 'granted') expectation?.tell('granted');
-    else if (type === 'wait-ended') expectation?.tell('ended');
+    const resolve = typeof leaseId === 'string' ? this.#expected.get(leaseId) : undefined;
+    if (type === 'granted') resolve?.('granted');
+    else if (type === 'wait-ended') resolve?.('ended');
   }
 
   closed(): void {
     this.#isOpen = false;
-    for (const { tell } of this.#expected.values()) tell('closed');
+    for (const resolve of this.#expected.values()) resolve('closed');
     this.#expected.clear();
   }
 }

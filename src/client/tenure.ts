@@ -23,17 +23,17 @@ export interface TenureOptions {
 /** A lease with its own end, renewed in the background. */
 export function leaseTenure(
   core: Core,
-  { claim, body, from, remainingMs }: Taken<Leased>,
+  { calls, body, from, remainingMs }: Taken<Leased>,
   { autoRenew = true, holdMsMax }: TenureOptions,
 ): Tenure {
-  const { label } = claim;
+  const { label } = calls;
   const message = `The lease on ${label} could not be renewed in time, so it may have ended: stop what it protects.`;
   return new Keeper(core, {
     name: label,
     from,
     remainingMs,
     leaseMs: body.leaseMs ?? remainingMs,
-    renewal: (leaseMs) => claim.renew(leaseMs),
+    renewal: (leaseMs) => calls.renew(leaseMs),
     // Without automatic renewal, the holder may still call `renew`.
     holdMsMax: autoRenew ? holdMsMax : 0,
     unconfirmed: () => new LeaseLostError(message, 'unconfirmed'),

@@ -11,7 +11,7 @@ import {
   freePort,
   localCredentials,
 } from './engine/endpoint.ts';
-import { claimFolder, engineOf } from './engine/folder.ts';
+import { engineOf, reserveFolder } from './engine/folder.ts';
 import {
   type EngineCommand,
   type EngineExit,
@@ -134,26 +134,26 @@ const noneInstalled =
   'It loses everything when the service stops. --engine dynoxide keeps a folder, if it is installed.';
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
-  const claim = request.memory ? undefined : await claimFolder(request.dataFolder, installed.name);
+  const folder = request.memory ? undefined : await reserveFolder(request.dataFolder, installed.name);
   let guarded: GuardedEngine | undefined;
   const stop = async () => {
     await guarded?.stop();
     // Released last, because the next service may use the folder at once.
-    claim?.release();
+    folder?.release();
   };
   try {
     const port = await freePort();
-    const command = installed.command({ port, ...(claim && { folder: claim.engineFolder }) });
+    const command = installed.command({ port, ...(folder && { folder: folder.engineFolder }) });
     guarded = await spawnGuarded(command).catch((error: unknown) => {
       throw new StartError(`${installed.description} could not be run: ${reasonOf(error)}`);
     });
-    claim?.record(guarded.pid, command);
+    folder?.record(guarded.pid, command);
     const endpoint = `http://127.0.0.1:${port}`;
     await awaitReady(installed, guarded, { endpoint, region: request.region, credentials: localCredentials });
     if (installed.warning) request.logger?.warn(installed.warning);
     return {
       name: installed.name,
-      description: `${installed.description}, ${claim ? `items in ${claim.engineFolder}` : 'in memory'}`,
+      description: `${installed.description}, ${folder ? `items in ${folder.engineFolder}` : 'in memory'}`,
       endpoint,
       credentials: localCredentials,
       pid: guarded.pid,

@@ -184,7 +184,7 @@ function learnFrom(event: DynamoDBStreamEvent, { locks }: Service, namespaces: S
     const key = changedLock(record);
     if (key === undefined) continue;
     if (namespaces.size < namespacesMax) namespaces.add(key.namespace);
-    if (!locks.memory.isNews(key, revisionOf(record))) continue;
+    if (!locks.memory.isNewer(key, revisionOf(record))) continue;
     try {
       locks.memory.learn(key, (lockChangeOf(record) as LockChange).after);
     } catch {

@@ -75,7 +75,7 @@ export class LockMemory {
    * Whether a revision is newer than the known one. False if the lock is not known. It is cheaper than to convert the
    * state.
    */
-  isNews(key: LockKey, rev: number): boolean {
+  isNewer(key: LockKey, rev: number): boolean {
     const known = this.#seen.get(lockIdOf(key));
     return known !== undefined && rev > known.state.rev;
   }

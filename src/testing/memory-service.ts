@@ -24,7 +24,7 @@ export function memoryService(
 ): MemoryService {
   const history = new MemoryHistory({ clock: time });
   const latest = new Map<string, { readonly key: LockKey; readonly state: LockState }>();
-  const tell = ({ entries, kept }: ChangeEvents) => {
+  const report = ({ entries, kept }: ChangeEvents) => {
     void history.append(kept);
     for (const entry of entries) onEntry(entry);
   };
@@ -32,9 +32,9 @@ export function memoryService(
   const store = new MemoryLockStore({
     lockWritten: (key, before, after) => {
       latest.set(lockIdOf(key), { key, state: after });
-      tell(eventsOfChange({ key, before, after }));
+      report(eventsOfChange({ key, before, after }));
     },
-    pageWritten: ({ lock }, before, after) => tell(eventsOfPage({ key: lock, before, after, at: time.now() })),
+    pageWritten: ({ lock }, before, after) => report(eventsOfPage({ key: lock, before, after, at: time.now() })),
   });
   // The locks that a session holds. A table has an index for this.
   const sessionStore = new MemorySessionStore(({ namespace, sessionId }) =>

@@ -54,7 +54,7 @@ export class Twin {
   constructor({ namespace = 'test', seed = 1 }: TwinOptions = {}) {
     this.namespace = namespace;
     this.#seed = seed;
-    const { service, expire } = memoryService(this.#time, seededRandom(seed), (entry) => this.#tell(entry));
+    const { service, expire } = memoryService(this.#time, seededRandom(seed), (entry) => this.#show(entry));
     this.#expire = expire;
     const direct = new DirectTransport(service);
     this.#service = {
@@ -192,7 +192,7 @@ export class Twin {
     return () => this.#watchers.delete(watcher);
   }
 
-  #tell({ key, event }: HistoryEntry): void {
+  #show({ key, event }: HistoryEntry): void {
     for (const { query, handlers } of this.#watchers) {
       if (query.namespace !== key.namespace) continue;
       const wanted = query.lock === undefined ? key.name.startsWith(query.prefix ?? '') : key.name === query.lock;

@@ -288,16 +288,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'the SDK retries with a new lease',
-    file: 'src/client/claims.ts',
+    file: 'src/client/lease-calls.ts',
     text: 'acquire({ ...fields, waitMs, pollMs, place',
     instead: "acquire({ ...fields, leaseId: 'lease-'.concat(String(Math.random()).slice(2)), waitMs, pollMs, place",
   },
   {
     name: 'the SDK counts a lease from its answer',
     file: 'src/client/acquire.ts',
-    text: 'return { claim, body, from: answer.sentAt, remainingMs };\n  try {',
+    text: 'return { calls, body, from: answer.sentAt, remainingMs };\n  try {',
     instead:
-      'return { claim, body, from: { monotonicMs: runtime.monotonicMs(), wallMs: runtime.wallMs() }, remainingMs };\n  try {',
+      'return { calls, body, from: { monotonicMs: runtime.monotonicMs(), wallMs: runtime.wallMs() }, remainingMs };\n  try {',
   },
   {
     name: 'the SDK trusts the monotonic clock alone',
@@ -1002,7 +1002,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a wait does not hear that its connection broke',
     file: 'src/client/sockets.ts',
-    text: "for (const { tell } of this.#expected.values()) tell('closed');",
+    text: "for (const resolve of this.#expected.values()) resolve('closed');",
     instead: '',
   },
   {
@@ -1255,8 +1255,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the SDK does not renew a grant that a message told of',
     file: 'src/client/acquire.ts',
-    text: 'return await caller.call(claim.renew(), {\n          deadlineMs: patience.requestMs,',
-    instead: 'return await caller.call(claim.acquire(1, {}), {\n          deadlineMs: patience.requestMs,',
+    text: 'return await caller.call(calls.renew(), {\n          deadlineMs: patience.requestMs,',
+    instead: 'return await caller.call(calls.acquire(1, {}), {\n          deadlineMs: patience.requestMs,',
   },
   {
     name: 'the SDK goes on waiting although it was told that its wait is over',

@@ -17,12 +17,12 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .filter((file) => statSync(join(root, file), { throwIfNoEntry: false })?.isFile() && file !== '');
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-interface Room {
-  /** The other rooms that it may import: whole rooms, or single files of them. */
+interface Folder {
+  /** The other folders that it may import: whole folders, or single files of them. */
   readonly may: readonly string[];
   /** Packages whose code it may load. */
   readonly packages?: readonly string[];
-  /** Packages and rooms that it may import by `import type` only, so that none of their code is loaded. */
+  /** Packages and folders that it may import by `import type` only, so that none of their code is loaded. */
   readonly types?: readonly string[];
 }
 
@@ -31,10 +31,10 @@ const rules = ['src/time', 'src/lock', 'src/session', 'src/record', 'src/multi']
 const plainContract = ['src/contract/limits.ts', 'src/contract/problems.ts', 'src/contract/views.ts'];
 const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb'];
 
-/** The rooms, from the rules outwards. A file belongs to the deepest room that contains it. */
-const rooms: Record<string, Room> = {
+/** The folders, from the rules outwards. A file belongs to the deepest folder that contains it. */
+const folders: Record<string, Folder> = {
   'src/time': { may: [] },
-  // Small tools that know nothing of locks. Any room may use them.
+  // Small tools that know nothing of locks. Any folder may use them.
   'src/tools': { may: ['src/time'] },
   'src/lock': { may: ['src/time'] },
   'src/session': { may: ['src/lock', 'src/time'] },
@@ -167,7 +167,7 @@ const rooms: Record<string, Room> = {
 };
 
 /** The rules only compute with their input. From Node they may use only what is pure too. */
-const pureRooms = [...rules, 'src/tools', 'src/client', 'src/guards', 'src/console/model', 'src/console/page'];
+const pureFolders = [...rules, 'src/tools', 'src/client', 'src/guards', 'src/console/model', 'src/console/page'];
 const pureBuiltins = ['node:crypto'];
 
 interface Import {
@@ -185,8 +185,8 @@ const importsOf = (file: string): Import[] =>
     typeOnly: type !== undefined,
   }));
 
-const roomNames = Object.keys(rooms).sort((one, other) => other.length - one.length);
-const roomOf = (file: string): string | undefined => roomNames.find((name) => file.startsWith(`${name}/`));
+const folderNames = Object.keys(folders).sort((one, other) => other.length - one.length);
+const folderOf = (file: string): string | undefined => folderNames.find((name) => file.startsWith(`${name}/`));
 
 const sources = files.filter((file) => /^(src|functions|infra)\/.*\.ts$/.test(file));
 const imports = sources.flatMap(importsOf);
@@ -194,24 +194,24 @@ const packageOf = (from: string): string => from.split('/', from.startsWith('@')
 
 /** What is wrong with an import. Undefined if it is fine. */
 function complaint({ file, from, typeOnly }: Import): string | undefined {
-  const room = roomOf(file);
-  if (room === undefined) return `${file} lies in no room; give it one, or give the house a new one`;
-  const { may, packages = [], types = [] } = rooms[room] as Room;
+  const folder = folderOf(file);
+  if (folder === undefined) return `${file} is in no folder of this list; add the folder`;
+  const { may, packages = [], types = [] } = folders[folder] as Folder;
   if (from.startsWith('.')) {
     const target = posix.join(posix.dirname(file), from);
-    const other = roomOf(target) ?? target;
+    const other = folderOf(target) ?? target;
     const allowed =
-      other === room || may.includes(other) || may.includes(target) || (typeOnly && types.includes(other));
-    return allowed ? undefined : `${file} imports ${target}: ${room} must not know ${other}`;
+      other === folder || may.includes(other) || may.includes(target) || (typeOnly && types.includes(other));
+    return allowed ? undefined : `${file} imports ${target}: ${folder} must not know ${other}`;
   }
   if (from.startsWith('node:')) {
-    const impure = pureRooms.includes(room) && !pureBuiltins.includes(from);
-    return impure ? `${file} imports ${from}: ${room} does no I/O` : undefined;
+    const impure = pureFolders.includes(folder) && !pureBuiltins.includes(from);
+    return impure ? `${file} imports ${from}: ${folder} does no I/O` : undefined;
   }
   if (builtinModules.includes(from)) return `${file} imports ${from} without node:`;
   const name = packageOf(from);
   if (packages.includes(name) || (typeOnly && types.includes(name))) return undefined;
-  return `${file} imports ${from}: ${room} must not load it`;
+  return `${file} imports ${from}: ${folder} must not load it`;
 }
 
 describe('the house', () => {
@@ -228,11 +228,11 @@ describe('the house', () => {
     const reaches = (from: string, to: string, seen = new Set<string>()): boolean => {
       if (seen.has(from)) return false;
       seen.add(from);
-      const next = (rooms[from]?.may ?? []).map((target) => roomOf(`${target}/`) ?? target);
-      return next.includes(to) || next.some((room) => reaches(room, to, seen));
+      const next = (folders[from]?.may ?? []).map((target) => folderOf(`${target}/`) ?? target);
+      return next.includes(to) || next.some((folder) => reaches(folder, to, seen));
     };
     // Imports are checked against the table above, so the table itself must have no cycle.
-    expect(Object.keys(rooms).filter((room) => reaches(room, room))).toEqual([]);
+    expect(Object.keys(folders).filter((folder) => reaches(folder, folder))).toEqual([]);
   });
 
   it('has only the usual files in its top folder', () => {

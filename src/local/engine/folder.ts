@@ -10,7 +10,7 @@ import { StartError } from '../start-error.ts';
 import { type EngineCommand, endNow } from './guarded.ts';
 
 /** The exclusive right of one service to use a data folder. */
-export interface FolderClaim {
+export interface ReservedFolder {
   /** Where this engine keeps its files. Each engine has its own folder, because none can read another's files. */
   engineFolder: string;
   /** Notes which process serves the folder. If that process is left behind, the next start ends it. */
@@ -28,7 +28,7 @@ interface Serving {
 const orphanEndsWithinMs = 3_000;
 
 /** Keeps a reference to each database. Without it, the garbage collector would close the database and free its lock. */
-const claimed = new Set<DatabaseSync>();
+const reserved = new Set<DatabaseSync>();
 
 /**
  * Takes a lock that the operating system frees however the process ends, so a stale lock can't exist. Node has no
@@ -114,7 +114,7 @@ export function engineOf(folder: string): string | undefined {
 const engineFile = 'engine';
 
 /** Prepares the folder for one engine, and keeps every other service out of it. */
-export async function claimFolder(folder: string, engineName: string): Promise<FolderClaim> {
+export async function reserveFolder(folder: string, engineName: string): Promise<ReservedFolder> {
   const dataFolder = resolve(folder);
   const engineFolder = join(dataFolder, engineName);
   const servingFile = join(dataFolder, 'serving.json');
@@ -136,9 +136,9 @@ export async function claimFolder(folder: string, engineName: string): Promise<F
     );
   }
   const held = database;
-  claimed.add(held);
+  reserved.add(held);
   const release = () => {
-    if (!claimed.delete(held)) return;
+    if (!reserved.delete(held)) return;
     rmSync(servingFile, { force: true });
     held.close();
   };
@@ -147,7 +147,7 @@ export async function claimFolder(folder: string, engineName: string): Promise<F
     writeFileSync(join(dataFolder, engineFile), `${engineName}\n`);
     writeServing(servingFile, { servicePid: process.pid });
   } catch (error) {
-    claimed.delete(held);
+    reserved.delete(held);
     held.close();
     throw error;
   }

@@ -248,13 +248,13 @@ class WireError extends Error {
   readonly $metadata: { readonly httpStatusCode: number; readonly requestId?: string; readonly attempts?: number };
 
   constructor(statusCode: number, text: string, requestId: string | undefined) {
-    const told = parsed(text);
-    super(String(told.message ?? told.Message ?? `DynamoDB answered ${statusCode}.`));
-    this.name = String(told.__type ?? 'UnknownError').replace(/^.*#/, '');
+    const answer = parsed(text);
+    super(String(answer.message ?? answer.Message ?? `DynamoDB answered ${statusCode}.`));
+    this.name = String(answer.__type ?? 'UnknownError').replace(/^.*#/, '');
     this.statusCode = statusCode;
     this.$metadata = { httpStatusCode: statusCode, ...defined({ requestId }) };
     // If a condition was refused: the item that refused it.
-    if (told.Item !== undefined) Object.assign(this, { Item: told.Item });
+    if (answer.Item !== undefined) Object.assign(this, { Item: answer.Item });
   }
 }
 

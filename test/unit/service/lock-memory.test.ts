@@ -42,11 +42,11 @@ describe('what a process remembers of a lock and its waiters', () => {
     expect(memory.seen(key)?.at).toBe(time.now());
   });
 
-  it('tells whether a revision is news, for a known lock only', () => {
+  it('knows whether a revision is newer, for a known lock only', () => {
     const memory = new LockMemory(new VirtualTime());
     memory.learn(key, { ...unusedLock, rev: 2 });
-    expect([1, 2, 3].map((rev) => memory.isNews(key, rev))).toEqual([false, false, true]);
-    expect(memory.isNews(other, 3)).toBe(false);
+    expect([1, 2, 3].map((rev) => memory.isNewer(key, rev))).toEqual([false, false, true]);
+    expect(memory.isNewer(other, 3)).toBe(false);
   });
 
   it('tells the page of a waiter until the page has moved up or the waiter has left', () => {

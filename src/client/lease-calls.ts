@@ -1,13 +1,13 @@
 import type { Sent } from '../contract/operations.ts';
-import type { Claim } from './acquire.ts';
+import type { LeaseCalls } from './acquire.ts';
 import { callOf } from './calls.ts';
 import type { Core } from './core.ts';
 import type { LockEntry, Resolved, TryOptions } from './lock-options.ts';
 
 /** The requests for one lock. */
-export const lockClaim =
+export const lockCalls =
   ({ namespace: ns }: Core, name: string, options: TryOptions, resolved: Resolved, sessionId?: string) =>
-  (leaseId: string): Claim => {
+  (leaseId: string): LeaseCalls => {
     const { limit, permits, mode, lockDelayMs, metadata } = options;
     const { owner, leaseMs, tier } = resolved;
     const fields = { leaseId, leaseMs, owner, limit, permits, mode, lockDelayMs, metadata, tier, sessionId };
@@ -27,16 +27,16 @@ export const lockClaim =
   };
 
 /** The requests for a lease that exists. */
-export const leaseCalls = (ns: string, name: string, leaseId: string): Pick<Claim, 'renew' | 'release'> => ({
+export const leaseCalls = (ns: string, name: string, leaseId: string): Pick<LeaseCalls, 'renew' | 'release'> => ({
   renew: (leaseMs) =>
     callOf('renewLock', 'POST /v1/{ns}/locks/{name}/renew', { ns, name }, { body: { leaseId, leaseMs } }),
   release: () => callOf('releaseLock', 'POST /v1/{ns}/locks/{name}/release', { ns, name }, { body: { leaseId } }),
 });
 
 /** The requests for several locks at once. */
-export const manyClaim =
+export const manyCalls =
   ({ namespace: ns }: Core, entries: readonly LockEntry[], resolved: Resolved, sessionId?: string) =>
-  (leaseId: string): Claim => {
+  (leaseId: string): LeaseCalls => {
     const locks = entries.map(nameOf);
     const { owner, leaseMs } = resolved;
     return {
