@@ -15,7 +15,7 @@ const included: Record<Exclude<Access, 'public'>, readonly Access[]> = {
 
 export type Right = keyof typeof included;
 
-/** Stands for every namespace in grants. No namespace can have this name. */
+/** Means every namespace in grants. No namespace can have this name. */
 export const everyNamespace = '*';
 
 /** A path parameter has at least one character, so that `/locks/` does not match as a lock. */

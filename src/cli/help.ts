@@ -43,7 +43,7 @@ export function helpOf(command: Command): string {
 /** The commands whose names begin with this word, such as those of `record`. */
 export function helpOfGroup(group: string): string {
   const members = commands.filter(({ name }) => name.startsWith(`${group} `));
-  return `Usage: holdfast ${group} <command>\n\n${summaries(members)}\n\n'holdfast ${group} <command> --help' tells more.\n`;
+  return `Usage: holdfast ${group} <command>\n\n${summaries(members)}\n\n'holdfast ${group} <command> --help' explains one command.\n`;
 }
 
 const summaries = (listed: readonly Pick<Command, 'name' | 'summary'>[]): string =>

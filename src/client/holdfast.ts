@@ -60,7 +60,7 @@ export interface ClientOptions extends Defaults {
   readonly runtime?: Runtime | undefined;
 }
 
-/** A client that speaks HTTP. */
+/** The options of a client over HTTP. */
 export interface HoldfastOptions extends ClientOptions, HttpTransportOptions {}
 
 /** The options of a client without HTTP, such as direct mode or the twin. */

@@ -149,8 +149,8 @@ export class Pump {
     const { checkpoints, startAt } = this.#options;
     const checkpoint = previous?.checkpoint ?? (await checkpoints.load());
     const shards = checkpoint?.streamArn === streamArn ? checkpoint.shards : {};
-    // A stream that replaced another one began after it, so all of it is new. It is read from its start, wherever a
-    // first start would begin.
+    // A stream that replaced another one began after it, so all of it is new. It is read from its start, even if a
+    // first start would begin elsewhere.
     return new Generation(streamArn, checkpoint === null ? startAt : 'TRIM_HORIZON', shards);
   }
 

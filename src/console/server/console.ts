@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
 import { reasonOf, rootCauseOf } from '../../tools/error-text.ts';
+import { checkOrigin, type Refusal, TokenAccess } from './access.ts';
 import { type Asset, loadAssets } from './assets.ts';
-import { checkOrigin, Door, type Refusal } from './door.ts';
 import { ask, permission } from './questions.ts';
 import { EventRelay, type Message } from './relay.ts';
 
@@ -74,7 +74,7 @@ const statusOf: Readonly<Record<string, number>> = {
 
 export class Console {
   readonly #options: ConsoleOptions;
-  readonly #door: Door;
+  readonly #access: TokenAccess;
   readonly #clients = new Map<string, Holdfast>();
   readonly #relays = new Map<string, EventRelay>();
   readonly #streams = new Set<ServerResponse>();
@@ -82,7 +82,7 @@ export class Console {
 
   constructor(options: ConsoleOptions) {
     this.#options = options;
-    this.#door = new Door(options.token);
+    this.#access = new TokenAccess(options.token);
   }
 
   /** True if the request was for the console. It is then answered here. */
@@ -123,9 +123,9 @@ export class Console {
       if (asset === undefined || name === 'page.html') return notFound(response);
       return sendAsset(response, 200, asset);
     }
-    // The page itself has no secrets. To a visitor without the token it says what to do.
-    const cookie = this.#door.admit(request, url.searchParams.get('token'));
-    const admitted = cookie !== undefined || this.#door.check(request) === undefined;
+    // The page itself has no secrets. Without the token, it says what to do.
+    const cookie = this.#access.admit(request, url.searchParams.get('token'));
+    const admitted = cookie !== undefined || this.#access.check(request) === undefined;
     const more: Record<string, string> = cookie === undefined ? {} : { 'set-cookie': cookie };
     sendAsset(response, admitted ? 200 : 401, assets.get('page.html') as Asset, more);
   }
@@ -136,7 +136,7 @@ export class Console {
     [namespace = '', ...path]: readonly string[],
     query: URLSearchParams,
   ): Promise<void> {
-    const refusal = this.#door.check(request);
+    const refusal = this.#access.check(request);
     if (refusal !== undefined) return refuse(response, refusal);
     if (namespace === 'about' && path.length === 0) return sendJson(response, 200, this.#about());
     const changes = request.method !== 'GET';

@@ -24,8 +24,8 @@ interface Serving {
   mark?: string;
 }
 
-/** An orphan gets SIGTERM first, so that it can close its files. If it hangs, it is killed. */
-const orphanEndsWithinMs = 3_000;
+/** An engine that was left behind gets SIGTERM first, so that it can close its files. If it hangs, it is killed. */
+const leftEngineEndsWithinMs = 3_000;
 
 /** Keeps a reference to each database. Without it, the garbage collector would close the database and free its lock. */
 const reserved = new Set<DatabaseSync>();
@@ -75,7 +75,7 @@ async function commandLine(pid: number): Promise<string> {
  * Ends an engine that outlived both its service and its guardian. The system uses pids again, so a process is ours only
  * if its command line names both our engine and this folder.
  */
-async function endOrphan(serving: Serving | undefined, dataFolder: string): Promise<void> {
+async function endLeftEngine(serving: Serving | undefined, dataFolder: string): Promise<void> {
   if (!serving?.enginePid || !serving.mark) return;
   const { enginePid, mark } = serving;
   const isOurs = async () => {
@@ -89,8 +89,8 @@ async function endOrphan(serving: Serving | undefined, dataFolder: string): Prom
     // It has ended in the meantime, perhaps by its guardian.
   }
   for (let waitedMs = 0; await isOurs(); waitedMs += 50) {
-    if (waitedMs >= orphanEndsWithinMs) endNow(enginePid);
-    if (waitedMs >= 2 * orphanEndsWithinMs) {
+    if (waitedMs >= leftEngineEndsWithinMs) endNow(enginePid);
+    if (waitedMs >= 2 * leftEngineEndsWithinMs) {
       throw new StartError(
         `An engine left behind (pid ${enginePid}) does not end; kill it, or name another folder with --data.`,
       );
@@ -143,7 +143,7 @@ export async function reserveFolder(folder: string, engineName: string): Promise
     held.close();
   };
   try {
-    await endOrphan(before, dataFolder);
+    await endLeftEngine(before, dataFolder);
     writeFileSync(join(dataFolder, engineFile), `${engineName}\n`);
     writeServing(servingFile, { servicePid: process.pid });
   } catch (error) {

@@ -39,7 +39,7 @@ const lastCharactersMax = 4_000;
 /** The guardian kills the engine after 3 s, and then exits. */
 const stopWithinMs = 5_000;
 
-/** The file lies beside this one, both in the sources and in the published package. */
+/** The file is beside this one, both in the sources and in the published package. */
 const guardianFile = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './guardian.ts' : './guardian.js', import.meta.url),
 );

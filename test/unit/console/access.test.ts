@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { checkOrigin, Door } from '../../../src/console/server/door.ts';
+import { checkOrigin, TokenAccess } from '../../../src/console/server/access.ts';
 
 const request = (headers: Record<string, string>, remoteAddress = '127.0.0.1'): IncomingMessage =>
   ({ headers: { host: 'localhost:4100', ...headers }, socket: { remoteAddress } }) as unknown as IncomingMessage;
@@ -15,19 +15,19 @@ describe('the console', () => {
   });
 
   it('has another cookie on each port, because browsers send a cookie to all of them', () => {
-    const door = new Door('secret');
-    const cookieAt = (host: string) => door.admit(request({ host }), 'secret')?.split(';')[0] ?? '';
+    const access = new TokenAccess('secret');
+    const cookieAt = (host: string) => access.admit(request({ host }), 'secret')?.split(';')[0] ?? '';
     expect(cookieAt('localhost:4100')).toMatch(/^holdfast-console-4100=/);
     expect(cookieAt('localhost')).toMatch(/^holdfast-console-80=/);
     const cookie = `a=b; ${cookieAt('localhost:4100')}; c=d`;
-    expect(door.check(request({ cookie }))).toBeUndefined();
-    expect(door.check(request({ cookie, host: 'localhost:4200' }))).toMatchObject({ status: 401 });
-    expect(new Door('other').check(request({ cookie }))).toMatchObject({ status: 401 });
+    expect(access.check(request({ cookie }))).toBeUndefined();
+    expect(access.check(request({ cookie, host: 'localhost:4200' }))).toMatchObject({ status: 401 });
+    expect(new TokenAccess('other').check(request({ cookie }))).toMatchObject({ status: 401 });
   });
 
   it('never gives its token away in the cookie', () => {
-    expect(new Door('secret').admit(request({}), 'secret')).not.toContain('secret');
-    expect(new Door('secret').admit(request({}), 'guess')).toBeUndefined();
-    expect(new Door('secret').admit(request({}), null)).toBeUndefined();
+    expect(new TokenAccess('secret').admit(request({}), 'secret')).not.toContain('secret');
+    expect(new TokenAccess('secret').admit(request({}), 'guess')).toBeUndefined();
+    expect(new TokenAccess('secret').admit(request({}), null)).toBeUndefined();
   });
 });

@@ -41,8 +41,8 @@ export function checkOrigin({ headers, socket }: IncomingMessage): Refusal | und
 const equal = (one: string, other: string): boolean =>
   timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 
-/** Checks the token at the first visit, and then the cookie that the visitor got for it. */
-export class Door {
+/** Checks the token at the first visit, and then the cookie that the browser got for it. */
+export class TokenAccess {
   readonly #token: string;
   /** Made from the token, so it stays valid as long as the token, even after a restart. */
   readonly #pass: string;
@@ -52,14 +52,14 @@ export class Door {
     this.#pass = createHmac('sha256', token).update('holdfast-console').digest('base64url');
   }
 
-  /** The cookie for a visitor with the right token in the address. */
+  /** The cookie for a browser that has the right token in the address. */
   admit(request: IncomingMessage, token: string | null): string | undefined {
     if (token === null || !equal(token, this.#token)) return undefined;
     // Scripts can't read it, other sites can't send it, and other paths of this port never see it.
     return `${cookieName(request)}=${this.#pass}; Path=/console; HttpOnly; SameSite=Strict`;
   }
 
-  /** Undefined if this visitor was admitted. */
+  /** Undefined if this browser was admitted. */
   check(request: IncomingMessage): Refusal | undefined {
     const name = `${cookieName(request)}=`;
     const given = (request.headers.cookie ?? '')
