@@ -1,13 +1,12 @@
 import { type LeaseCalls, take } from '../client/acquire.ts';
 import { callOf } from '../client/calls.ts';
-import { checkName, policyOf } from '../client/core.ts';
+import { ask, checkName } from '../client/core.ts';
 import { HeldLock } from '../client/held-lock.ts';
 import { type AcquireOptions, Holdfast, type LockEntry, type OnceOptions, type OnceResult } from '../client/index.ts';
 import { leaseCalls, lockCalls, manyCalls } from '../client/lease-calls.ts';
 import { resolve } from '../client/lock-options.ts';
 import { runOnce } from '../client/once.ts';
 import { leaseTenure } from '../client/tenure.ts';
-import type { Call } from '../client/transport.ts';
 import type {
   GrantBody,
   ManyGrantBody,
@@ -76,40 +75,35 @@ export class Service extends Holdfast {
   }
 
   renewLease(name: string, leaseId: string, leaseMs?: number): Promise<GrantBody> {
-    return this.ask(leaseCalls(this.namespace, checkName('lock', name), leaseId).renew(leaseMs));
+    return ask(this.core, leaseCalls(this.namespace, checkName('lock', name), leaseId).renew(leaseMs));
   }
 
   releaseLease(name: string, leaseId: string): Promise<Release> {
-    return this.ask(leaseCalls(this.namespace, checkName('lock', name), leaseId).release());
+    return ask(this.core, leaseCalls(this.namespace, checkName('lock', name), leaseId).release());
   }
 
   renewLeases(names: readonly string[], leaseId: string, leaseMs?: number): Promise<ManyGrantBody> {
-    return this.ask(this.#many(names, leaseId).renew(leaseMs));
+    return ask(this.core, this.#many(names, leaseId).renew(leaseMs));
   }
 
   releaseLeases(names: readonly string[], leaseId: string): Promise<ManyReleaseBody> {
-    return this.ask(this.#many(names, leaseId).release());
+    return ask(this.core, this.#many(names, leaseId).release());
   }
 
   createSession(body: { readonly ttlMs?: number; readonly owner?: string }): Promise<SessionBody> {
-    return this.ask(callOf('createSession', 'POST /v1/{ns}/sessions', { ns: this.namespace }, { body }));
+    return ask(this.core, callOf('createSession', 'POST /v1/{ns}/sessions', { ns: this.namespace }, { body }));
   }
 
   keepSession(id: string): Promise<SessionBody> {
-    return this.ask(callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', this.#session(id)));
+    return ask(this.core, callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', this.#session(id)));
   }
 
   getSession(id: string): Promise<SessionView> {
-    return this.ask(callOf('getSession', 'GET /v1/{ns}/sessions/{id}', this.#session(id)));
+    return ask(this.core, callOf('getSession', 'GET /v1/{ns}/sessions/{id}', this.#session(id)));
   }
 
   endSession(id: string): Promise<SessionEnd> {
-    return this.ask(callOf('endSession', 'DELETE /v1/{ns}/sessions/{id}', this.#session(id)));
-  }
-
-  /** One request, with the client's retries. */
-  async ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
-    return (await this.core.caller.call(call, policyOf(this.core, { signal }))).body as T;
+    return ask(this.core, callOf('endSession', 'DELETE /v1/{ns}/sessions/{id}', this.#session(id)));
   }
 
   async #take<Body extends GrantBody | ManyGrantBody>(

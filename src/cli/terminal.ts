@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { Spinner } from './spinner.ts';
+import { type Spinner, spin } from './spinner.ts';
 import { type Column, harmless, layTable } from './table.ts';
 
 type Format = Parameters<typeof styleText>[0];
@@ -82,6 +82,6 @@ export class Terminal {
   spinner(text: () => string): Spinner {
     const { stderr } = this.#streams;
     const visible = stderr.isTTY === true && this.#options.env.TERM !== 'dumb';
-    return new Spinner(stderr, visible, (mark) => `${this.styled('cyan', mark, 'stderr')} `, text);
+    return spin(stderr, visible, (mark) => `${this.styled('cyan', mark, 'stderr')} `, text);
   }
 }

@@ -111,7 +111,9 @@ describe('the options of serve', () => {
     expect(refusal([], { HOLDFAST_MEMORY: 'yes' })).toContain(
       "HOLDFAST_MEMORY expects 1, true, 0 or false, but got 'yes'",
     );
-    expect(refusal([], { HOLDFAST_EVENTS_URL: 'ftp://x' })).toContain('HOLDFAST_EVENTS_URL expects a URL that begins with http:');
+    expect(refusal([], { HOLDFAST_EVENTS_URL: 'ftp://x' })).toContain(
+      'HOLDFAST_EVENTS_URL expects a URL that begins with http:',
+    );
   });
 
   it('refuses flags that it does not know', () => {
@@ -155,7 +157,9 @@ describe('the URLs of a developer', () => {
     const env = Object.fromEntries(urls.map(([name, url]) => [`HOLDFAST_${name.toUpperCase()}_URL`, url]));
     expect(readOptions([], env)).toMatchObject(Object.fromEntries(urls.map(([name, url]) => [`${name}Url`, url])));
     for (const variable of Object.keys(env)) {
-      expect(() => readOptions([], { [variable]: 'localhost:1' })).toThrow(`${variable} expects a URL that begins with http:`);
+      expect(() => readOptions([], { [variable]: 'localhost:1' })).toThrow(
+        `${variable} expects a URL that begins with http:`,
+      );
     }
   });
 });
