@@ -10,6 +10,7 @@ import { afterwards, createLogger } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
 import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
 import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
+import { defined } from '../tools/collections.ts';
 import type { Log } from '../tools/log.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
 import { ConnectionTable } from './connections.ts';
@@ -147,14 +148,8 @@ function startStreamPump(
   service: Service,
   { tables, isRemote, options, address, log, notifications, namespaces }: PumpSetting,
 ): Pump {
-  const { endpoint, region, credentials } = address;
-  const client = new DynamoDBStreamsClient({
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(credentials === undefined ? {} : { credentials }),
-  });
   return startPump({
-    client,
+    client: new DynamoDBStreamsClient(defined(address)),
     // Called again after a failure, because the table may have been re-created.
     streamArn: () => ensureTable(tables, options.table),
     handler: (event) => {

@@ -1,31 +1,23 @@
 import type { Acquire, Answer, Facts, Renew } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import { demandOf, type Holder, type LockMode, type LockState } from '../lock/state.ts';
+import { demandOf, type Holder, type LockState } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import { canonicalOrder, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
 import { StoreError } from '../store/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { defined } from '../tools/collections.ts';
-import { type Acquired, acquire } from './acquire.ts';
+import { type Acquired, type AcquireRequest, acquire } from './acquire.ts';
 import { type Applied, apply } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
 import { withPages } from './pages.ts';
 
-export interface MultiEntry {
+export interface MultiEntry extends Pick<AcquireRequest, 'limit' | 'permits' | 'mode'> {
   readonly name: string;
-  readonly limit?: number | undefined;
-  readonly permits?: number | undefined;
-  readonly mode?: LockMode | undefined;
 }
 
-export interface MultiAcquire {
+export interface MultiAcquire extends Pick<AcquireRequest, 'leaseId' | 'owner' | 'leaseMs' | 'waitMs' | 'sessionId'> {
   readonly entries: readonly MultiEntry[];
-  readonly leaseId: string;
-  readonly owner: string;
-  readonly leaseMs?: number | undefined;
-  readonly waitMs: number;
-  readonly sessionId?: string | undefined;
 }
 
 export type MultiOutcome =

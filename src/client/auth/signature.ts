@@ -1,4 +1,5 @@
 /** AWS Signature Version 4 with WebCrypto, so it works in every runtime that has `fetch`. */
+import type { Unsigned } from './auth.ts';
 
 export interface AwsCredentials {
   readonly accessKeyId: string;
@@ -7,12 +8,8 @@ export interface AwsCredentials {
   readonly expiration?: Date | undefined;
 }
 
-export interface SigningRequest {
-  readonly method: string;
-  readonly url: URL;
-  /** Names in lower case. All of them are signed. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | undefined;
+/** All its headers are signed. */
+export interface SigningRequest extends Unsigned {
   readonly credentials: AwsCredentials;
   readonly region: string;
   readonly service: string;
