@@ -84,6 +84,53 @@ describe('sign', () => {
       /Signature=148fe515fd62553fa7675d032e606ec9ec1053a921c7b22461ad2c572136ce53$/,
     );
   });
+
+  // As @smithy/signature-v4 5.7 signs them.
+  it.each([
+    [
+      'characters that encodeURIComponent leaves alone, in the path',
+      { method: 'GET', path: "/v1/a!b'c(d)e*f" },
+      'ca6ef3b69cbb49594c6aa1325b311e32d1534b51e4b822063b16e7ec277731b5',
+    ],
+    [
+      'characters that encodeURIComponent leaves alone, in the query',
+      { method: 'GET', path: "/?x=a!b'c(d)e*f&y=~" },
+      'a97de7372a18453c634c33736c7cd746c6c54d18a45f27c1c10d03996286b638',
+    ],
+    [
+      'a query with its names in any order, and one of them twice',
+      { method: 'GET', path: '/?b=1&a=2&c=3&a=1' },
+      '051340b7388a43b0d286788fcbcdbc3cbb721ebeaa3954c18fb95da5d004cab6',
+    ],
+    [
+      'headers in any order and with spaces, and a body that is not ASCII',
+      {
+        method: 'POST',
+        path: '/',
+        headers: { zeta: '  two   words ', alpha: '1', 'content-type': 'application/json' },
+        body: '{"owner":"Zoë"}',
+      },
+      '10fc2721297669775d3d7eadb944d11f68511681dff1c241a96ba381cbc7f613',
+    ],
+  ])('signs %s', async (_, { method, path, ...more }, signature) => {
+    const url = new URL(path, 'https://example.amazonaws.com');
+    const { authorization } = await sign({ ...suite, method, url, headers: {}, body: undefined, ...more });
+    expect(authorization?.split('Signature=')[1]).toBe(signature);
+  });
+
+  it('names the algorithm, the key and the signed headers, and sends the time', async () => {
+    const url = new URL('https://example.amazonaws.com/');
+    const at = new Date('2015-08-30T12:36:00.789Z');
+    const signed = await sign({ ...suite, at, method: 'GET', url, headers: {}, body: undefined });
+    expect(signed).toEqual({
+      'x-amz-date': '20150830T123600Z',
+      authorization: [
+        'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request',
+        'SignedHeaders=host;x-amz-date',
+        'Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
+      ].join(', '),
+    });
+  });
 });
 
 describe('sigv4', () => {
@@ -103,6 +150,77 @@ describe('sigv4', () => {
     const headers = await sigv4()(request);
     expect(headers.authorization).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-west-1\/execute-api\/aws4_request/);
     expect(headers['x-amz-security-token']).toBe('token');
+  });
+
+  it('sends no token if the environment has none', async () => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIDEXAMPLE');
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
+    vi.stubEnv('AWS_SESSION_TOKEN', '');
+    expect(await sigv4()(request)).not.toHaveProperty('x-amz-security-token');
+  });
+
+  it.each([
+    ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'],
+    ['AWS_SECRET_ACCESS_KEY', 'AWS_ACCESS_KEY_ID'],
+  ])('takes the keys of the default chain if the environment has no %s', async (missing, present) => {
+    vi.stubEnv(missing, '');
+    vi.stubEnv(present, 'from the environment');
+    const chain = vi.fn(async () => ({ accessKeyId: 'OFTHECHAIN', secretAccessKey: 'secret' }));
+    const defaultProvider = vi.fn(() => chain);
+    vi.doMock('@aws-sdk/credential-provider-node', () => ({ defaultProvider }));
+    try {
+      const auth = sigv4();
+      for (let requests = 0; requests < 2; requests++) {
+        expect((await auth(request)).authorization).toContain('Credential=OFTHECHAIN/');
+      }
+    } finally {
+      vi.doUnmock('@aws-sdk/credential-provider-node');
+    }
+    expect(chain).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    ['the region that is passed', { region: 'eu-north-1' }, request.url.href, 'eu-north-1'],
+    ['the Region of the URL', {}, request.url.href, 'eu-west-1'],
+    ['AWS_REGION', {}, 'https://locks.example.com/', 'us-west-2'],
+  ])('signs for %s first', async (_, options, url, region) => {
+    vi.stubEnv('AWS_REGION', 'us-west-2');
+    vi.stubEnv('AWS_DEFAULT_REGION', 'us-east-2');
+    const auth = sigv4({ credentials: suite.credentials, ...options });
+    const { authorization } = await auth({ ...request, url: new URL(url) });
+    expect(authorization).toContain(`/${region}/execute-api/aws4_request`);
+  });
+
+  it('signs for AWS_DEFAULT_REGION if there is no other, and for another service if asked to', async () => {
+    vi.stubEnv('AWS_REGION', undefined);
+    vi.stubEnv('AWS_DEFAULT_REGION', 'us-east-2');
+    const auth = sigv4({ credentials: suite.credentials, service: 'lambda' });
+    const { authorization } = await auth({ ...request, url: new URL('https://locks.example.com/') });
+    expect(authorization).toContain('/us-east-2/lambda/aws4_request');
+  });
+
+  it.each([
+    ['more than five minutes', 300_001, 1],
+    ['five minutes', 300_000, 3],
+  ])('keeps keys with %s left: %i ms mean %i load(s) for three requests', async (_, leftMs, loads) => {
+    vi.useFakeTimers({ now: suite.at, toFake: ['Date'] });
+    const expiration = new Date(suite.at.getTime() + leftMs);
+    const credentials = vi.fn(async () => ({ ...suite.credentials, expiration }));
+    try {
+      const auth = sigv4({ credentials });
+      for (let requests = 0; requests < 3; requests++) await auth(request);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(credentials).toHaveBeenCalledTimes(loads);
+  });
+
+  it('loads keys that have no end once, even for requests at the same time', async () => {
+    const credentials = vi.fn(async () => suite.credentials);
+    const auth = sigv4({ credentials });
+    await Promise.all([auth(request), auth(request)]);
+    await auth(request);
+    expect(credentials).toHaveBeenCalledTimes(1);
   });
 
   it('asks for keys once, and again shortly before they expire', async () => {
