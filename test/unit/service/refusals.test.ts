@@ -93,6 +93,15 @@ describe('a refusal that is remembered', () => {
     expect(world.asked).toBe(1);
   });
 
+  it('is made once for each crowd that arrives together', async () => {
+    const world = stampede();
+    for (let crowd = 1; crowd <= 3; crowd++) {
+      await Promise.all(Array.from({ length: 20 }, (_, index) => world.ask(`lease-of-${index}-00000`)));
+      expect(world.asked).toBe(crowd);
+      await world.lock.time.advance(1_000);
+    }
+  });
+
   it('is kept for a thousand locks, and the oldest is dropped first', async () => {
     const world = stampede();
     for (let index = 0; index <= 1_000; index++) await world.ask(bob, `lock-${index}`);
@@ -102,6 +111,20 @@ describe('a refusal that is remembered', () => {
     expect(world.asked).toBe(0);
     await world.ask(carol, 'lock-0');
     expect(world.asked).toBe(1);
+  });
+});
+
+describe('a request that is under way', () => {
+  it.each([
+    ['another lock', { ...key, name: 'other' }, {}],
+    ['other permits of the same lock', key, { mode: 'shared' }],
+  ] as const)('is not waited for by a request for %s', async (_, other, kind) => {
+    const { lock, memory } = stampede();
+    const refusals = new Refusals({ memory, clock: lock.time, graceMs: lockLimits.graceMs });
+    void refusals.answer(key, acquireOf(bob), () => new Promise(() => {}));
+    const facts = await lock.facts();
+    const applied: Applied = { answer: { kind: 'done' }, state: lock.state, facts };
+    expect(await refusals.answer(other, acquireOf(carol, kind), async () => applied)).toBe(applied);
   });
 });
 

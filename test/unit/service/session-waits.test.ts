@@ -92,6 +92,39 @@ describe('a request under a session', () => {
     expect(await locks.store.read({ namespace, name: 'gate' })).toBe(before);
   });
 
+  it('gives back at once what it was granted if its session is over', async () => {
+    const { locks, open, take } = world();
+    const sessionId = await open('ended');
+    await endSession(locks, { namespace, sessionId });
+    const sent: unknown[] = [];
+    const attempt = locks.store.attempt.bind(locks.store);
+    locks.store.attempt = (key, command, ...more) => {
+      sent.push(command);
+      return attempt(key, command, ...more);
+    };
+    expect(await take('gate', 'ended', { sessionId })).toMatchObject({ answer: { reason: 'session_lost' } });
+    const leaseId = 'lease-of-ended-gate-0';
+    expect(sent).toEqual([expect.objectContaining({ kind: 'acquire', leaseId }), { kind: 'release', leaseId }]);
+  });
+
+  it('knows the session of the holder too, and sends no release for what it did not get', async () => {
+    const { locks, open, take } = world();
+    const [mine, theirs, over] = [await open('me'), await open('they'), await open('ended')];
+    await take('gate', 'they', { sessionId: theirs });
+    const { answer, facts } = await take('gate', 'me', { sessionId: mine });
+    expect(answer.kind).toBe('held');
+    expect([...(facts.sessions?.keys() ?? [])].sort()).toEqual([mine, theirs].sort());
+    await endSession(locks, { namespace, sessionId: over });
+    const sent: string[] = [];
+    const attempt = locks.store.attempt.bind(locks.store);
+    locks.store.attempt = (key, command, ...more) => {
+      sent.push(command.kind);
+      return attempt(key, command, ...more);
+    };
+    await take('gate', 'ended', { sessionId: over });
+    expect(sent).toEqual(['acquire']);
+  });
+
   it('notes its wait under the session, and forgets it when it is granted', async () => {
     const { time, locks, open, take } = world();
     const sessionId = await open('waiting');
