@@ -53,17 +53,26 @@ const suites: readonly Suite[] = [
   { name: 'simulation', paths: [] },
 ];
 
-const contract = (...files: string[]): Suite => ({
-  name: 'contract',
-  paths: files.map((file) => `test/contract/${file}.test.ts`),
-  engine: 'memory',
-});
+const filesOf =
+  (name: string) =>
+  (...files: string[]): Suite => ({
+    name,
+    paths: files.map((file) => `test/${name}/${file}.test.ts`),
+    engine: 'memory',
+  });
+const unit = filesOf('unit');
+const contract = filesOf('contract');
+const integration = filesOf('integration');
+const infra = filesOf('infra');
+const e2e = filesOf('e2e');
 
 /**
  * The tests that are written for a folder or a file come first: they notice most faults, and take a fraction of the
  * time. All entries that fit a file count, in this order.
  */
 const nearest: readonly (readonly [start: string, suite: Suite])[] = [
+  ['src/store/dynamodb/lock-', unit('store/lock-writes', 'store/lock-item', 'store/lock-store')],
+  ['src/store/dynamodb/page-item', unit('store/page-item')],
   ...unitParts
     .filter((part) => !part.endsWith('.ts'))
     .map((part) => [`src/${part}/`, { name: 'unit', paths: [`test/unit/${part}`] }] as const),
@@ -81,6 +90,25 @@ const nearest: readonly (readonly [start: string, suite: Suite])[] = [
   ['src/store/history-rules', contract('history')],
   ['src/store/dynamodb/item-table', contract('requests', 'harsh')],
   ['src/store/', { name: 'contract', paths: [], engine: 'memory' }],
+  ['src/local/pump', integration('pump')],
+  ['src/local/gateway', integration('gateway')],
+  ['src/local/access', integration('gateway')],
+  ['src/local/connections', integration('websocket')],
+  ['src/websocket/', integration('websocket')],
+  ['src/guards/dynamodb', integration('guards/dynamodb')],
+  ['src/guards/redis', integration('guards/redis')],
+  ['src/guards/s3', integration('guards/s3')],
+  ['src/guards/sql', integration('guards/sqlite', 'guards/postgres', 'guards/mysql')],
+  ['src/cli/commands/once', e2e('cli-once')],
+  ['src/cli/hold', e2e('cli-run')],
+  ['infra/table.ts', infra('table')],
+  ['infra/table-access', infra('grants')],
+  ['infra/access', infra('grants')],
+  ['infra/http-api', infra('http-api')],
+  ['infra/notifications', infra('notifications')],
+  ['infra/expiry', infra('notifications')],
+  ['infra/locked-section', infra('locked-section')],
+  ['infra/', infra('stack')],
 ];
 
 /** If only a few suites can notice a fault, only these run, in this order. */
