@@ -421,12 +421,6 @@ export const mutants: readonly Mutant[] = [
     instead: '',
   },
   {
-    name: 'pages move up twice in the table',
-    file: 'src/store/dynamodb/lock-writes.ts',
-    text: 'when: `firstPage = :from AND ${isOfLayout}`',
-    instead: 'when: `firstPage <= :from AND ${isOfLayout}`',
-  },
-  {
     name: 'pages move up for a lock that has moved on',
     file: 'src/store/dynamodb/lock-writes.ts',
     text: 'when: `firstPage = :from AND ${isOfLayout}`',
