@@ -112,13 +112,13 @@ export class Monitoring extends Construct {
       }),
       this.#alarm('AcquireFailing', {
         meaning:
-          'The acquire function crashed or ran out of time, which it should never do: it answers problems itself.',
+          'The acquire function crashed or ran out of time, which it should never do: it answers its own errors.',
         runbook: 'function-failing',
         metric: acquire.function.metricErrors(sumOverFiveMinutes),
         atLeast: 1,
       }),
       this.#alarm('HttpFailing', {
-        meaning: 'The HTTP function crashed or ran out of time, which it should never do: it answers problems itself.',
+        meaning: 'The HTTP function crashed or ran out of time, which it should never do: it answers its own errors.',
         runbook: 'function-failing',
         metric: http.function.metricErrors(sumOverFiveMinutes),
         atLeast: 1,

@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'state.fence + 1',
   },
   {
-    name: 'newcomers skip the queue',
+    name: 'new callers skip the queue',
     file: decide,
     text: '  if (!isAwaited) {',
     instead: '  if (!isAwaited || settled.queue.length >= 0) {',
@@ -221,7 +221,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'return applied;\n  }\n  const facts',
   },
   {
-    name: 'a conflict is swallowed as if it had been written',
+    name: 'a conflict counts as written',
     file: 'src/service/apply.ts',
     text: "if (!written.applied || change.kind === 'settle'",
     instead: "if (change.kind === 'settle'",
@@ -306,7 +306,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'Math.max(0, runtime.monotonicMs() - since.monotonicMs)',
   },
   {
-    name: 'the SDK tells of a lost lease too late',
+    name: 'the SDK reports a lost lease too late',
     file: 'src/client/keeper.ts',
     text: 'return this.#lastsMs - marginMs - elapsedMs(this.#core.runtime, this.#from);',
     instead: 'return this.#lastsMs + 3 * marginMs - elapsedMs(this.#core.runtime, this.#from);',
@@ -373,13 +373,13 @@ export const mutants: readonly Mutant[] = [
     instead: 'notEnded, isTaken',
   },
   {
-    name: 'a page is named for a lock that has room, in the table',
+    name: 'a page is opened for a lock whose front is not full, in the table',
     file: 'src/store/dynamodb/lock-writes.ts',
     text: '[isOfLayout, sameLimit, lastIsAsSeen, noPlace]',
     instead: '[isOfLayout, sameLimit, lastIsAsSeen]',
   },
   {
-    name: 'two name two pages at once, in the table',
+    name: 'two waiters open two pages at once, in the table',
     file: 'src/store/dynamodb/lock-writes.ts',
     text: '[isOfLayout, sameLimit, lastIsAsSeen, noPlace]',
     instead: '[isOfLayout, sameLimit, noPlace]',
@@ -439,7 +439,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'merged.queue.slice(before.queue.length + 1)',
   },
   {
-    name: 'a lease that stands in two pages moves up twice',
+    name: 'a lease that is in two pages moves up twice',
     file: 'src/lock/pages.ts',
     text: '.filter(({ leaseId }) => !known.has(leaseId))',
     instead: '',
@@ -457,13 +457,13 @@ export const mutants: readonly Mutant[] = [
     instead: 'const page = undefined as number | undefined;',
   },
   {
-    name: 'a newcomer takes a lock past those in pages',
+    name: 'a new caller takes a lock past the waiters in pages',
     file: 'src/lock/decide.ts',
     text: 'const isAwaited = settled.queue.length > 0 || hasPages(settled);',
     instead: 'const isAwaited = settled.queue.length > 0;',
   },
   {
-    name: 'a newcomer joins the front past those in pages',
+    name: 'a new waiter joins the front past the waiters in pages',
     file: 'src/lock/decide.ts',
     text: '  if (hasPages(settled)) {\n    // The number',
     instead: '  if (hasPages(settled) && settled.queue.length > 99) {\n    // The number',
@@ -505,7 +505,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (isRecent) return refusal;',
   },
   {
-    name: 'a waiter that joins the front is told the place that it would have had',
+    name: 'a waiter that joins the front gets the position that it would have had',
     file: 'src/service/apply.ts',
     text: "const shown = answer.kind === 'waiting' ? directAnswer",
     instead: "const shown = answer.kind === 'held' ? directAnswer",
@@ -523,7 +523,7 @@ export const mutants: readonly Mutant[] = [
     instead: "const isWaiting = 'presence >= :zero';",
   },
   {
-    name: 'the first in line leaves without a word to those behind it',
+    name: 'the first waiter leaves and nobody behind it is served',
     file: 'src/lock/decide.ts',
     text: 'if (!isAll || index === 0) return',
     instead: 'if (index < 0) return',
@@ -585,7 +585,7 @@ export const mutants: readonly Mutant[] = [
     instead: "String(rev - rev).padStart(16, '0')",
   },
   {
-    name: 'what ended in a write stands after the grants of that write',
+    name: 'what ended in a write comes after the grants of that write',
     file: historyRules,
     text: "fence: type === 'queued' ? after.fence : before.fence",
     instead: "fence: type === 'queued' ? before.fence : after.fence",
@@ -677,14 +677,14 @@ export const mutants: readonly Mutant[] = [
     instead: "if (typeof claim !== 'string') return ['*'];",
   },
   {
-    name: 'two callers that wait under one lease chase each other',
+    name: 'two callers that wait under one lease end each the wait of the other',
     file: 'src/service/notified-waits.ts',
     text: 'const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
     instead:
       'for (const copy of waits.wakes.get(wait.leaseId) ?? []) copy.wake(waits.known ?? wait.known);\n      const copies = waits.wakes.get(wait.leaseId) ?? new Set();',
   },
   {
-    name: 'a key of metadata is lost without a word',
+    name: 'a key of metadata is lost without an error',
     file: 'src/http/request.ts',
     text: '  refuseProto(body, []);\n',
     instead: '',
@@ -994,7 +994,7 @@ export const mutants: readonly Mutant[] = [
     instead: "if (!(error instanceof HoldfastError) || error.code !== 'forbidden' || socket.isOpen) throw error;",
   },
   {
-    name: 'a wait does not hear that its connection broke',
+    name: 'a wait does not notice that its connection broke',
     file: 'src/client/sockets.ts',
     text: "for (const resolve of this.#expected.values()) resolve('closed');",
     instead: '',
@@ -1204,7 +1204,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (ms < minMs)',
   },
   {
-    name: 'a script is told that a lost session was a refusal',
+    name: 'a lost session has the exit code of a refusal',
     file: 'src/cli/exit-codes.ts',
     text: "'session-lost': 'lost'",
     instead: "'session-lost': 'refused'",
@@ -1356,7 +1356,7 @@ export const mutants: readonly Mutant[] = [
     instead: 'this.#clock.now() < seen.at ? undefined : seen',
   },
   {
-    name: 'a crowd goes ahead all at once behind one that is slow',
+    name: 'all that wait for their turn begin at once behind one that is slow',
     file: 'src/service/lock-memory.ts',
     text: 'const ended = Promise.allSettled([before, own]);',
     instead: 'const ended = Promise.allSettled([own]);',
@@ -1374,7 +1374,7 @@ export const mutants: readonly Mutant[] = [
     instead: '',
   },
   {
-    name: 'direct access to one namespace reaches others that begin alike',
+    name: 'direct access to one namespace reaches others with the same beginning',
     file: 'infra/table-access.ts',
     text: 'leadingKeys: [`${namespace}/*`]',
     instead: 'leadingKeys: [`${namespace}*`]',
@@ -1518,7 +1518,7 @@ export const mutants: readonly Mutant[] = [
     instead: '1',
   },
   {
-    name: 'the floor of a Redis key lies in another slot',
+    name: 'the floor of a Redis key is in another slot',
     file: 'src/guards/redis.ts',
     text: 'return `{${resource}}:fence`',
     instead: 'return `${resource}:fence`',
