@@ -1,6 +1,7 @@
 /** The server part of the console. It serves the page and asks the service for it. Credentials stay here. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { unescape as decode } from 'node:querystring';
 import { Holdfast, isHoldfastError, type Transport } from '../../client/index.ts';
 import { reasonOf, rootCauseOf } from '../../tools/error-text.ts';
 import { checkOrigin, type Refusal, TokenAccess } from './access.ts';
@@ -111,7 +112,10 @@ export class Console {
   async #answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     const foreign = checkOrigin(request);
     if (foreign !== undefined) return refuse(response, foreign);
-    const parts = url.pathname.split('/').slice(2).map(decode);
+    const parts = url.pathname
+      .split('/')
+      .slice(2)
+      .map((part) => decode(part));
     if (parts[0] === 'api') return this.#answerApi(request, response, parts.slice(1), url.searchParams);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return sendJson(response, 405, { error: { code: 'method-not-allowed', message: 'The page is read by GET.' } });
@@ -214,14 +218,6 @@ export class Console {
 
 const frameOf = (message: Message): string =>
   `event: ${message.kind}\n${message.kind === 'events' ? `id: ${message.id}\n` : ''}data: ${JSON.stringify(message.body)}\n\n`;
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
