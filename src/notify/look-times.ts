@@ -1,5 +1,5 @@
 import type { Facts } from '../lock/commands.ts';
-import { hasPages, type LockState } from '../lock/state.ts';
+import type { LockState } from '../lock/state.ts';
 import { mayBeTaken, nextDueAt } from '../lock/validity.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 
@@ -8,7 +8,6 @@ const lookPauseMs = 200;
 
 /** When the reaper must look at a lock, even if nobody asks: a lease may be taken over, or the deadline of a parked waiter has come. */
 export function lookDueAt(state: LockState, facts: Facts): EpochMs | null {
-  if (state.queue.length === 0 && !hasPages(state)) return null;
   // A polling waiter ends its own wait. A parked waiter is notified of the end.
   const deadlines = state.queue.filter(({ notify }) => notify !== undefined).map(({ deadlineAt }) => deadlineAt);
   const instants = [nextDueAt(state, facts), ...deadlines].filter((instant) => instant !== null);

@@ -1,4 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { ApiGatewayManagementApiClient } from '@aws-sdk/client-apigatewaymanagementapi';
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { LambdaClient } from '@aws-sdk/client-lambda';
+import { SFNClient } from '@aws-sdk/client-sfn';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { boundedRequests, isFinalRefusal, outcomeOf } from '../../../src/notify/aws/calls.ts';
 import { ApiGatewayConnections, LambdaCallbacks, StepFunctionsTasks } from '../../../src/notify/aws/deliveries.ts';
 import { EventBridgeBus } from '../../../src/notify/aws/event-bus.ts';
@@ -13,7 +18,7 @@ import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../../../src/store/dyn
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs, systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
-import { createWorld } from './world.ts';
+import { createWorld, lockKey } from './world.ts';
 
 const table = { client: {} as never, tableName: 'locks', log: { info: () => {}, warn: () => {}, error: () => {} } };
 const websocketEndpoint = 'http://127.0.0.1:1';
@@ -59,6 +64,100 @@ describe('the ports on AWS', () => {
       expect.any(ApiGatewayConnections),
       expect.any(EmbeddedMeter),
     ]);
+  });
+});
+
+describe('the calls of the ports on AWS', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** Every request, with the service that gets it, and for how many tries. */
+  function world() {
+    const sent: { to: string; input: Record<string, unknown>; tries?: number }[] = [];
+    const endpoints: unknown[] = [];
+    for (const Client of [ApiGatewayManagementApiClient, EventBridgeClient, LambdaClient, SFNClient, SQSClient]) {
+      const send = async function (this: unknown, { input }: { input: Record<string, unknown> }) {
+        const { config } = this as {
+          config: { maxAttempts: () => Promise<number>; endpoint?: () => Promise<unknown> };
+        };
+        sent.push({ to: Client.name, input, tries: await config.maxAttempts() });
+        if (config.endpoint !== undefined) endpoints.push(await config.endpoint());
+        return {};
+      };
+      vi.spyOn(Client.prototype, 'send').mockImplementation(send as never);
+    }
+    const send = async ({ input }: { input: Record<string, unknown> }) => {
+      sent.push({ to: 'DynamoDB', input });
+      return {};
+    };
+    const lines: string[] = [];
+    vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
+    const { locks, ...lockWorld } = createWorld();
+    const names = { busName: 'bus', timerQueueUrl: 'http://127.0.0.1:1/queue' };
+    const setting = { ...table, ...names, client: { send } as never, locks, websocketEndpoint };
+    return { sent, endpoints, lines, locks, lockWorld, setting };
+  }
+  const grant = { namespace: 'test', name: 'Grants', unit: 'Count', value: 1 } as const;
+
+  it('of the notifier go to the bus, the tasks, the callbacks, the connections, the queue and the table', async () => {
+    const { sent, endpoints, lines, setting } = world();
+    const ports = awsNotifierPorts(setting);
+    await ports.bus?.publish([{ detailType: 'granted', time: epochMs(0), detail: {} }]);
+    await ports.tasks.succeed('token', {});
+    await ports.callbacks.succeed('callback', {});
+    await ports.connections.post('connection', 'text');
+    await ports.deliveries.read(lockKey, 7);
+    const asked = sent.map(({ to, input, tries }) => [to, tries, input.TableName]);
+    expect(asked).toEqual([
+      ['EventBridgeClient', 2, undefined],
+      ['SFNClient', 2, undefined],
+      ['LambdaClient', 2, undefined],
+      ['ApiGatewayManagementApiClient', 2, undefined],
+      ['DynamoDB', undefined, 'locks'],
+    ]);
+    expect(sent[0]?.input).toMatchObject({ Entries: [{ EventBusName: 'bus' }] });
+    expect(endpoints.at(-1)).toMatchObject({ hostname: '127.0.0.1', port: 1 });
+    ports.meter.record([grant]);
+    ports.meter.flush();
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ service: 'notifier', Grants: [1] }]);
+  });
+
+  it('of a timer go to the queue, and its note to the table', async () => {
+    const { sent, setting } = world();
+    const { timers, awaited } = awsReaperPorts(setting);
+    await timers.arm(lockKey, epochMs(Date.now() + 5_000));
+    expect(sent.map(({ to, tries, input }) => [to, tries, input.TableName ?? input.QueueUrl])).toEqual([
+      ['DynamoDB', undefined, 'locks'],
+      ['SQSClient', 2, 'http://127.0.0.1:1/queue'],
+      ['DynamoDB', undefined, 'locks'],
+    ]);
+    await awaited.forget(lockKey);
+    expect(sent.at(-1)).toMatchObject({ to: 'DynamoDB', input: { TableName: 'locks' } });
+  });
+
+  it('of a hand-off go to the table and to the connection', async () => {
+    const { sent, lockWorld, setting } = world();
+    const handOffs = awsHandOffs(setting);
+    await lockWorld.acquire('lease-holder-00001');
+    await lockWorld.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' });
+    await lockWorld.release('lease-holder-00001');
+    await handOffs.settle();
+    expect(new Set(sent.map(({ to, input }) => `${to} ${input.TableName ?? input.ConnectionId}`))).toEqual(
+      new Set(['DynamoDB locks', 'ApiGatewayManagementApiClient c=']),
+    );
+  });
+
+  it('of the publisher go to the table, and its metrics have the namespaces that the deployment names', async () => {
+    const { sent, lines, setting } = world();
+    const ports = awsPublisherPorts({ ...setting, keepsHistory: true, metricNamespaces: ['test'] });
+    await ports.watchers.remove('c=');
+    await ports.history?.page(lockKey, { limit: 1, standing: [] });
+    expect(sent.length).toBeGreaterThanOrEqual(2);
+    for (const { to, input } of sent) expect([to, input.TableName]).toEqual(['DynamoDB', 'locks']);
+    ports.meter.record([grant]);
+    ports.meter.flush();
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ service: 'publisher', namespace: 'test' }]);
   });
 });
 

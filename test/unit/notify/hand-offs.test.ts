@@ -66,6 +66,53 @@ describe('a process that hands a lock over', () => {
     expect(await world.ports.deliveries.read(lockKey, fence)).toMatchObject({ tries: 1, delivered: false });
   });
 
+  it('posts only to waiters on a WebSocket', async () => {
+    const world = createWorld();
+    const handOffs = new HandOffs(world.ports);
+    await world.acquire('lease-holder-00001');
+    await world.park('lease-waiter-00001', { type: 'event', ref: 'r' });
+    await world.release('lease-holder-00001');
+    await handOffs.settle();
+    expect([world.posted, world.logged]).toEqual([[], []]);
+  });
+
+  it('needs no timer if nothing is under way, and none is under way after a delivery', async () => {
+    const world = createWorld();
+    const handOffs = new HandOffs(world.ports);
+    await handOffs.settle();
+    await world.acquire('lease-holder-00001');
+    await world.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' });
+    await world.release('lease-holder-00001');
+    await handOffs.settle();
+    await world.clock.settle();
+    const timersSet: number[] = [];
+    const { after } = world.locks.timers;
+    Object.assign(world.locks.timers, {
+      after: (ms: number, run: () => void) => {
+        timersSet.push(ms);
+        return after(ms, run);
+      },
+    });
+    await handOffs.settle();
+    expect([world.posted.length, timersSet]).toEqual([1, []]);
+  });
+
+  it('logs which lock it could not hand over, and why', async () => {
+    const world = createWorld();
+    const post = () => Promise.reject(new Error('no route'));
+    const handOffs = new HandOffs({ ...world.ports, connections: { ...world.ports.connections, post } });
+    await world.acquire('lease-holder-00001');
+    await world.park('lease-waiter-00001', { type: 'websocket', connectionId: 'c=' });
+    await world.release('lease-holder-00001');
+    await handOffs.settle();
+    expect(world.logged).toMatchObject([
+      {
+        message: 'A hand-off was not delivered at once.',
+        fields: { namespace: 'test', lock: 'wallet', error: expect.stringContaining('no route') },
+      },
+    ]);
+  });
+
   it.each(['hangs', 'fails'])(
     'does not fail the release, nor delay it by more than a second, if the post %s',
     async (how) => {

@@ -94,3 +94,18 @@ describe('lookAgainAt', () => {
     expect(lookDueAt({ ...state, pages: { first: 8, last: 7 } }, at(1))).toBeNull();
   });
 });
+
+describe('lookDueAt', () => {
+  const bound = { leaseMs: null, sessionId: 'unknown' };
+
+  it('is the deadline of a parked waiter if nothing else is known to end', () => {
+    const [state] = states([0, acquireOf(holder, bound)], [1, parked(first, { waitMs: 5_000 })]).slice(-1);
+    expect(lookDueAt(state as LockState, at(1))).toBe(startOfTime + 5_001);
+  });
+
+  it('is never if nothing is known to end, or if nobody waits', () => {
+    const polling = states([0, acquireOf(holder, bound)], [1, acquireOf(first, { waitMs: 5_000 })]);
+    expect(lookDueAt(polling.at(-1) as LockState, at(1))).toBeNull();
+    expect(lookDueAt(states([0, take(10_000)]).at(-1) as LockState, at(1))).toBeNull();
+  });
+});

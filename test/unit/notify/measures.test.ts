@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { queueSizes } from '../../../src/lock/pages.ts';
 import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { epochMs } from '../../../src/time/clock.ts';
@@ -60,6 +61,61 @@ describe('measuring what the stream shows', () => {
     await world.release(holder);
     await world.drain();
     expect(valuesOf(world, 'HandOffLatency')).toEqual([0]);
+  });
+});
+
+describe('the measures of one change', () => {
+  const opened = async (world: World, sessionId: string) => {
+    const now = world.clock.now();
+    const state = { sessionId, owner: 'me', ttlMs: 60_000, createdAt: now, waits: [] };
+    await world.locks.sessionStore.create('test', { ...state, expiresAt: epochMs(now + 60_000) });
+    return { leaseMs: null, sessionId };
+  };
+
+  it('have the namespace of the lock and a unit, and there are no others', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park(waiter, { type: 'event', ref: 'first' });
+    await world.drain();
+    expect(world.measured).toEqual([
+      { namespace: 'test', name: 'Grants', unit: 'Count', value: 1 },
+      { namespace: 'test', name: 'WaitTime', unit: 'Milliseconds', value: 0 },
+      { namespace: 'test', name: 'QueueDepth', unit: 'Count', value: 1 },
+    ]);
+  });
+
+  it('count a hand-off once, and from the end of the lease that was taken over, not of one that stays', async () => {
+    const world = createWorld();
+    const part = { limit: 2, permits: 1 };
+    await world.acquire(holder, { ...part, leaseMs: 1_000 });
+    await world.acquire('lease-holder-00002', { ...part, leaseMs: 600_000 });
+    await world.park(waiter, { type: 'event', ref: 'first' }, { ...part, leaseMs: 600_000 });
+    await world.park('lease-waiter-00002', { type: 'event', ref: 'second' }, { ...part, leaseMs: 600_000 });
+    await world.drain();
+    await world.clock.advance(1_250);
+    await world.drain();
+    expect(valuesOf(world, 'HandOffLatency')).toEqual([250]);
+    await world.release('lease-holder-00002');
+    await world.drain();
+    expect(valuesOf(world, 'HandOffLatency')).toEqual([250, 0]);
+  });
+
+  it('count no delay after a lease that ended with a session', async () => {
+    const world = createWorld();
+    await world.acquire(holder, await opened(world, 'session-0000001'));
+    await world.park(waiter, { type: 'event', ref: 'first' });
+    await world.clock.advance(500);
+    await world.release(holder);
+    await world.drain();
+    expect(valuesOf(world, 'HandOffLatency')).toEqual([0]);
+  });
+
+  it('count every page of the queue as full', async () => {
+    const world = createWorld({ sizes: { front: 1, page: 2 } });
+    await world.acquire(holder, { leaseMs: 600_000 });
+    for (let index = 0; index < 2; index++) await world.park(`lease-waiter-0000${index}`, { type: 'event', ref: 'r' });
+    await world.drain();
+    expect(valuesOf(world, 'QueueDepth').at(-1)).toBe(1 + queueSizes.page);
   });
 });
 

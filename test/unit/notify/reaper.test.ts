@@ -159,6 +159,10 @@ describe('the reaper as a function', () => {
     expect(await handler(messages('{"lock":7}', timer, 'no json'), context)).toEqual({
       batchItemFailures: [{ itemIdentifier: 'message-0' }, { itemIdentifier: 'message-2' }],
     });
+    expect(world.logged).toMatchObject([
+      { message: 'A timer failed. SQS delivers it again.', fields: { messageId: 'message-0' } },
+      { message: 'A timer failed. SQS delivers it again.', fields: { messageId: 'message-2' } },
+    ]);
     expect((await world.store.read(lockKey)).holders[0]?.leaseId).toBe('lease-waiter-00001');
   });
 
@@ -182,6 +186,7 @@ describe('the reaper as a function', () => {
     for (const leftMs of [5_000, 5_001])
       await handler(scheduled, { getRemainingTimeInMillis: () => leftMs } as Context);
     expect(world.logged.map(({ fields }) => (fields as { looked: number }).looked)).toEqual([0, 1]);
+    expect(world.logged[0]?.message).toBe('Awaited locks were swept.');
   });
 
   it('sets the next timer if one fires too early', async () => {

@@ -49,6 +49,19 @@ describe('arming a timer', () => {
     expect(sent).toEqual([3_000]);
   });
 
+  it('does not rely on one that fires too late', async () => {
+    noted = epochMs(now + 10_000);
+    await timers.arm(key, epochMs(now + 3_000));
+    expect(sent).toEqual([3_000]);
+  });
+
+  it('fires at once if the time has come, and after a quarter of an hour at the latest', async () => {
+    await timers.arm(key, epochMs(now - 5_000));
+    noted = undefined;
+    await timers.arm(key, epochMs(now + 7_200_000));
+    expect(sent).toEqual([0, 900_000]);
+  });
+
   it('rounds up to whole seconds, because a timer that fires early finds nothing to do', async () => {
     await timers.arm(key, epochMs(now + 2_001));
     expect(sent).toEqual([3_000]);
@@ -60,5 +73,22 @@ describe('arming a timer', () => {
     await timers.arm(key, epochMs(now + 3_000));
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([3_000]);
+  });
+});
+
+describe('a timer that fired', () => {
+  it('names its lock, and when it was to fire', () => {
+    const body = JSON.stringify({ namespace: 'test', lock: 'wallet', firesAt: 7 });
+    expect(readTimer(body)).toEqual({ key, firesAt: 7 });
+  });
+
+  it.each([
+    { lock: 'wallet', firesAt: 7 },
+    { namespace: 'test', firesAt: 7 },
+    { namespace: 'test', lock: 'wallet' },
+    { namespace: 'test', lock: 'wallet', firesAt: '7' },
+  ])('is refused if it is not ours: %j', (message) => {
+    const read = () => readTimer(JSON.stringify(message));
+    expect(read).toThrow('A timer message must have a namespace, a lock and the time at which it fires.');
   });
 });

@@ -35,6 +35,23 @@ describe('the filter of the notifier', () => {
       expect(passesFilter(recordOf(sk, { NewImage: awaited }), notifierFilter)).toBe(false);
   });
 
+  it('passes a page with parked waiters, and stops one without', () => {
+    const parked = { n: { S: 'parked' } };
+    expect(passesFilter(recordOf('page', { NewImage: parked }), notifierFilter)).toBe(true);
+    expect(passesFilter(recordOf('page', { NewImage: {} }), notifierFilter)).toBe(false);
+    expect(passesFilter(recordOf('page', { OldImage: parked }), notifierFilter)).toBe(false);
+    for (const sk of ['lock', ...ownWrites])
+      expect(passesFilter(recordOf(sk, { NewImage: parked }), notifierFilter)).toBe(false);
+  });
+
+  it('names the fields by which Lambda tells whether somebody waits', () => {
+    expect(notifierFilter).toEqual([
+      { dynamodb: { Keys: { sk: { S: ['page'] } }, NewImage: { n: { S: [{ exists: true }] } } } },
+      { dynamodb: { Keys: { sk: { S: ['lock'] } }, NewImage: { ap: { S: [{ exists: true }] } } } },
+      { dynamodb: { Keys: { sk: { S: ['lock'] } }, OldImage: { ap: { S: [{ exists: true }] } } } },
+    ]);
+  });
+
   it('stops every record of a lock that is taken and released while nobody waits', async () => {
     const world = createWorld();
     await world.acquire('lease-holder-00001');
