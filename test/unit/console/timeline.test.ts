@@ -88,6 +88,15 @@ describe('measures', () => {
     expect([ended, heldShare, grants]).toEqual([[1, 0, 0, 0], 0.5, 1]);
   });
 
+  it('count the time once in which several permits are held', () => {
+    const lease = (fence: number, from: number, to: number) => [
+      event('granted', 'ada', from, { fence }),
+      event('released', 'ada', to, { fence, heldMs: to - from }),
+    ];
+    const lock = lockWith(...lease(1, 0, 30_000), ...lease(2, 5_000, 10_000), ...lease(3, 15_000, 20_000));
+    expect(measuresOf(lock, minute, now).heldShare).toBe(0.5);
+  });
+
   it('estimate a wait from how long leases lasted', () => {
     const lock = withLook(turns(10_000, 0), view({ fence: 2, holders: [holder('bob', 2, 56_000)] }), now);
     const estimate = estimator(lock, now);

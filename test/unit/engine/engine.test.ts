@@ -128,6 +128,21 @@ describe('a query', () => {
     expect(page(second.LastEvaluatedKey)).toEqual({ sorts: '', LastEvaluatedKey: undefined });
   });
 
+  it('reads at most one megabyte at a time, and a last item that begins in it', () => {
+    const { call, put } = world();
+    for (const sort of ['a', 'b', 'c', 'd', 'e']) put(sort, { x: { S: 'x'.repeat(300 * 1024) } });
+    const page = (ExclusiveStartKey?: Item) =>
+      found(
+        call('Query', {
+          KeyConditionExpression: 'p = :p',
+          ExpressionAttributeValues: { ':p': { S: 'p' } },
+          ...(ExclusiveStartKey && { ExclusiveStartKey }),
+        }),
+      );
+    const first = page();
+    expect([first.sorts, page(first.LastEvaluatedKey).sorts]).toEqual(['abcd', 'e']);
+  });
+
   it('finds an item in its index only under its latest key', () => {
     const { call, put } = world();
     const indexed = (group: string) =>

@@ -59,6 +59,24 @@ describe('the first message of a watcher', () => {
     expect(textsTo(world, 'new').map(({ type }) => type)).toEqual(['connected', 'released']);
   });
 
+  it('is sent with the next try of its record, if the first try fails', async () => {
+    const world = createWorld();
+    const watcher = {
+      namespace: 'test',
+      caller: 'anonymous',
+      connectionId: 'new',
+      connectedAt: world.clock.now(),
+      subject: { prefix: '' },
+    };
+    await world.watchers.add(watcher);
+    world.ways.post = () => Promise.reject(new Error('throttled'));
+    const { batchItemFailures } = await world.deliver([arrival('new')]);
+    expect([batchItemFailures, world.watchers.size]).toEqual([[{ itemIdentifier: '1' }], 1]);
+    world.ways.post = async () => 'sent';
+    expect(await world.deliver([arrival('new')])).toEqual({ batchItemFailures: [] });
+    expect(textsTo(world, 'new')).toEqual([{ type: 'connected', connectionId: 'new' }]);
+  });
+
   it('is given up, and its watcher is deleted, if the connection never opened', async () => {
     const world = createWorld();
     const watcher = {
