@@ -38,15 +38,28 @@ export const mayHaveTakenEffect = Symbol('mayHaveTakenEffect');
 export const attemptsOf = (outcome: unknown): number =>
   (outcome as { $metadata?: { attempts?: number } } | undefined)?.$metadata?.attempts ?? 1;
 
+/** Whether an earlier try of the same request had no answer. */
+export const isUncertain = (error: unknown): boolean => error instanceof Error && mayHaveTakenEffect in error;
+
+/** Whether another transaction was running on the same item. */
+export const isConflict = (error: unknown): boolean =>
+  error instanceof Error && (conflicts.has(error.name) || cancellationCodes(error).has('TransactionConflict'));
+
+/**
+ * Whether a transaction was cancelled because the store is too busy for one of its items. The SDK does not try it again,
+ * although it does so with every other request that is throttled.
+ */
+export const isCancelledByTraffic = (error: unknown): boolean => {
+  const cancelled = cancellationCodes(error);
+  return cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded');
+};
+
 /** Any failure that is not a refused condition. It never becomes "held" and never a grant. */
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) };
-  const cancelled = cancellationCodes(error);
-  if (conflicts.has(name) || cancelled.has('TransactionConflict'))
-    return new StoreError('conflict', 'Another transaction was running on the same item.', error);
-  if (isThrottling(name) || cancelled.has('ThrottlingError') || cancelled.has('ProvisionedThroughputExceeded'))
-    return throttled(error as Error);
+  if (isConflict(error)) return conflicted(error as Error);
+  if (isThrottling(name) || isCancelledByTraffic(error)) return throttled(error as Error);
   const isSize = name === 'ValidationException' && isTooLarge(message);
   const isSizeInTransaction = reasonsOf(error).some(
     ({ Code, Message = '' }) =>
@@ -58,7 +71,13 @@ export function toStoreError(error: unknown): StoreError {
 }
 
 /** Nothing was written, unless an earlier try had no answer. Then the outcome is unknown, and the error says so. */
+const conflicted = (error: Error): StoreError =>
+  isUncertain(error)
+    ? new StoreError('unavailable', 'The store did not answer in time, and then met another transaction.', error)
+    : new StoreError('conflict', 'Another transaction was running on the same item.', error);
+
+/** The same for a store that was too busy. */
 const throttled = (error: Error): StoreError =>
-  mayHaveTakenEffect in error
+  isUncertain(error)
     ? new StoreError('unavailable', 'The store did not answer in time, and then throttled the request.', error)
     : new StoreError('throttled', 'The store throttled the request.', error);

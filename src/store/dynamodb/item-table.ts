@@ -10,7 +10,15 @@ import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
 import { type Condition, type Item, type ItemKey, Translation, text, type Update, type Words } from './attributes.ts';
-import { attemptsOf, isConditionFailure, toStoreError } from './failures.ts';
+import {
+  attemptsOf,
+  isCancelledByTraffic,
+  isConditionFailure,
+  isConflict,
+  isUncertain,
+  mayHaveTakenEffect,
+  toStoreError,
+} from './failures.ts';
 import { fromWireMap, sdkCalls, type TableCalls, type WireValue } from './wire.ts';
 
 export interface ConditionalPut extends Condition {
@@ -39,6 +47,12 @@ export interface Query {
 
 /** A transaction on the same item lasts milliseconds. Five tries with random pauses take longer. */
 const conflictTriesMax = 5;
+/** Failures after which the same request may succeed, and which the SDK does not repeat. */
+const repeats = [
+  { is: isConflict, triesMax: conflictTriesMax, baseMs: 5, mostMs: 100 },
+  // As often as the SDK repeats other requests that are throttled, and after pauses of the same length.
+  { is: isCancelledByTraffic, triesMax: 3, baseMs: 500, mostMs: 1_000 },
+] as const;
 /** DynamoDB's own limits for one batch. */
 const batchReadMax = 100;
 const batchWriteMax = 25;
@@ -229,19 +243,23 @@ export class ItemTable {
       return { applied: true, item: await this.#send(send) };
     } catch (error) {
       if (!isConditionFailure(error)) throw error;
-      return { applied: false, item: refusedItem(error), perhapsMine: attemptsOf(error) > 1 };
+      return { applied: false, item: refusedItem(error), perhapsMine: attemptsOf(error) > 1 || isUncertain(error) };
     }
   }
 
   async #send<T>(send: () => Promise<T>): Promise<T> {
+    let hadNoAnswer = false;
     for (let attempt = 0; ; attempt++) {
       try {
         return await send();
       } catch (error) {
+        // A try without an answer may have written. A conflict after it does not change that, nor does any later refusal.
+        hadNoAnswer ||= isUncertain(error);
+        if (hadNoAnswer) Object.assign(error as Error, { [mayHaveTakenEffect]: true });
         if (isConditionFailure(error)) throw error;
-        const failure = toStoreError(error);
-        if (failure.code !== 'conflict' || attempt + 1 >= conflictTriesMax) throw failure;
-        await pauseFor(this.#timers, backoffMs(attempt, 5, 100, this.#random));
+        const again = repeats.find(({ is }) => is(error));
+        if (again === undefined || attempt + 1 >= again.triesMax) throw toStoreError(error);
+        await pauseFor(this.#timers, backoffMs(attempt, again.baseMs, again.mostMs, this.#random));
       }
     }
   }

@@ -171,6 +171,8 @@ interface Attempted {
   readonly written: ItemWritten;
   /** The version that the write made, if it was applied. */
   readonly version: number;
+  /** Others wrote after the version was read. That says nothing about this write yet. */
+  readonly isLate?: boolean;
 }
 
 type PutWithEnd = Put & { readonly expiresInMs: number };
@@ -201,14 +203,16 @@ export class DynamoDBRecordStore extends TableStore implements RecordStore {
   }
 
   async attempt(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<RecordWritten> {
+    let perhapsMine = false;
     return this.#untilWhole(async () => {
       const attempted = hasEnd(command)
         ? await this.#writeWithEnd(key, command, now)
         : await this.#write(key, command, now);
-      if (attempted === undefined) return undefined;
-      const { written, version } = attempted;
+      const { written, version, isLate } = attempted;
       if (written.applied) return { applied: true, state: stateAfter(command, { version, earlier: [] }, now) };
-      const { item: head, perhapsMine } = written;
+      perhapsMine ||= written.perhapsMine;
+      if (isLate) return undefined;
+      const { item: head } = written;
       const valueItem = needsValueItem(head) ? await this.table.get(recordValueKey(key)) : undefined;
       const state = fromRecordItems(head, valueItem);
       if (state === undefined) return undefined;
@@ -232,7 +236,7 @@ export class DynamoDBRecordStore extends TableStore implements RecordStore {
   }
 
   /** Head and value in one transaction. It returns no item, so if the caller named no version, the head is read first. */
-  async #writeWithEnd(key: RecordKey, command: PutWithEnd, now: EpochMs): Promise<Attempted | undefined> {
+  async #writeWithEnd(key: RecordKey, command: PutWithEnd, now: EpochMs): Promise<Attempted> {
     const { expects, value, writeId, expiresInMs } = command;
     const beside = toValueItem(key, value, writeId, after(now, expiresInMs));
     const put = (seen?: number) =>
@@ -240,9 +244,8 @@ export class DynamoDBRecordStore extends TableStore implements RecordStore {
     if (expects.kind === 'version') return { written: await put(), version: expects.version + 1 };
     const seen = versionIn(await this.table.get(recordHeadKey(key)));
     const written = await put(seen);
-    const others = !written.applied && versionIn(written.item) !== seen;
-    // Others wrote after the read. That says nothing about this write yet.
-    return others ? undefined : { written, version: seen + 1 };
+    const isLate = !written.applied && versionIn(written.item) !== seen;
+    return { written, version: seen + 1, isLate };
   }
 
   /** Reads again while others write in between. */

@@ -54,6 +54,14 @@ describe('a failure', () => {
     });
   });
 
+  it('by a conflict after a try without an answer may have written', () => {
+    const uncertain = Object.assign(named('TransactionConflictException'), { [mayHaveTakenEffect]: true });
+    expect(toStoreError(uncertain)).toMatchObject({
+      code: 'unavailable',
+      message: 'The store did not answer in time, and then met another transaction.',
+    });
+  });
+
   it('tells how often its request was sent', () => {
     expect(attemptsOf({ $metadata: { attempts: 3 } })).toBe(3);
     expect([attemptsOf({ $metadata: {} }), attemptsOf({}), attemptsOf(undefined)]).toEqual([1, 1, 1]);

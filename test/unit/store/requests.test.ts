@@ -3,6 +3,7 @@ import { ProvisionedThroughputExceededException, TransactionConflictException } 
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
+import { mayHaveTakenEffect } from '../../../src/store/dynamodb/failures.ts';
 import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
@@ -417,5 +418,69 @@ describe('a write that meets a transaction', () => {
       await time.advance(5_000);
       expect([await written, inputs.length]).toEqual([expect.objectContaining({ code }), tries]);
     }
+  });
+
+  it('is a transaction itself, and is tried again a few times if the table is too busy for it', async () => {
+    for (const Code of ['ThrottlingError', 'ProvisionedThroughputExceeded']) {
+      const CancellationReasons = [{ Code: 'None' }, { Code }];
+      const busy = () =>
+        Object.assign(new Error('busy'), { name: 'TransactionCanceledException', CancellationReasons });
+      for (const [refusals, outcome] of [
+        [2, true],
+        [9, expect.objectContaining({ code: 'throttled' })],
+      ] as const) {
+        let left: number = refusals;
+        const { access, inputs, time, pauses } = tableThat(() => {
+          if (left-- > 0) throw busy();
+          return {};
+        });
+        const written = new ItemTable(access)
+          .writeAll([{ Item: { pk: 'item', sk: 'item' } }])
+          .catch((failure: unknown) => failure);
+        await time.advance(5_000);
+        expect([await written, inputs.length, pauses]).toEqual([outcome, 3, [250, 500]]);
+      }
+    }
+  });
+
+  describe('after a try that had no answer', () => {
+    const conflictAfterLoss = () => Object.assign(conflict(), { [mayHaveTakenEffect]: true });
+
+    /** The first request had a try without an answer and then met a transaction. The second one fails so. */
+    const failing = (name: string, more: object = {}) => {
+      const failures = [conflictAfterLoss(), Object.assign(new Error(name), { name, ...more })];
+      const { access, time } = tableThat(() => {
+        throw failures.shift();
+      });
+      const written = new ItemTable(access)
+        .update({ pk: 'item', sk: 'item' }, { UpdateExpression: 'SET n = :n' })
+        .catch((failure: unknown) => failure);
+      return time.advance(5_000).then(() => written);
+    };
+
+    it('may have been done, if its condition is refused', async () => {
+      const Item = { n: { N: '1' } };
+      expect(await failing('ConditionalCheckFailedException', { Item })).toEqual({
+        applied: false,
+        item: { n: 1 },
+        perhapsMine: true,
+      });
+    });
+
+    it('has an unknown outcome, if the table is too busy', async () => {
+      expect(await failing('ThrottlingException')).toMatchObject({ code: 'unavailable' });
+    });
+
+    it('has an unknown outcome, if the conflicts do not end', async () => {
+      let isFirst = true;
+      const { access, inputs, time } = tableThat(() => {
+        const error = isFirst ? conflictAfterLoss() : conflict();
+        isFirst = false;
+        throw error;
+      });
+      const written = write(new ItemTable(access)).catch((failure: unknown) => failure);
+      await time.advance(5_000);
+      expect([await written, inputs.length]).toEqual([expect.objectContaining({ code: 'unavailable' }), 5]);
+    });
   });
 });
