@@ -32,6 +32,8 @@ beforeAll(async () => {
   for (const name of readersPrograms) await program(name, 'exit 0');
   await program('bin/holdfast', `exec '${process.execPath}' '${join(root, 'src/cli/main.ts')}' "$@"`);
   await writeFile(join(folder, 'config.json'), '{"retries":5}');
+  // The blocks say `curl -s`. If a request gets no answer, curl still says why.
+  await writeFile(join(folder, '.curlrc'), 'show-error\n');
   for (const home of ['.local/share/bash-completion/completions', '.zfunc', '.config/fish/completions']) {
     await mkdir(join(folder, home), { recursive: true });
   }
@@ -43,6 +45,8 @@ afterAll(async () => {
 
 interface Ran {
   readonly output: string;
+  /** What it wrote to its error output, with the exit code of each command that failed. */
+  readonly errors: string;
   /** The exit codes of all commands that failed. */
   readonly codes: readonly number[];
 }
@@ -80,7 +84,7 @@ async function runBlock({ text }: Block, namespace: string): Promise<Ran> {
   await once(shell, 'exit');
   if (shell.pid !== undefined) endGroup(shell.pid);
   await closed;
-  return { output, codes: [...errors.matchAll(/^exit code (\d+)$/gm)].map(([, code]) => Number(code)) };
+  return { output, errors, codes: [...errors.matchAll(/^exit code (\d+)$/gm)].map(([, code]) => Number(code)) };
 }
 
 function endGroup(pid: number): void {
@@ -112,15 +116,16 @@ describe.skipIf(spawnSync('curl', ['--version']).error !== undefined)('the shell
     // A reader may paste the HTTP examples again and again, so they run twice. Each command of the CLI takes a second,
     // so those run once.
     for (const round of block.text.includes('curl') ? ['first', 'second'] : ['only']) {
-      const { output, codes } = await runBlock(block, namespaceOf(block));
+      const { output, errors, codes } = await runBlock(block, namespaceOf(block));
+      const said = `${round} run:\n${output}\n${errors}`;
       // Wrong usage, no service, an internal error, no permission, or no such program. Other codes are answers.
       expect(
         codes.filter((code) => [64, 69, 70, 77, 126, 127].includes(code)),
-        `${round} run:\n${output}`,
+        said,
       ).toEqual([]);
       const found = [...output.matchAll(/HTTP\/1\.1 (\d\d\d)/g)].map(([, status]) => Number(status));
-      if (statuses.length > 0) expect(found, `${round} run:\n${output}`).toEqual(statuses);
-      for (const start of answers) expect(output, `${round} run`).toContain(start.split(/,"leaseId"|, …/)[0]);
+      if (statuses.length > 0) expect(found, said).toEqual(statuses);
+      for (const start of answers) expect(output, said).toContain(start.split(/,"leaseId"|, …/)[0]);
     }
   });
 });
