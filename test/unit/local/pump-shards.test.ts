@@ -262,8 +262,10 @@ describe('startPump, when reading fails', () => {
     stream.shards.set('a', { records: [1], open: true });
     for (let time = 0; time < 1_000; time += 1) stream.fail('GetRecords', 'ExpiredIteratorException');
     const { pump } = pumpOf(stream);
-    await eventually(() => expect(pump.stats().faults).toBe(3));
-    expect(stream.calls.filter((call) => call === 'GetRecords').length).toBeLessThanOrEqual(6);
+    await eventually(() => expect(pump.stats().faults).toBeGreaterThanOrEqual(3));
+    // Two looks for each fault, and those of the next one. A busy machine may see more than three faults.
+    const reads = stream.calls.filter((call) => call === 'GetRecords').length;
+    expect(reads).toBeLessThanOrEqual(2 * (pump.stats().faults + 1));
   });
 
   it('does not blame a record for the failures of an engine that is down', async () => {
