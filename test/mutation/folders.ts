@@ -114,7 +114,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/notify/aws/timers.ts': unit('notify', 'sqs-timers', 'aws-ports'),
   'src/client/abort.ts': unit('client', 'abort', 'signals'),
   'src/client/calls.ts': unit('client', 'routes', 'views', 'session'),
-  'src/client/claims.ts': unit('client', 'claims'),
+  'src/client/lease-calls.ts': unit('client', 'lease-calls'),
   'src/client/core.ts': unit('client', 'core'),
   'src/client/election.ts': unit('client', 'election'),
   'src/client/errors.ts': unit('client', 'views', 'twin', 'lock', 'session', 'record', 'http-transport', 'once'),
