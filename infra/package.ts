@@ -31,8 +31,7 @@ mkdirSync(assets, { recursive: true });
 for (const [name, { body, isGzip }] of await bundlePage()) {
   writeFileSync(join(assets, isGzip ? `${name}.gz` : name), body);
 }
-for (const left of ['bundle.js', 'bundle.d.ts'])
-  rmSync(join(published, 'console', 'server', left), { force: true });
+for (const left of ['bundle.js', 'bundle.d.ts']) rmSync(join(published, 'console', 'server', left), { force: true });
 
 // Java runs this source file directly, so it is copied unchanged.
 copyFileSync(join(packageRoot, 'src', engine, 'LoopbackServer.java'), join(published, engine, 'LoopbackServer.java'));

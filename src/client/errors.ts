@@ -191,7 +191,9 @@ export class StaleFenceError extends errorWith('StaleFenceError', 'stale-fence',
  * catch (error) { if (error instanceof VersionMismatchError) console.warn(`now at ${error.version}`); }
  * ```
  */
-export class VersionMismatchError extends errorWith('VersionMismatchError', 'version-mismatch', 'version')<number | null>() {}
+export class VersionMismatchError extends errorWith('VersionMismatchError', 'version-mismatch', 'version')<
+  number | null
+>() {}
 
 /**
  * The lock is in use with another limit. All callers of a semaphore must name the same limit.

@@ -11,7 +11,11 @@ describe('templates of the page', () => {
   it.each([
     ['indentation between elements', 'html`\n  <p>\n    <b>a</b>\n  </p>\n`', 'html`<p><b>a</b></p>`'],
     ['no line breaks among words', 'html`<p>one\n   two</p>`', 'html`<p>one\n   two</p>`'],
-    ['no space between a word and an element', 'html`<b>a</b> waits for <i>b</i>`', 'html`<b>a</b> waits for <i>b</i>`'],
+    [
+      'no space between a word and an element',
+      'html`<b>a</b> waits for <i>b</i>`',
+      'html`<b>a</b> waits for <i>b</i>`',
+    ],
     ['lines around expressions', 'html`<p>\n  @{a}\n  @{b}\n</p>`', 'html`<p>@{a}@{b}</p>`'],
     [
       'lines inside of an expression too',
