@@ -1,6 +1,6 @@
 import { eventTypes } from '../../lock/events.ts';
 import type { LockKey } from '../../lock/state.ts';
-import { after, type Clock, epochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
+import { after, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import { defined } from '../../tools/collections.ts';
 import { listed, readPlaces } from '../history-rules.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from '../history-store.ts';
 import type { Item, ItemKey } from './attributes.ts';
 import { integer, oneOf, optional, text } from './attributes.ts';
-import { type TableAccess, TableStore } from './item-table.ts';
+import { TableStore } from './item-table.ts';
 
 const words = { partition: 'pk', place: 'sk' };
 
@@ -22,13 +22,6 @@ const itemKeyOf = ({ key, place }: HistoryEntry): ItemKey => ({ pk: partitionOf(
 
 /** Each hold that ended is an item under its lock, and so is each event of the queue, sorted by their places. */
 export class DynamoDBHistory extends TableStore implements HistoryStore {
-  readonly #clock: Clock;
-
-  constructor({ clock, ...access }: TableAccess & { readonly clock?: Clock }) {
-    super(access);
-    this.#clock = clock ?? systemClock;
-  }
-
   async append(entries: readonly HistoryEntry[]): Promise<readonly HistoryEntry[]> {
     // A repeated event has the same key, and DynamoDB refuses a batch that names a key twice.
     const unique = new Map(entries.map((entry) => [idOf(entry), toItem(entry)]));
@@ -58,7 +51,7 @@ export class DynamoDBHistory extends TableStore implements HistoryStore {
       open: holds.flatMap((item) => (item === undefined ? [] : [fromItem(item)])),
       standing,
       // TTL may delete days late. Older events are not shown.
-      keptSince: this.#clock.now() - historyKeptMs,
+      keptSince: this.clock.now() - historyKeptMs,
     });
   }
 }

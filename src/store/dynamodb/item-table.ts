@@ -6,6 +6,7 @@ import {
   QueryCommand,
   TransactWriteCommand,
 } from '@aws-sdk/lib-dynamodb';
+import { type Clock, systemClock } from '../../time/clock.ts';
 import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
 import { backoffMs } from '../../tools/backoff.ts';
 import { StoreError } from '../store-error.ts';
@@ -268,9 +269,11 @@ export class ItemTable {
 /** A store on the table. */
 export abstract class TableStore {
   protected readonly table: ItemTable;
+  protected readonly clock: Clock;
 
-  constructor(access: TableAccess) {
+  constructor({ clock = systemClock, ...access }: TableAccess & { readonly clock?: Clock | undefined }) {
     this.table = new ItemTable(access);
+    this.clock = clock;
   }
 }
 

@@ -1,9 +1,9 @@
 /** What the notifier and the reaper note, as items. */
 import type { LockKey } from '../../lock/state.ts';
-import { after, type Clock, type EpochMs, systemClock, toTtlSeconds } from '../../time/clock.ts';
+import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { AwaitedLocks, Delivery, DeliveryStore, TimerNotes } from '../notifier-store.ts';
 import { type Item, type ItemKey, instant, integer, optional, text, update } from './attributes.ts';
-import { type TableAccess, TableStore } from './item-table.ts';
+import { TableStore } from './item-table.ts';
 import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from './lock-item.ts';
 import { nobodyWaits } from './lock-writes.ts';
 import { awaitedShards, tableShape } from './table.ts';
@@ -19,13 +19,6 @@ const deliveryKey = ({ namespace, name }: LockKey, fence: number): ItemKey => ({
 });
 
 export class DynamoDBDeliveries extends TableStore implements DeliveryStore {
-  readonly #clock: Clock;
-
-  constructor({ clock, ...access }: TableAccess & { readonly clock?: Clock }) {
-    super(access);
-    this.#clock = clock ?? systemClock;
-  }
-
   begin(key: LockKey, fence: number): Promise<Delivery> {
     // Without a condition, because every try must be counted.
     return this.#update(key, fence, { set: ['collectAt = :collectAt'], add: 'tries :one' }, { one: 1 });
@@ -40,7 +33,7 @@ export class DynamoDBDeliveries extends TableStore implements DeliveryStore {
   }
 
   async #update(key: LockKey, fence: number, clauses: Parameters<typeof update>[0], values: Item): Promise<Delivery> {
-    const collectAt = toTtlSeconds(after(this.#clock.now(), deliveryKeptMs));
+    const collectAt = toTtlSeconds(after(this.clock.now(), deliveryKeptMs));
     const written = await this.table.update(deliveryKey(key, fence), update(clauses, words, { ...values, collectAt }));
     return fromItem(written.item ?? {});
   }
