@@ -367,6 +367,19 @@ describe('a parked wait under a session that asks again', () => {
     expect(again?.answer).toEqual({ kind: 'lost', reason: 'session_lost' });
   });
 
+  it.each([
+    ['in the front, although its session was seen alive a moment ago', undefined],
+    ['in a page, which knows no sessions', { front: 1, page: 2 }],
+  ])('learns that the session has ended, in the same process: %s', async (_, sizes) => {
+    const { context, parkMore, openSession } = await heldLock(sizes === undefined ? {} : { sizes });
+    const sessionId = await openSession('me');
+    if (sizes !== undefined) await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const ask = async () => (await parkMore('here', { ...underSession, sessionId }))?.answer;
+    expect([(await ask())?.kind, (await ask())?.kind]).toEqual(['waiting', 'waiting']);
+    await context.sessionStore.end({ namespace: key.namespace, sessionId }, context.clock.now());
+    expect(await ask()).toEqual({ kind: 'lost', reason: 'session_lost' });
+  });
+
   it('is noted again if the session does not know of it', async () => {
     const { context, parkMore, another, taken, openSession } = await heldLock();
     const sessionId = await openSession('me');
