@@ -1,7 +1,17 @@
 /** What the stores do where DynamoDB does what local engines never do. */
 import { randomUUID } from 'node:crypto';
-import { GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import {
+  BatchGetItemCommand,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { localCredentials } from '../../src/local/engine/endpoint.ts';
+import { memoryCheckpoints, startPump } from '../../src/local/pump.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { unusedLock } from '../../src/lock/state.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
@@ -9,6 +19,7 @@ import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
 import { after, systemClock } from '../../src/time/clock.ts';
 import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
 import { HarshDynamoDB } from '../support/harsh/dynamodb.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
 
@@ -36,7 +47,7 @@ beforeEach(() => {
 const factsNow = () => ({ now: systemClock.now(), graceMs: lockLimits.graceMs });
 const acquire = (owner = 'me') => store.attempt(key, { ...acquireOf(`lease-${randomUUID()}`), owner }, factsNow());
 
-describe('the proxy', exactOnly, () => {
+describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
   beforeEach(() => {
     stoppedAt = performance.now();
   });
@@ -97,10 +108,66 @@ describe('the proxy', exactOnly, () => {
     await expect(write(410_000)).rejects.toMatchObject({ name: 'ValidationException' });
     const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
     expect(Item?.v?.S).toHaveLength(10);
+    const Update = {
+      ...{ TableName, Key, UpdateExpression: 'SET w = :w' },
+      ExpressionAttributeValues: { ':w': { S: 'x'.repeat(410_000) } },
+    };
+    const beside = { TableName, Item: { pk: { S: key.name }, sk: { S: 'beside' } } };
+    const transaction = new TransactWriteItemsCommand({ TransactItems: [{ Put: beside }, { Update }] });
+    await expect(client.send(transaction)).rejects.toThrow(/size/i);
+    const kept = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
+    expect(kept.Item?.w).toBeUndefined();
+  });
+
+  it('throttles an item that takes more than 3,000 read units in a second, and reads the rest of a batch', async () => {
+    const { client, tableName: TableName } = table;
+    const keyOf = (sk: string) => ({ pk: { S: key.name }, sk: { S: sk } });
+    const put = (sk: string, length: number) =>
+      client.send(new PutItemCommand({ TableName, Item: { ...keyOf(sk), v: { S: 'x'.repeat(length) } } }));
+    await put('hot', 299_000);
+    await put('cold', 1);
+    const read = () => client.send(new GetItemCommand({ TableName, Key: keyOf('hot'), ConsistentRead: true }));
+    // Each of them costs 74 units. The last one may use more than are left.
+    for (let reads = 0; reads < 41; reads++) await read();
+    expect(harsh.unitsOf(TableName, { pk: key.name, sk: 'hot' })).toMatchObject({ read: 41 * 74 });
+    await expect(read()).rejects.toMatchObject({
+      name: expect.stringMatching(/^(ProvisionedThroughputExceeded|Throttling)Exception$/),
+    });
+    const Keys = [keyOf('hot'), keyOf('cold')];
+    const batch = await client.send(
+      new BatchGetItemCommand({ RequestItems: { [TableName]: { Keys, ConsistentRead: true } } }),
+    );
+    expect(batch.Responses?.[TableName]?.map(({ sk }) => sk?.S)).toEqual(['cold']);
+    expect(batch.UnprocessedKeys?.[TableName]?.Keys).toEqual([keyOf('hot')]);
+  });
+
+  it('names the limit that was reached, by each of the exceptions for it', async () => {
+    const { region, tableName: TableName } = table;
+    const { endpoint } = harsh;
+    const client = new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
+    const met = new Map<string, Set<string>>();
+    for (let round = 0; round < 40; round++) {
+      harsh.order('throttle', { holds: key.name });
+      const Key = { pk: { S: key.name }, sk: { S: 'x' } };
+      const error = await client.send(new GetItemCommand({ TableName, Key })).catch((refused: unknown) => refused);
+      const { name, ThrottlingReasons, throttlingReasons } = error as {
+        name: string;
+        ThrottlingReasons?: { reason: string }[];
+        throttlingReasons?: { reason: string }[];
+      };
+      const [{ reason }] = (ThrottlingReasons ?? throttlingReasons) as [{ reason: string }];
+      met.set(name, (met.get(name) ?? new Set()).add(reason));
+    }
+    const keyRange = 'TableReadKeyRangeThroughputExceeded';
+    expect(met.get('ProvisionedThroughputExceededException')).toContain(keyRange);
+    expect(met.get('ThrottlingException')).toContain(keyRange);
+    expect(met.get('ThrottlingException')).toContain('TableReadMaxOnDemandThroughputExceeded');
+    expect(met.get('RequestLimitExceeded')).toEqual(new Set(['TableReadAccountLimitExceeded']));
+    client.destroy();
   });
 });
 
-describe('a lock on a harsh table', exactOnly, () => {
+describe('a lock on a harsh table', exactOnly('starts a harsh table of its own'), () => {
   it('is read in its current state, even if other reads may be stale', async () => {
     await acquire();
     harsh.order('stale-read', { holds: key.name, times: 9 });
@@ -153,6 +220,12 @@ describe('a lock on a harsh table', exactOnly, () => {
     },
   );
 
+  it('says that the write may have been its own after a lost answer, even if a conflict follows', async () => {
+    harsh.order('error-after', { operation: 'UpdateItem', holds: key.name });
+    harsh.order('conflict', { operation: 'UpdateItem', holds: key.name, skip: 1 });
+    expect(await acquire()).toMatchObject({ applied: false, perhapsMine: true, state: { rev: 1 } });
+  });
+
   it('is unavailable, never free, while every request fails', async () => {
     await acquire();
     harsh.order('error-before', { holds: key.name, times: 99 });
@@ -175,9 +248,31 @@ describe('a lock on a harsh table', exactOnly, () => {
     expect(await store.swapAll(swaps)).toBe(true);
     expect((await store.read(key)).fence).toBe(7);
   });
+
+  it('is swapped together with others, even if the first try is still in progress when it is repeated', async () => {
+    const swaps = [key, { ...key, name: randomUUID() }].map((each) => ({
+      key: each,
+      next: { ...unusedLock, rev: 1, fence: 7 },
+    }));
+    const before = harsh.counts.get('in-progress') ?? 0;
+    harsh.order('error-after', { operation: 'TransactWriteItems' });
+    harsh.order('in-progress', { operation: 'TransactWriteItems' });
+    expect(await store.swapAll(swaps)).toBe(true);
+    expect(harsh.counts.get('in-progress')).toBe(before + 1);
+  });
+
+  it('is swapped together with others after the table was too busy for one of them', async () => {
+    // The proxy refuses the whole request, or cancels the transaction for one of its items.
+    for (let round = 0; round < 4; round++) {
+      const names = [randomUUID(), randomUUID()];
+      harsh.order('throttle', { operation: 'TransactWriteItems' });
+      const next = { ...unusedLock, rev: 1, fence: 7 };
+      expect(await store.swapAll(names.map((name) => ({ key: { ...key, name }, next })))).toBe(true);
+    }
+  });
 });
 
-describe('a session on a harsh table', exactOnly, () => {
+describe('a session on a harsh table', exactOnly('starts a harsh table of its own'), () => {
   it('counts as alive if a batch leaves it unread at first', async () => {
     const sessions = new DynamoDBSessionStore(table.access);
     const now = systemClock.now();
@@ -198,7 +293,7 @@ describe('a session on a harsh table', exactOnly, () => {
   });
 });
 
-describe('history on a harsh table', exactOnly, () => {
+describe('history on a harsh table', exactOnly('starts a harsh table of its own'), () => {
   it('is written in full if a batch is accepted in part', async () => {
     const history = new DynamoDBHistory(table.access);
     const at = Date.now();
@@ -210,5 +305,67 @@ describe('history on a harsh table', exactOnly, () => {
     harsh.order('unprocessed', { operation: 'BatchWriteItem', times: 2 });
     expect(await history.append(entries as Parameters<DynamoDBHistory['append']>[0])).toEqual([]);
     expect((await history.page(key, { limit: 50, standing: [] })).events).toHaveLength(20);
+  });
+
+  it('is listed in full if a page of a query ends early', async () => {
+    const history = new DynamoDBHistory(table.access);
+    const at = Date.now();
+    const entries = Array.from({ length: 9 }, (_, index) => ({
+      key,
+      place: `${at}-${index}`,
+      event: { at, type: 'queued', fence: index, owner: 'me' },
+    }));
+    await history.append(entries as Parameters<DynamoDBHistory['append']>[0]);
+    harsh.order('short-query', { operation: 'Query', holds: key.name, times: 9 });
+    const { events } = await history.page(key, { limit: 50, standing: [] });
+    expect(events.map(({ fence }) => fence)).toEqual([8, 7, 6, 5, 4, 3, 2, 1, 0]);
+  });
+});
+
+describe('the stream of a harsh table', exactOnly('starts a harsh table of its own'), () => {
+  it('is read in full and in the order of each item, while shards close and split, and reads fail', async () => {
+    const { client, tableName: TableName, streamArn, region } = table;
+    const streams = new DynamoDBStreamsClient({ endpoint: harsh.endpoint, region, credentials: localCredentials });
+    const seen = new Map<string, number[]>();
+    const pump = startPump({
+      client: streams,
+      streamArn,
+      handler: async ({ Records }) => {
+        for (const { dynamodb } of Records) {
+          const item = dynamodb?.Keys?.pk?.S ?? '';
+          seen.set(item, [...(seen.get(item) ?? []), Number(dynamodb?.NewImage?.n?.N)]);
+        }
+      },
+      checkpoints: memoryCheckpoints(),
+      startAt: 'LATEST',
+      onDeadLetter: () => {},
+      logger: { info: () => {}, warn: () => {}, error: () => {} },
+    });
+    await pump.ready;
+    for (const [fault, times] of [
+      ['split-shard', 12],
+      ['late-records', 5],
+      ['double-records', 5],
+      ['short-page', 9],
+      ['expired-iterator', 3],
+      ['throttle', 3],
+      ['error-before', 3],
+    ] as const)
+      harsh.order(fault, { operation: 'GetRecords', times });
+    const items = Array.from({ length: 6 }, (_, index) => `${key.name}-${index}`);
+    const writes = 10;
+    for (let n = 0; n < writes; n++) {
+      for (const item of items) {
+        const Item = { pk: { S: item }, sk: { S: 'x' }, n: { N: String(n) } };
+        await client.send(new PutItemCommand({ TableName, Item }));
+      }
+      if (n % 3 === 0) harsh.splitShards(streamArn);
+    }
+    const inOrder = Array.from({ length: writes }, (_, n) => n);
+    // A record may come again. Then everything behind it comes again, too.
+    const firstTimes = (item: string) => [...new Set(seen.get(item))];
+    await eventually(() => expect(items.map(firstTimes)).toEqual(items.map(() => inOrder)));
+    await pump.stop();
+    streams.destroy();
   });
 });

@@ -13,7 +13,7 @@ import {
 } from '../../src/store/history-store.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
-import { exactOnly, freshTable } from '../support/engine.ts';
+import { exactOnly, freshTable, untilReadsFollow } from '../support/engine.ts';
 
 const now = epochMs(Date.now());
 const clock: Clock = { now: () => now };
@@ -24,7 +24,11 @@ const adapters: [string, () => Promise<HistoryStore>][] = [
     'DynamoDB',
     async () => {
       const { client, tableName } = await freshTable();
-      return new DynamoDBHistory({ client: documentClient(client), tableName, clock });
+      const history = new DynamoDBHistory({ client: documentClient(client), tableName, clock });
+      const append = history.append.bind(history);
+      // The history is read without consistency, so a page may lack what was written a moment ago.
+      history.append = async (written) => append(written).finally(untilReadsFollow);
+      return history;
     },
   ],
 ];
@@ -68,7 +72,7 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect(await history.page(key, { limit: 10, standing: [] })).toEqual({ events: [] });
   });
 
-  it('shows events newest first, complete over pages', exactOnly, async () => {
+  it('shows events newest first, complete over pages', async () => {
     const written = entries(60);
     expect(await history.append(written)).toEqual([]);
     const pages = await listAll(history, keyOf(written), 25);
@@ -76,21 +80,21 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     expect(pages.flat()).toEqual(written.map(({ event }) => event).reverse());
   });
 
-  it('keeps an event once, even if it is written several times or twice in one request', exactOnly, async () => {
+  it('keeps an event once, even if it is written several times or twice in one request', async () => {
     const written = entries(3);
     await history.append([...written, ...written]);
     await history.append(written);
     expect((await history.page(keyOf(written), { limit: 10, standing: [] })).events).toHaveLength(3);
   });
 
-  it('keeps every field, and keeps locks apart', exactOnly, async () => {
+  it('keeps every field, and keeps locks apart', async () => {
     const key = { namespace: 'contract', name: randomUUID() };
     const event = { at: now, type: 'revoked', fence: 7, owner: 'ключ', heldMs: 5, reason: 'stuck' } as const;
     await history.append([{ key, place: place(1), event }, ...entries(1)]);
     expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([event]);
   });
 
-  it('does not show events that are older than its retention', exactOnly, async () => {
+  it('does not show events that are older than its retention', async () => {
     const [old, young] = entries(2) as [HistoryEntry, HistoryEntry];
     await history.append([{ ...old, event: { ...old.event, at: now - historyKeptMs } }, young]);
     expect((await history.page(old.key, { limit: 10, standing: [] })).events).toEqual([young.event]);
@@ -159,21 +163,26 @@ describe.each(adapters)('a hold in the history in %s', (_name, open) => {
 });
 
 describe('the history in DynamoDB', () => {
-  it('never names a key twice in one request, which DynamoDB refuses', async () => {
-    const { client, tableName } = await freshTable();
-    const documents = documentClient(client);
-    const sent: string[][] = [];
-    documents.middlewareStack.add((next) => (args) => {
-      const { RequestItems = {} } = args.input as {
-        RequestItems?: Record<string, { PutRequest: { Item: { sk: string } } }[]>;
-      };
-      sent.push((RequestItems[tableName] ?? []).map(({ PutRequest }) => PutRequest.Item.sk));
-      return next(args);
-    });
-    const written = entries(20);
-    await new DynamoDBHistory({ client: documents, tableName, clock }).append([...written, ...written]);
-    expect(sent).toEqual([written.map(({ place }) => place)]);
-  });
+  // Behind a harsh table, what a request leaves unwritten is sent again.
+  it(
+    'never names a key twice in one request, which DynamoDB refuses',
+    exactOnly('what a request leaves unwritten is sent again'),
+    async () => {
+      const { client, tableName } = await freshTable();
+      const documents = documentClient(client);
+      const sent: string[][] = [];
+      documents.middlewareStack.add((next) => (args) => {
+        const { RequestItems = {} } = args.input as {
+          RequestItems?: Record<string, { PutRequest: { Item: { sk: string } } }[]>;
+        };
+        sent.push((RequestItems[tableName] ?? []).map(({ PutRequest }) => PutRequest.Item.sk));
+        return next(args);
+      });
+      const written = entries(20);
+      await new DynamoDBHistory({ client: documents, tableName, clock }).append([...written, ...written]);
+      expect(sent).toEqual([written.map(({ place }) => place)]);
+    },
+  );
 
   it('says which events it could not write', async () => {
     const { client } = await freshTable();

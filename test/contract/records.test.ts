@@ -183,40 +183,44 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
     for (const { state } of outcomes) expect(latest(state)).toEqual(latest(after));
   });
 
-  it('continues version and floor through any writes, ends and deletions by time', exactOnly, async () => {
-    const turns = fc.array(fc.tuple(recordCommands, fc.boolean(), fc.constantFrom(1, 900, 90_000), fc.boolean()), {
-      minLength: 5,
-      maxLength: 15,
-      size: 'max',
-    });
-    let ended = 0;
-    await fc.assert(
-      fc.asyncProperty(turns, async (history) => {
-        key = newKey();
-        let model = unwrittenRecord;
-        let now = recordTime;
-        for (const [index, [wanted, hasRead, laterMs, collects]] of history.entries()) {
-          now = laterBy(now, laterMs);
-          if (collects) await collectDue(key, now);
-          if (hasExpired(model, now)) ended += 1;
-          const chosen = hasRead ? fitting(model, wanted, now) : wanted;
-          const command = { ...chosen, writeId: `write-${index}-0000000000` };
-          const { next } = decide(model, command, now);
-          const { applied, state } = await attempt(command, now);
-          expect({ applied, version: state.version, floor: state.floor }).toEqual({
-            applied: next !== model,
-            version: next.version,
-            floor: next.floor,
-          });
-          model = next;
-          expect(valueInForce(await store.read(key), now)).toBe(valueInForce(next, now));
-        }
-      }),
-      { numRuns: 25 },
-    );
-    // Chance decides how many; none at all would mean that the draw can't reach an end any more.
-    expect(ended).toBeGreaterThan(0);
-  });
+  it(
+    'continues version and floor through any writes, ends and deletions by time',
+    exactOnly('a request that was sent twice may not know whether its first try was written'),
+    async () => {
+      const turns = fc.array(fc.tuple(recordCommands, fc.boolean(), fc.constantFrom(1, 900, 90_000), fc.boolean()), {
+        minLength: 5,
+        maxLength: 15,
+        size: 'max',
+      });
+      let ended = 0;
+      await fc.assert(
+        fc.asyncProperty(turns, async (history) => {
+          key = newKey();
+          let model = unwrittenRecord;
+          let now = recordTime;
+          for (const [index, [wanted, hasRead, laterMs, collects]] of history.entries()) {
+            now = laterBy(now, laterMs);
+            if (collects) await collectDue(key, now);
+            if (hasExpired(model, now)) ended += 1;
+            const chosen = hasRead ? fitting(model, wanted, now) : wanted;
+            const command = { ...chosen, writeId: `write-${index}-0000000000` };
+            const { next } = decide(model, command, now);
+            const { applied, state } = await attempt(command, now);
+            expect({ applied, version: state.version, floor: state.floor }).toEqual({
+              applied: next !== model,
+              version: next.version,
+              floor: next.floor,
+            });
+            model = next;
+            expect(valueInForce(await store.read(key), now)).toBe(valueInForce(next, now));
+          }
+        }),
+        { numRuns: 25 },
+      );
+      // Chance decides how many; none at all would mean that the draw can't reach an end any more.
+      expect(ended).toBeGreaterThan(0);
+    },
+  );
 
   it('keeps namespaces apart', async () => {
     await attempt(putOf());
@@ -225,45 +229,52 @@ describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
 });
 
 describe('a conditional write', () => {
-  it('is applied exactly if decide accepts it, and makes the same state', exactOnly, async () => {
-    const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
-    const seen: Record<string, number> = {};
-    await fc.assert(
-      fc.asyncProperty(recordWorlds, async ({ state, command, now }) => {
-        const key = newKey();
-        for (const Item of state.version > 0 ? toRecordItems(key, state) : []) {
-          await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
-        }
-        const { next, answer } = decide(state, command, now);
+  it(
+    'is applied exactly if decide accepts it, and makes the same state',
+    exactOnly('a request that was sent twice may not know whether its first try was written'),
+    async () => {
+      const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
+      const seen: Record<string, number> = {};
+      await fc.assert(
+        fc.asyncProperty(recordWorlds, async ({ state, command, now }) => {
+          const key = newKey();
+          for (const Item of state.version > 0 ? toRecordItems(key, state) : []) {
+            await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
+          }
+          const { next, answer } = decide(state, command, now);
 
-        const written = await store.attempt(key, command, now);
+          const written = await store.attempt(key, command, now);
 
-        expect({ ...written, state: latest(written.state) }).toEqual({ applied: next !== state, state: latest(next) });
-        expect(await store.read(key)).toEqual(next);
-        const outcome = answer.kind === 'written' ? (next === state ? 'repeated' : answer.how) : answer.kind;
-        seen[outcome] = (seen[outcome] ?? 0) + 1;
-        if (hasExpired(state, now)) seen[`${outcome} at its end`] = (seen[`${outcome} at its end`] ?? 0) + 1;
-      }),
-      { numRuns: drawn(500) },
-    );
-    // A generator that never reaches the interesting cases would prove nothing. A fourth of the cases may miss a rare one.
-    const least = drawn(6) === 6 ? 6 : 0;
-    for (const outcome of [
-      'created',
-      'replaced',
-      'deleted',
-      'repeated',
-      'stale-fence',
-      'fence-required',
-      'version-mismatch',
-      'write-id-reused',
-      'created at its end',
-      'repeated at its end',
-      'version-mismatch at its end',
-    ]) {
-      expect(seen[outcome] ?? 0, outcome).toBeGreaterThanOrEqual(least);
-    }
-  });
+          expect({ ...written, state: latest(written.state) }).toEqual({
+            applied: next !== state,
+            state: latest(next),
+          });
+          expect(await store.read(key)).toEqual(next);
+          const outcome = answer.kind === 'written' ? (next === state ? 'repeated' : answer.how) : answer.kind;
+          seen[outcome] = (seen[outcome] ?? 0) + 1;
+          if (hasExpired(state, now)) seen[`${outcome} at its end`] = (seen[`${outcome} at its end`] ?? 0) + 1;
+        }),
+        { numRuns: drawn(500) },
+      );
+      // A generator that never reaches the interesting cases would prove nothing. A fourth of the cases may miss a rare one.
+      const least = drawn(6) === 6 ? 6 : 0;
+      for (const outcome of [
+        'created',
+        'replaced',
+        'deleted',
+        'repeated',
+        'stale-fence',
+        'fence-required',
+        'version-mismatch',
+        'write-id-reused',
+        'created at its end',
+        'repeated at its end',
+        'version-mismatch at its end',
+      ]) {
+        expect(seen[outcome] ?? 0, outcome).toBeGreaterThanOrEqual(least);
+      }
+    },
+  );
 });
 
 describe('a value that is deleted by time', () => {
@@ -298,7 +309,7 @@ describe('a value that is deleted by time', () => {
   });
 });
 
-describe('the cost of an operation', () => {
+describe('the cost of an operation', exactOnly('counts requests'), () => {
   it('is one request: a read, an accepted write, a refused one', async () => {
     const { client, context } = watchedContext();
     const key = newKey();

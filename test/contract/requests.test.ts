@@ -28,7 +28,7 @@ beforeAll(async () => {
 const newKey = () => ({ namespace: 'count', name: randomUUID() });
 const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
 
-describe('requests to the store', exactOnly, () => {
+describe('requests to the store', exactOnly('counts requests'), () => {
   it('are two writes and no read for an uncontended cycle of a mutex', async () => {
     const key = newKey();
     for (let cycle = 0; cycle < 3; cycle++) {

@@ -5,7 +5,7 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { Fleet } from '../scale/fleet.ts';
 import { tableName } from '../scale/service.ts';
 import { ScaleWorld } from '../scale/world.ts';
-import { exactOnly, freshTable } from '../support/engine.ts';
+import { freshTable } from '../support/engine.ts';
 
 interface Charged {
   readonly operation: string;
@@ -64,7 +64,7 @@ function withoutRepeatedReads(charged: readonly Charged[]): Charged[] {
 
 describe('the model', () => {
   // dynoxide reports no units for writes.
-  it.skipIf(exactOnly.skip || inject('engine').name !== 'dynamodb-local')(
+  it.skipIf(inject('engine').harsh || inject('engine').name !== 'dynamodb-local')(
     'charges what DynamoDB Local reports for the same requests',
     async () => {
       const charged = await chargedRequests();

@@ -113,7 +113,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
   });
 });
 
-describe('requests to the store', exactOnly, () => {
+describe('requests to the store', exactOnly('counts requests'), () => {
   let context: LockContext;
   let sent: RequestCount;
   beforeAll(async () => {

@@ -358,14 +358,18 @@ describe('compare-and-swap', () => {
     throw new Error('200 tries were not enough.');
   }
 
-  it('loses no update of fifty writers at once', exactOnly, async () => {
-    const record = recordAt();
-    await record.put('0', absent);
-    const retries = await Promise.all(Array.from({ length: 50 }, () => increment(record)));
-    expect(await record.get()).toMatchObject({ body: { value: 50, version: 51 } });
-    // Without contention this test would prove nothing.
-    expect(retries.reduce((sum, count) => sum + count)).toBeGreaterThan(10);
-  });
+  it(
+    'loses no update of fifty writers at once',
+    exactOnly('a single request may be refused with 429 or 503'),
+    async () => {
+      const record = recordAt();
+      await record.put('0', absent);
+      const retries = await Promise.all(Array.from({ length: 50 }, () => increment(record)));
+      expect(await record.get()).toMatchObject({ body: { value: 50, version: 51 } });
+      // Without contention this test would prove nothing.
+      expect(retries.reduce((sum, count) => sum + count)).toBeGreaterThan(10);
+    },
+  );
 });
 
 describe('the OpenAPI document', () => {

@@ -40,17 +40,25 @@ export async function freshTable(endpoint = inject('engine').endpoint): Promise<
 /**
  * For tests that count requests, measure time, or check the result of one single call. Behind a harsh table
  * (HOLDFAST_TEST_HARSH) these are skipped: there a request may be sent twice, be late, or end with an unknown result,
- * and all of that is correct.
+ * and all of that is correct. The text says which of these it is.
  */
-export const exactOnly = { skip: inject('engine').harsh };
+export const exactOnly = (_why: string) => ({ skip: inject('engine').harsh });
 
 /**
  * How many random cases a property draws: all of them on the built-in engine, which is quick, and every fourth on the
- * others. `.ci/run` runs the contract on every engine.
+ * others and behind a harsh table. `.ci/run` runs the contract on every engine.
  */
-export const drawn = (count: number): number => (inject('engine').name === 'memory' ? count : Math.ceil(count / 4));
+export const drawn = (count: number): number => {
+  const { name, harsh } = inject('engine');
+  return name === 'memory' && !harsh ? count : Math.ceil(count / 4);
+};
 
 /** Behind a harsh table an index lags by up to three seconds. Tests that list what they have just written wait for it. */
 export const untilIndexesFollow = async (): Promise<void> => {
   if (inject('engine').harsh) await new Promise((resolve) => setTimeout(resolve, 3_100));
+};
+
+/** The same for reads that are not consistent: behind a harsh table they show a state of up to a second ago. */
+export const untilReadsFollow = async (): Promise<void> => {
+  if (inject('engine').harsh) await new Promise((resolve) => setTimeout(resolve, 1_100));
 };

@@ -14,7 +14,7 @@ import {
 import { localCredentials } from '../../../src/local/engine/endpoint.ts';
 import { createDirect } from '../../../src/server/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { exactOnly } from '../../support/engine.ts';
+import { exactOnly, untilIndexesFollow } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { patient, startService, type TestService } from '../../support/service.ts';
 
@@ -111,14 +111,18 @@ describe.each([
     await eventually(async () => expect((await one.inspect(name)).queueDepth).toBe(0));
   });
 
-  it('informs a holder that was revoked', exactOnly, async () => {
-    const name = newName();
-    // The loss is noticed at the next renewal.
-    const lock = await one.acquire(name, { leaseMs: 5_000 });
-    const lost = new Promise((resolve) => lock.onLost(resolve));
-    await other.revoke(name, { fence: lock.fence, reason: 'for the test' });
-    expect(await lost).toMatchObject({ code: 'lease-lost', reason: 'revoked' });
-  });
+  it(
+    'informs a holder that was revoked',
+    exactOnly('a repeat after a lost answer finds nothing to revoke'),
+    async () => {
+      const name = newName();
+      // The loss is noticed at the next renewal.
+      const lock = await one.acquire(name, { leaseMs: 5_000 });
+      const lost = new Promise((resolve) => lock.onLost(resolve));
+      await other.revoke(name, { fence: lock.fence, reason: 'for the test' });
+      expect(await lost).toMatchObject({ code: 'lease-lost', reason: 'revoked' });
+    },
+  );
 
   it('shares a semaphore and a read-write lock', async () => {
     const [gpu, catalogue] = [newName(), newName()];
@@ -145,18 +149,22 @@ describe.each([
     expect((await other.inspect(a)).state).toBe('free');
   });
 
-  it('keeps locks by a session, and frees them with it', exactOnly, async () => {
-    const [a, b] = [newName(), newName()];
-    const session = await one.session({ ttlMs: 30_000 });
-    const lock = await session.acquire(a);
-    await session.acquire(b);
-    await lock.renew();
-    expect((await session.locks()).map((held) => held.lock).toSorted()).toEqual([a, b].toSorted());
-    const waiting = other.acquire(a, { waitMs: 20_000 });
-    expect(await session.end()).toMatchObject({ ended: true });
-    expect((await waiting).fence).toBeGreaterThan(lock.fence);
-    expect(lock.isHeld()).toBe(false);
-  });
+  it(
+    'keeps locks by a session, and frees them with it',
+    exactOnly('a repeat after a lost answer is told that its first try did it'),
+    async () => {
+      const [a, b] = [newName(), newName()];
+      const session = await one.session({ ttlMs: 30_000 });
+      const lock = await session.acquire(a);
+      await session.acquire(b);
+      await lock.renew();
+      expect((await session.locks()).map((held) => held.lock).toSorted()).toEqual([a, b].toSorted());
+      const waiting = other.acquire(a, { waitMs: 20_000 });
+      expect(await session.end()).toMatchObject({ ended: true });
+      expect((await waiting).fence).toBeGreaterThan(lock.fence);
+      expect(lock.isHeld()).toBe(false);
+    },
+  );
 
   it('breaks a deadlock between two sessions', async () => {
     const [a, b] = [newName(), newName()];
@@ -225,9 +233,10 @@ describe.each([
     expect(log).toEqual(['one', 'other']);
   });
 
-  it('lists locks over pages', exactOnly, async () => {
+  it('lists locks over pages', async () => {
     const prefix = newName();
     for (const part of ['a', 'b', 'c']) await one.withLock(`${prefix}:${part}`, () => undefined);
+    await untilIndexesFollow();
     const names: string[] = [];
     for await (const { lock } of other.list({ prefix, pageSize: 2 })) names.push(lock);
     expect(names).toEqual(['a', 'b', 'c'].map((part) => `${prefix}:${part}`));
@@ -337,19 +346,23 @@ describe.each([
     expect(await locks.park(name, { waitMs: 60_000, notify })).toMatchObject({ position: 2, queueDepth: 2 });
   });
 
-  it('gives up its place, or the lock if that was granted in the meantime', exactOnly, async () => {
-    await using locks = open();
-    const name = randomUUID();
-    const held = await locks.acquire(name);
-    const first = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
-    const second = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
-    expect(await locks.release(first)).toEqual({ released: true, reason: 'cancelled' });
-    expect(await locks.inspect(name)).toMatchObject({ queueDepth: 1 });
-    await held.release();
-    expect(await locks.release(second)).toEqual({ released: true, reason: 'ok' });
-    expect(await locks.release(second)).toEqual({ released: false, reason: 'already_released' });
-    expect(await locks.inspect(name)).toMatchObject({ state: 'free', queueDepth: 0 });
-  });
+  it(
+    'gives up its place, or the lock if that was granted in the meantime',
+    exactOnly('a repeat after a lost answer is told that its first try did it'),
+    async () => {
+      await using locks = open();
+      const name = randomUUID();
+      const held = await locks.acquire(name);
+      const first = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
+      const second = await locks.park(name, { waitMs: 60_000, leaseId: randomUUID(), notify });
+      expect(await locks.release(first)).toEqual({ released: true, reason: 'cancelled' });
+      expect(await locks.inspect(name)).toMatchObject({ queueDepth: 1 });
+      await held.release();
+      expect(await locks.release(second)).toEqual({ released: true, reason: 'ok' });
+      expect(await locks.release(second)).toEqual({ released: false, reason: 'already_released' });
+      expect(await locks.inspect(name)).toMatchObject({ state: 'free', queueDepth: 0 });
+    },
+  );
 });
 
 describe('a service that is out of reach', () => {

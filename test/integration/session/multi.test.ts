@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { exactOnly } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
@@ -39,7 +39,7 @@ describe('a try of several locks', () => {
     const released = await many('release', { leaseId, locks });
     expect(released.body).toEqual({ released: locks, failed: [] });
     // If the store sends a release twice, the second try may take what it finds for the effect of the first.
-    if (exactOnly.skip) return;
+    if (inject('engine').harsh) return;
     expect((await many('release', { leaseId, locks })).body).toMatchObject({
       released: [],
       failed: locks.map((name) => ({ lock: name, reason: 'already_released' })),
@@ -70,29 +70,33 @@ describe('a try of several locks', () => {
     expect(mismatch.body).toMatchObject({ code: 'limit-mismatch', limit: 3, blockedBy: [b] });
   });
 
-  it('is all or nothing even with other writes at the same time', exactOnly, async () => {
-    const locks = names(3);
-    let stop = false;
-    const traffic = locks.map(async (name) => {
-      while (!stop) {
-        const { status, body } = await lock(name).acquire();
-        if (status === 200) await lock(name).release(body.leaseId);
+  it(
+    'is all or nothing even with other writes at the same time',
+    exactOnly('a single request may be refused with 429 or 503'),
+    async () => {
+      const locks = names(3);
+      let stop = false;
+      const traffic = locks.map(async (name) => {
+        while (!stop) {
+          const { status, body } = await lock(name).acquire();
+          if (status === 200) await lock(name).release(body.leaseId);
+        }
+      });
+      let taken = 0;
+      for (let round = 0; round < 15; round++) {
+        const leaseId = newLeaseId();
+        const answer = await acquireAll({ locks, leaseId, waitMs: 120_000, owner: 'multi' });
+        expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+        taken += 1;
+        const holders = await Promise.all(locks.map(async (name) => (await stateOf(name)).holders[0]?.owner));
+        expect(holders).toEqual(['multi', 'multi', 'multi']);
+        expect((await many('release', { leaseId, locks })).body.released).toEqual(locks);
       }
-    });
-    let taken = 0;
-    for (let round = 0; round < 15; round++) {
-      const leaseId = newLeaseId();
-      const answer = await acquireAll({ locks, leaseId, waitMs: 120_000, owner: 'multi' });
-      expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-      taken += 1;
-      const holders = await Promise.all(locks.map(async (name) => (await stateOf(name)).holders[0]?.owner));
-      expect(holders).toEqual(['multi', 'multi', 'multi']);
-      expect((await many('release', { leaseId, locks })).body.released).toEqual(locks);
-    }
-    stop = true;
-    await Promise.all(traffic);
-    expect(taken).toBe(15);
-  });
+      stop = true;
+      await Promise.all(traffic);
+      expect(taken).toBe(15);
+    },
+  );
 
   it.each([
     [{ locks: [] }, 'locks'],
@@ -142,20 +146,24 @@ describe('a wait for several locks', () => {
     expect((await stateOf(b)).queueDepth).toBe(0);
   });
 
-  it('in opposite orders never deadlocks and never starves', exactOnly, async () => {
-    const [a, b] = names(2) as [string, string];
-    const run = async (locks: string[]) => {
-      let rounds = 0;
-      for (; rounds < 15; rounds++) {
-        const leaseId = newLeaseId();
-        const answer = await acquireAll({ locks, leaseId, waitMs: 120_000 });
-        expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-        expect((await many('release', { leaseId, locks })).body.failed).toEqual([]);
-      }
-      return rounds;
-    };
-    expect(await Promise.all([run([a, b]), run([b, a]), run([a, b])])).toEqual([15, 15, 15]);
-  });
+  it(
+    'in opposite orders never deadlocks and never starves',
+    exactOnly('a single request may be refused with 429 or 503'),
+    async () => {
+      const [a, b] = names(2) as [string, string];
+      const run = async (locks: string[]) => {
+        let rounds = 0;
+        for (; rounds < 15; rounds++) {
+          const leaseId = newLeaseId();
+          const answer = await acquireAll({ locks, leaseId, waitMs: 120_000 });
+          expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+          expect((await many('release', { leaseId, locks })).body.failed).toEqual([]);
+        }
+        return rounds;
+      };
+      expect(await Promise.all([run([a, b]), run([b, a]), run([a, b])])).toEqual([15, 15, 15]);
+    },
+  );
 
   it('renews all or nothing', async () => {
     const [a, b] = names(2) as [string, string];

@@ -11,9 +11,22 @@ import { Capacity, type Used } from './capacity.ts';
 import { type Fault, type FaultMatch, Faults, type Rates } from './faults.ts';
 import { itemBytes, itemBytesMax, readUnits, type WireItem, writeUnits } from './item-size.ts';
 import {
+  type Answer,
+  cancelledByConflict,
+  cancelledBySize,
+  conflict,
+  inProgress,
+  internalError,
+  streamThrottled,
+  type Throttled,
+  throttled,
+  tooLarge,
+} from './refusals.ts';
+import {
   type Input,
   indexFilter,
   indexView,
+  isPlainWrite,
   isRead,
   isWrite,
   itemIdOf,
@@ -36,12 +49,6 @@ export interface HarshOptions {
   readonly now?: () => number;
 }
 
-interface Answer {
-  readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are passed on as they are, and read by field.
-  readonly body: any;
-}
-
 /** The header that names the operation, such as `DynamoDB_20120810.GetItem`. */
 interface Asked {
   readonly service: string;
@@ -49,6 +56,9 @@ interface Asked {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
+
+/** A page of a query ends at one megabyte. With so few items, every list is longer than a page. */
+const shortQueryMax = 3;
 
 export class HarshDynamoDB {
   readonly #engine: string;
@@ -62,6 +72,8 @@ export class HarshDynamoDB {
   readonly #streams = new Map<string, HarshStream>();
   /** Writes to one item run one after the other, as in the real service, so that each version is known. */
   readonly #turns = new Map<string, Promise<unknown>>();
+  /** The tokens of all transactions so far. */
+  readonly #tokens = new Set<string>();
   readonly #staleMsMax: number;
   readonly #indexLagMsMax: number;
 
@@ -77,11 +89,15 @@ export class HarshDynamoDB {
     this.#staleMsMax = staleMsMax;
     this.#indexLagMsMax = indexLagMsMax;
     this.#server = patientServer((incoming, outgoing) => {
-      void incoming.toArray().then((chunks) => {
-        const [service = '', operation = ''] = String(incoming.headers['x-amz-target'] ?? '').split('.');
-        const body = Buffer.concat(chunks).toString();
-        return this.#serve({ service, operation, headers: incoming.headers, body }, outgoing);
-      });
+      void incoming.toArray().then(
+        (chunks) => {
+          const [service = '', operation = ''] = String(incoming.headers['x-amz-target'] ?? '').split('.');
+          const body = Buffer.concat(chunks).toString();
+          return this.#serve({ service, operation, headers: incoming.headers, body }, outgoing);
+        },
+        // The client gave up before it had sent everything.
+        () => outgoing.destroy(),
+      );
     });
   }
 
@@ -156,6 +172,8 @@ export class HarshDynamoDB {
   #streamed(asked: Asked, input: Input): Promise<Answer> {
     const { service, headers } = asked;
     if (asked.operation === 'ListStreams') return this.#ask(asked, input);
+    if (this.#faults.happens('throttle', asked.operation, asked.body)) return Promise.resolve(streamThrottled);
+    if (this.#faults.happens('error-before', asked.operation, asked.body)) return Promise.resolve(internalError);
     const arn: string = input.StreamArn ?? this.#arnOf(input.ShardIterator);
     const known = this.#streams.get(arn);
     const stream =
@@ -186,25 +204,25 @@ export class HarshDynamoDB {
 
   /** Refusals that happen before the request is executed. */
   #refusalOf({ operation, body }: Asked, input: Input): Answer | undefined {
-    if (this.#faults.happens('throttle', operation, body)) return this.#throttled(isWrite(operation));
+    if (this.#faults.happens('throttle', operation, body)) return this.#throttled(operation, input, { byKey: false });
     if (this.#faults.happens('error-before', operation, body)) return internalError;
-    if (isWrite(operation) && operation !== 'BatchWriteItem' && this.#faults.happens('conflict', operation, body))
-      return operation === 'TransactWriteItems' ? cancelled(input.TransactItems.length) : conflict;
+    if (operation === 'TransactWriteItems') return this.#cancellationOf(body, input);
+    if (isPlainWrite(operation) && this.#faults.happens('conflict', operation, body)) return conflict;
     return undefined;
   }
 
-  /** The error of a table with provisioned capacity, or of one that pays per request. */
-  #throttled(write: boolean): Answer {
-    const reasons = [
-      {
-        reason: `Table${write ? 'Write' : 'Read'}KeyRangeThroughputExceeded`,
-        resource: 'arn:aws:dynamodb:us-east-1:000000000000:table/holdfast',
-      },
-    ];
-    const message = 'Throughput exceeds the current capacity of one or more key ranges.';
-    return this.#chance.happens(0.5)
-      ? refusal('ThrottlingException', message, { throttlingReasons: reasons })
-      : refusal('ProvisionedThroughputExceededException', message, { ThrottlingReasons: reasons });
+  #cancellationOf(body: string, { TransactItems, ClientRequestToken: token }: Input): Answer | undefined {
+    const operation = 'TransactWriteItems';
+    const isRepeated = this.#tokens.has(token);
+    this.#tokens.add(token);
+    if (isRepeated && this.#faults.happens('in-progress', operation, body)) return inProgress;
+    if (!this.#faults.happens('conflict', operation, body)) return undefined;
+    return cancelledByConflict(TransactItems.length, this.#chance.between(0, TransactItems.length - 1));
+  }
+
+  #throttled(operation: string, input: Input, { byKey }: Pick<Throttled, 'byKey'>): Answer {
+    const kind = isWrite(operation) ? 'write' : 'read';
+    return throttled({ kind, byKey, index: input.IndexName, items: input.TransactItems?.length }, this.#chance);
   }
 
   async #read(asked: Asked, input: Input): Promise<Answer> {
@@ -215,7 +233,7 @@ export class HarshDynamoDB {
 
   async #get(asked: Asked, input: Input): Promise<Answer> {
     const itemId = itemIdOf(input.TableName, input.Key);
-    if (this.#isUsedUp('read', itemId, 1)) return this.#throttled(false);
+    if (this.#isUsedUp('read', itemId, 1)) return this.#throttled(asked.operation, input, { byKey: true });
     const answer = await this.#ask(asked, input);
     const consistent = input.ConsistentRead === true;
     this.#capacity?.use('read', itemId, readUnits(bytesOf(answer.body.Item), consistent));
@@ -229,11 +247,19 @@ export class HarshDynamoDB {
     const keys: WireItem[] = request.Keys;
     const isPartial = keys.length > 1 && this.#faults.happens('unprocessed', asked.operation, asked.body);
     // The service does at least one of them, or refuses the whole batch.
-    const [done, left] = isPartial ? this.#parted(keys) : [keys, []];
+    const [wanted, late] = isPartial ? this.#parted(keys) : [keys, []];
+    const busy = wanted.filter((key) => this.#isUsedUp('read', itemIdOf(table, key), 1));
+    const done = wanted.filter((key) => !busy.includes(key));
+    if (done.length === 0) return this.#throttled(asked.operation, input, { byKey: true });
+    const left = [...busy, ...late];
     const answer = await this.#ask(asked, { RequestItems: { [table]: { ...request, Keys: done } } });
     if (answer.status !== 200) return answer;
     let found: WireItem[] = answer.body.Responses?.[table] ?? [];
-    if (request.ConsistentRead !== true && this.#faults.happens('stale-read', asked.operation, asked.body)) {
+    const consistent = request.ConsistentRead === true;
+    const sizes = new Map(found.map((item) => [itemIdOf(table, item), itemBytes(item)]));
+    for (const itemId of done.map((key) => itemIdOf(table, key)))
+      this.#capacity?.use('read', itemId, readUnits(sizes.get(itemId) ?? 0, consistent));
+    if (!consistent && this.#faults.happens('stale-read', asked.operation, asked.body)) {
       const instant = this.#staleInstant();
       const now = new Map(found.map((item) => [itemIdOf(table, item), item]));
       const then = (key: WireItem) => this.#versions.at(itemIdOf(table, key), instant, now.get(itemIdOf(table, key)));
@@ -245,10 +271,25 @@ export class HarshDynamoDB {
   }
 
   async #query(asked: Asked, input: Input): Promise<Answer> {
-    const answer = await this.#ask(asked, input);
-    if (answer.status !== 200 || input.ConsistentRead === true) return answer;
+    const isShort = this.#faults.happens('short-query', asked.operation, asked.body);
+    const Limit = Math.min(input.Limit ?? Number.POSITIVE_INFINITY, this.#chance.between(1, shortQueryMax));
+    const answer = await this.#ask(asked, isShort ? { ...input, Limit } : input);
+    if (answer.status !== 200) return answer;
     const items: WireItem[] = answer.body.Items ?? [];
     const table: string = input.TableName;
+    // The units of an index are its own.
+    if (input.IndexName === undefined) {
+      const ids = items.map((item) => itemIdOf(table, item));
+      if (ids.some((itemId) => this.#isUsedUp('read', itemId, 1)))
+        return this.#throttled(asked.operation, input, { byKey: true });
+      // A query is billed for all that it reads together.
+      const units = readUnits(
+        items.reduce((sum, item) => sum + itemBytes(item), 0),
+        input.ConsistentRead === true,
+      );
+      for (const itemId of ids) this.#capacity?.use('read', itemId, units / ids.length);
+    }
+    if (input.ConsistentRead === true) return answer;
     if (input.IndexName !== undefined)
       return this.#faults.happens('index-lag', asked.operation, asked.body) ? this.#lagging(input, answer) : answer;
     if (!this.#faults.happens('stale-read', asked.operation, asked.body)) return answer;
@@ -288,10 +329,14 @@ export class HarshDynamoDB {
     const ids = touched.map(({ table, key }) => itemIdOf(table, key)).sort();
     return this.#inTurn(ids, async () => {
       for (const item of touched) await this.#learn(asked, item);
-      const busy = ids.find((itemId) => this.#isUsedUp('write', itemId, this.#unitsNow(itemId)));
-      if (busy !== undefined) return this.#throttled(true);
       if (touched.some(({ next }) => typeof next === 'object' && itemBytes(next) > itemBytesMax)) return tooLarge;
-      return asked.operation === 'BatchWriteItem' ? this.#putBatch(asked, input) : this.#put(asked, input, touched);
+      if (asked.operation === 'BatchWriteItem') return this.#putBatch(asked, input);
+      const factor = asked.operation === 'TransactWriteItems' ? 2 : 1;
+      if (touched.some((item) => this.#isUsedUp('write', idOf(item), factor * this.#unitsOf(item))))
+        return this.#throttled(asked.operation, input, { byKey: true });
+      const answer = await this.#put(asked, input, touched);
+      for (const item of touched) this.#capacity?.use('write', idOf(item), factor * this.#unitsOf(item));
+      return answer;
     });
   }
 
@@ -299,19 +344,16 @@ export class HarshDynamoDB {
     const { operation, body } = asked;
     const asksNew = operation === 'UpdateItem';
     const answer = await this.#ask(asked, asksNew ? { ...input, ReturnValues: 'ALL_NEW' } : input);
-    const [first] = touched as [Touched];
     if (answer.status === 200) {
-      if (asksNew && itemBytes(answer.body.Attributes) > itemBytesMax) {
-        await this.#restore(asked, first);
-        return tooLarge;
+      const told = asksNew ? (answer.body.Attributes as WireItem) : undefined;
+      const after = await Promise.all(touched.map((item) => this.#after(asked, item, told)));
+      const large = after.findIndex((item) => bytesOf(item) > itemBytesMax);
+      if (large >= 0) {
+        for (const item of touched) await this.#restore(asked, item);
+        return touched.length === 1 ? tooLarge : cancelledBySize(touched.length, large);
       }
-      for (const item of touched)
-        await this.#note(asked, item, asksNew ? (answer.body.Attributes as WireItem) : undefined);
-    }
-    const factor = operation === 'TransactWriteItems' ? 2 : 1;
-    for (const { table, key } of touched) {
-      const itemId = itemIdOf(table, key);
-      this.#capacity?.use('write', itemId, factor * this.#unitsNow(itemId));
+      for (const [index, item] of touched.entries())
+        if (item.next !== 'unchanged') this.#versions.remember(idOf(item), after[index]);
     }
     if (this.#faults.happens('error-after', operation, body)) return internalError;
     if (!asksNew || answer.status !== 200 || input.ReturnValues === 'ALL_NEW') return answer;
@@ -321,11 +363,20 @@ export class HarshDynamoDB {
   async #putBatch(asked: Asked, input: Input): Promise<Answer> {
     const [[table, requests]] = Object.entries(input.RequestItems as Record<string, Input[]>) as [[string, Input[]]];
     const isPartial = requests.length > 1 && this.#faults.happens('unprocessed', asked.operation, asked.body);
-    const [done, left] = isPartial ? this.#parted(requests) : [requests, []];
-    const part = { RequestItems: { [table]: done } };
-    const answer = await this.#ask(asked, part);
+    const [wanted, late] = isPartial ? this.#parted(requests) : [requests, []];
+    const touchedIn = (these: readonly Input[]) => touchedBy(asked.operation, { RequestItems: { [table]: these } });
+    const isBusy = (request: Input) =>
+      touchedIn([request]).some((item) => this.#isUsedUp('write', idOf(item), this.#unitsOf(item)));
+    const busy = wanted.filter(isBusy);
+    const done = wanted.filter((request) => !busy.includes(request));
+    if (done.length === 0) return this.#throttled(asked.operation, input, { byKey: true });
+    const answer = await this.#ask(asked, { RequestItems: { [table]: done } });
     if (answer.status !== 200) return answer;
-    for (const item of touchedBy(asked.operation, part)) await this.#note(asked, item, undefined);
+    for (const item of touchedIn(done)) {
+      this.#capacity?.use('write', idOf(item), this.#unitsOf(item));
+      this.#versions.remember(idOf(item), await this.#after(asked, item, undefined));
+    }
+    const left = [...busy, ...late];
     if (this.#faults.happens('error-after', asked.operation, asked.body)) return internalError;
     return { status: 200, body: { UnprocessedItems: left.length === 0 ? {} : { [table]: left } } };
   }
@@ -336,10 +387,11 @@ export class HarshDynamoDB {
     if (!this.#versions.knows(itemId)) this.#versions.remember(itemId, await this.#look(asked, table, key));
   }
 
-  async #note(asked: Asked, { table, key, next }: Touched, told: WireItem | undefined): Promise<void> {
-    if (next === 'unchanged') return;
-    const seen = next === 'unknown' ? (told ?? (await this.#look(asked, table, key))) : next;
-    this.#versions.remember(itemIdOf(table, key), seen === 'absent' ? undefined : seen);
+  /** The item after the write. `told` is what the engine said about it. */
+  async #after(asked: Asked, { table, key, next }: Touched, told: WireItem | undefined): Promise<WireItem | undefined> {
+    if (next === 'absent') return undefined;
+    if (next === 'unchanged') return this.#versions.latest(itemIdOf(table, key));
+    return next === 'unknown' ? (told ?? this.#look(asked, table, key)) : next;
   }
 
   async #look(asked: Asked, TableName: string, key: WireItem): Promise<WireItem | undefined> {
@@ -355,8 +407,11 @@ export class HarshDynamoDB {
     await this.#ask({ ...asked, operation: operation as string }, { TableName: table, ...(what as object) });
   }
 
-  #unitsNow(itemId: string): number {
-    return writeUnits(bytesOf(this.#versions.latest(itemId)));
+  /** What a write to this item costs. The larger item counts, before or after it. */
+  #unitsOf(item: Touched): number {
+    const { next } = item;
+    const after = typeof next === 'object' ? itemBytes(next) : 0;
+    return writeUnits(Math.max(after, bytesOf(this.#versions.latest(idOf(item)))));
   }
 
   #isUsedUp(kind: 'read' | 'write', itemId: string, units: number): boolean {
@@ -445,32 +500,6 @@ function piecesOf(bytes: Buffer, chance: Chance): Buffer[] {
   return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge));
 }
 
+const idOf = ({ table, key }: Touched): string => itemIdOf(table, key);
 const bytesOf = (item: WireItem | undefined): number => (item === undefined ? 0 : itemBytes(item));
 const bare = (iterator: string | undefined): string | undefined => iterator?.split('.')[1];
-
-const refusal = (type: string, message: string, more: object = {}): Answer => ({
-  status: 400,
-  body: { __type: `com.amazonaws.dynamodb.v20120810#${type}`, message, ...more },
-});
-
-const internalError: Answer = {
-  status: 500,
-  body: { __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError', message: 'Internal server error' },
-};
-
-const conflict = refusal('TransactionConflictException', 'Transaction is ongoing for the item');
-const tooLarge = refusal('ValidationException', 'Item size to update has exceeded the maximum allowed size');
-
-/** One of the items was in another transaction. The others were fine. */
-const cancelled = (items: number): Answer =>
-  refusal(
-    'TransactionCanceledException',
-    'Transaction cancelled, please refer cancellation reasons for specific reasons [TransactionConflict]',
-    {
-      CancellationReasons: Array.from({ length: items }, (_, index) =>
-        index === 0
-          ? { Code: 'TransactionConflict', Message: 'Transaction is ongoing for the item' }
-          : { Code: 'None' },
-      ),
-    },
-  );

@@ -8,12 +8,16 @@ export type Fault =
   | 'index-lag'
   /** Only a part of a batch is done. The rest is returned as unprocessed. */
   | 'unprocessed'
+  /** A query's page ends early, as at one megabyte. The last page may be empty. */
+  | 'short-query'
   /** The bytes of an answer arrive in pieces, cut anywhere. */
   | 'split-answer'
   /** Refused as throttled, however much capacity was used. */
   | 'throttle'
   /** Another transaction on the same item is in progress. */
   | 'conflict'
+  /** A transaction was sent again with the same token, and the first one is still in progress. */
+  | 'in-progress'
   /** An internal error before the request took effect. */
   | 'error-before'
   /** An internal error after the request took effect. */
@@ -37,11 +41,13 @@ export const harshRates: Rates = {
   'stale-read': 0.5,
   'index-lag': 0.3,
   unprocessed: 0.3,
+  'short-query': 0.2,
   'split-answer': 0.3,
   // The SDK waits for up to a second before it repeats a throttled request. More of them would only make the suites
   // slow.
   throttle: 0.003,
   conflict: 0.02,
+  'in-progress': 0.3,
   'error-before': 0.01,
   'error-after': 0.02,
   'cut-after': 0.01,
@@ -66,11 +72,14 @@ export interface FaultMatch {
   readonly holds?: string | undefined;
   /** How often. Once if missing. */
   readonly times?: number | undefined;
+  /** How many matching requests pass before. None if missing. */
+  readonly skip?: number | undefined;
 }
 
 interface Order extends FaultMatch {
   readonly fault: Fault;
   left: number;
+  toSkip: number;
 }
 
 /** Decides which faults a request gets: those that a test ordered, and random ones. */
@@ -88,7 +97,7 @@ export class Faults {
   }
 
   order(fault: Fault, match: FaultMatch = {}): void {
-    this.#orders.push({ ...match, fault, left: match.times ?? 1 });
+    this.#orders.push({ ...match, fault, left: match.times ?? 1, toSkip: match.skip ?? 0 });
   }
 
   forgetOrders(): void {
@@ -114,7 +123,12 @@ export class Faults {
         (each.operation === undefined || each.operation === operation) &&
         (each.holds === undefined || body.includes(each.holds)),
     );
-    if (order !== undefined) order.left -= 1;
-    return order !== undefined;
+    if (order === undefined) return false;
+    if (order.toSkip > 0) {
+      order.toSkip -= 1;
+      return false;
+    }
+    order.left -= 1;
+    return true;
   }
 }
