@@ -770,6 +770,18 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (perhapsMine && state.version < 0)',
   },
   {
+    name: 'a lost answer is forgotten when a conflict follows',
+    file: 'src/store/dynamodb/item-table.ts',
+    text: 'if (hadNoAnswer) Object.assign(error as Error, { [mayHaveTakenEffect]: true });',
+    instead: '',
+  },
+  {
+    name: 'a transaction that is throttled is not tried again',
+    file: 'src/store/dynamodb/item-table.ts',
+    text: '{ is: isCancelledByTraffic, triesMax: 3,',
+    instead: '{ is: isCancelledByTraffic, triesMax: 1,',
+  },
+  {
     name: 'the version restarts at the end of a record',
     file: 'src/record/decide.ts',
     text: 'const version = before.version + 1;',
