@@ -68,6 +68,7 @@ async function startHarsh(endpoint: string, project: string): Promise<{ endpoint
   const stop = async () => {
     await harsh.stop();
     const met = [...harsh.counts].sort().map(([fault, count]) => `${fault} ${count}`);
+    met.push(`throttled by units ${harsh.throttledByUnits}`);
     process.stdout.write(`Harsh by seed ${harshSeed} to ${project}: ${met.join(', ')}\n`);
   };
   return { endpoint: harsh.endpoint, stop };

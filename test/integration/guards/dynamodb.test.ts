@@ -8,13 +8,14 @@ import {
   UpdateCommand,
   type UpdateCommandInput,
 } from '@aws-sdk/lib-dynamodb';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { fenceDynamoDB, judgeDynamoDBError, tombstoneDynamoDB } from '../../../src/guards/dynamodb.ts';
 import { engineClient } from '../../support/engine.ts';
 import { describePauseStory } from './pause-story.ts';
 
 describe('DynamoDB', () => {
-  const client = engineClient();
+  // A guard is for the user's own client and table. What these repeat is not Holdfast's matter.
+  const client = engineClient(inject('engine').behind);
   const documents = DynamoDBDocumentClient.from(client);
   const TableName = `guards-${crypto.randomUUID()}`;
   let resources = 0;

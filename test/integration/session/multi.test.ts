@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { exactOnly } from '../../support/engine.ts';
+import { exactOnly, untilIndexesFollow } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
@@ -182,6 +182,8 @@ describe('a wait for several locks', () => {
     const granted = await many('acquire', { locks: [a, b], sessionId });
     expect(granted.status, JSON.stringify(granted.body)).toBe(200);
     expect(granted.body.remainingMs).toBeGreaterThan(20_000);
+    // The locks of a session are counted by an index.
+    await untilIndexesFollow();
     expect((await service.call('DELETE', `/v1/test/sessions/${sessionId}`)).body).toEqual({ ended: true, released: 2 });
     expect((await stateOf(a)).state).toBe('free');
     expect((await many('acquire', { locks: [a, b], sessionId })).status).toBe(410);

@@ -37,6 +37,11 @@ export class Capacity {
     this.#count(itemId, (used) => ({ ...used, [kind]: used[kind] + units }));
   }
 
+  /** How many requests were throttled because the units of an item were used up. */
+  get throttled(): number {
+    return [...this.#used.values()].reduce((sum, { throttled }) => sum + throttled, 0);
+  }
+
   usedBy(itemId: string): Used {
     return this.#used.get(itemId) ?? { write: 0, read: 0, throttled: 0 };
   }

@@ -72,8 +72,8 @@ export class HarshDynamoDB {
   readonly #streams = new Map<string, HarshStream>();
   /** Writes to one item run one after the other, as in the real service, so that each version is known. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** The tokens of all transactions so far. */
-  readonly #tokens = new Set<string>();
+  /** The tokens of all transactions so far. True if a repeat was already told that the first one is in progress. */
+  readonly #tokens = new Map<string, boolean>();
   readonly #staleMsMax: number;
   readonly #indexLagMsMax: number;
 
@@ -116,6 +116,11 @@ export class HarshDynamoDB {
   /** How often each fault has happened. */
   get counts(): ReadonlyMap<Fault, number> {
     return this.#faults.counts;
+  }
+
+  /** How many requests were throttled because the units of an item were used up. */
+  get throttledByUnits(): number {
+    return this.#capacity?.throttled ?? 0;
   }
 
   /** The next matching request gets this fault. */
@@ -213,9 +218,13 @@ export class HarshDynamoDB {
 
   #cancellationOf(body: string, { TransactItems, ClientRequestToken: token }: Input): Answer | undefined {
     const operation = 'TransactWriteItems';
-    const isRepeated = this.#tokens.has(token);
-    this.#tokens.add(token);
-    if (isRepeated && this.#faults.happens('in-progress', operation, body)) return inProgress;
+    const isTold = this.#tokens.get(token);
+    this.#tokens.set(token, isTold ?? false);
+    // A transaction lasts milliseconds. When it is repeated once more, it is done.
+    if (isTold === false && this.#faults.happens('in-progress', operation, body)) {
+      this.#tokens.set(token, true);
+      return inProgress;
+    }
     if (!this.#faults.happens('conflict', operation, body)) return undefined;
     return cancelledByConflict(TransactItems.length, this.#chance.between(0, TransactItems.length - 1));
   }
