@@ -77,11 +77,17 @@ export default class MutantRunner extends TestRunner {
     const from = performance.now();
     if (!(await this.#passes(test))) return note({ kind: 'once-only', test: nameOf(test) });
     const hangMs = Math.max(hangMsMin, 10 * (performance.now() - from));
-    for (const [mutant, count] of waiting) {
+    for (const [index, [mutant, count]] of waiting.entries()) {
       note({ kind: 'planted', mutant });
       if (await this.#passes(test, { mutant, hitLimit: 1_000 + 100 * count, hangMs })) continue;
-      if (await this.#passes(test)) note({ kind: 'noticed', mutant, test: nameOf(test) });
-      else return note({ kind: 'damaging', mutant });
+      if (await this.#passes(test)) {
+        note({ kind: 'noticed', mutant, test: nameOf(test) });
+        continue;
+      }
+      note({ kind: 'damaging', mutant });
+      // The harm may be over by now, for example if it was work that went on. Otherwise this test can judge no other.
+      if (!(await this.#passes(test)))
+        return note({ kind: 'unjudged', mutants: waiting.slice(index + 1).map(([later]) => later) });
     }
   }
 

@@ -11,7 +11,9 @@ export type Note =
   | { readonly kind: 'planted'; readonly mutant: string }
   | { readonly kind: 'noticed'; readonly mutant: string; readonly test: string }
   /** The test fails with the mutant, and afterwards without it too. */
-  | { readonly kind: 'damaging'; readonly mutant: string };
+  | { readonly kind: 'damaging'; readonly mutant: string }
+  /** A test that was damaged for good could not judge these. */
+  | { readonly kind: 'unjudged'; readonly mutants: readonly string[] };
 
 export const notesIn = (text: string): Note[] =>
   text

@@ -12,6 +12,7 @@ import { copyTree, root } from '../mutants/copy-tree.ts';
 import { writePage } from '../mutants/verdicts.ts';
 import { isEquivalent } from './equivalents.ts';
 import { folderOf, suitesFor, suitesOf } from './folders.ts';
+import { leftOut } from './left-out.ts';
 import { type Note, notesIn } from './notes.ts';
 import { keepScores, type Outcome } from './scores.ts';
 
@@ -21,6 +22,8 @@ interface ToolMutant {
   readonly fileName: string;
   readonly mutatorName: string;
   readonly replacement: string;
+  /** Set if the mutant is not planted. */
+  readonly statusReason?: string;
   readonly location: { readonly start: Position; readonly end: Position };
 }
 
@@ -74,11 +77,13 @@ async function loadTool(): Promise<Tool> {
 async function mutate(source: string): Promise<void> {
   const content = readFileSync(join(root, source), 'utf8');
   const silent = { debug() {}, info() {}, isDebugEnabled: () => false };
-  const { files, mutants } = await new Instrumenter(silent).instrument([{ name: source, content, mutate: true }], {
+  const instrumented = await new Instrumenter(silent).instrument([{ name: source, content, mutate: true }], {
     plugins: null,
     excludedMutations: [],
-    ignorers: [],
+    ignorers: leftOut,
   });
+  const { files } = instrumented;
+  const mutants = instrumented.mutants.filter(({ statusReason }) => statusReason === undefined);
   if (mutants.length === 0) return;
   const folder = await copyTree();
   try {
@@ -129,6 +134,7 @@ async function judge(folder: string, source: string): Promise<Set<string>> {
     if (note.kind === 'noticed') noticed.add(note.mutant);
     // Its harm outlived it.
     if (note.kind === 'damaging') alone.push(note.mutant);
+    if (note.kind === 'unjudged') alone.push(...note.mutants);
   }
   for (const id of new Set(alone)) if (!noticed.has(id) && (await isNoticedAlone(folder, source, id))) noticed.add(id);
   return noticed;

@@ -40,6 +40,7 @@ export function scoresSection(): string {
     'StrykerJS changes every expression in every way that it knows, one at a time: `npm run mutate -- src/lock`.',
     'The suites that belong to the folder (`test/mutation/folders.ts`) run with each change. A mutant that',
     'survives is a missing test, or makes no difference. The score leaves out those that make none.',
+    'Descriptions of fields in the contract are not changed (`test/mutation/left-out.ts`).',
     'Folders and files that are not listed have not been measured yet.',
     '',
     '| folder | mutants | noticed | no difference | score |',

@@ -25,6 +25,8 @@ export default defineConfig({
     // The slowest single test takes a few seconds on a busy machine.
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // A test that failed by its draws would count for a mutant.
+    setupFiles: ['test/support/same-draws.ts'],
     ...(process.env.HOLDFAST_MUTATION_NOTES === undefined ? {} : { runner: 'test/mutation/mutant-runner.ts' }),
     ...(needsEngine ? { globalSetup: ['test/support/engine.setup.ts'] } : {}),
   },
