@@ -102,6 +102,8 @@ export function refuseLeaseUnderSession(
   refuse(check, given, 'leaseMs', 'is not allowed together with sessionId: the lease ends with the session');
 }
 
+const placeAllowed = 'must be new, or the place of an earlier answer';
+
 const acquireBody = z
   .strictObject({
     leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
@@ -126,7 +128,7 @@ const acquireBody = z
     notify: notify.optional(),
     metadata: metadataGiven.optional(),
     place: z
-      .union([z.literal('new'), z.int().min(1)], { error: 'must be new, or the place of an earlier answer' })
+      .union([z.literal('new'), z.int().min(1, placeAllowed)], { error: placeAllowed })
       .optional()
       .describe(
         'The place from the last 202, or new if this leaseId was never sent before. With it, the service needs fewer requests if many wait.',

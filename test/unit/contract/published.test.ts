@@ -2,13 +2,21 @@
  * The contract in plain numbers, as callers know it. The sources derive everything from one place, so a slip there
  * changes handlers, documents and tests alike. Only this list would not follow.
  */
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type * as z from 'zod';
-import { type OperationContract, operations } from '../../../src/contract/operations.ts';
+import type { OperationContract, Route } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 import { recordLimits } from '../../../src/record/limits.ts';
+import { loadContract } from './loaded-again.ts';
 
-const contract: Readonly<Record<string, OperationContract>> = operations;
+let contract: Readonly<Record<string, OperationContract>>;
+let routes: readonly Route[];
+beforeEach(async () => {
+  const loaded = await loadContract();
+  contract = loaded.operations;
+  routes = loaded.routes;
+});
+
 const partOf = (operation: string, part: 'body' | 'query' | 'headers'): z.ZodType =>
   contract[operation]?.[part] as z.ZodType;
 const takes = (operation: string, part: 'body' | 'query' | 'headers', value: object): boolean =>
@@ -42,8 +50,11 @@ describe('the contract', () => {
   });
 
   it('has these operations with these rights', () => {
-    const routes = Object.values(contract).map(({ access, route }) => `${access} ${route}`);
-    expect(routes.sort()).toEqual([
+    const found = routes.map(({ access, method, path, operation }) => {
+      expect(`${method} ${path}`, operation).toBe(contract[operation]?.route);
+      return `${access} ${method} ${path}`;
+    });
+    expect(found.sort()).toEqual([
       'admin GET /v1/{ns}/locks',
       'admin POST /v1/{ns}/locks/{name}/revoke',
       'inspect GET /v1/{ns}/locks/{name}',
