@@ -55,6 +55,9 @@ describe('a listing of the history', () => {
           expect(page.events.length).toBeLessThanOrEqual(limit);
           listed.push(...page.events.map(({ type, fence }) => `${type} ${fence}`));
           before = page.before;
+          // A listing that never ends is a failure, and not a test that hangs.
+          expect(listed.length).toBeLessThanOrEqual(expected.length);
+          expect(page.events.length === 0 && before !== undefined).toBe(false);
         } while (before !== undefined);
         const inOrder = expected.toSorted((one, other) => (one.place < other.place ? 1 : -1)).map(({ name }) => name);
         expect(listed).toEqual(inOrder);

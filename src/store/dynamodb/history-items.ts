@@ -42,7 +42,7 @@ export class DynamoDBHistory extends TableStore implements HistoryStore {
         },
         limit,
       ),
-      open.length === 0 ? [] : this.table.getMany(open.map((sk) => ({ pk, sk }))),
+      this.table.getMany(open.map((sk) => ({ pk, sk }))),
     ]);
     return listed({
       limit,

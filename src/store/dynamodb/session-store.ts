@@ -1,7 +1,7 @@
 import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
 import { after, type EpochMs } from '../../time/clock.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../session-store.ts';
-import { condition, text, update } from './attributes.ts';
+import { condition, type ItemKey, text, update } from './attributes.ts';
 import { type ItemWritten, TableStore } from './item-table.ts';
 import { lockKeyOf } from './lock-item.ts';
 import {
@@ -35,9 +35,9 @@ export class DynamoDBSessionStore extends TableStore implements SessionStore {
   }
 
   async read(namespace: string, sessionIds: readonly string[]): Promise<(SessionState | undefined)[]> {
-    const [only, ...others] = sessionIds.map((sessionId) => sessionItemKey({ namespace, sessionId }));
-    if (only === undefined) return [];
-    const items = others.length === 0 ? [await this.table.get(only)] : await this.table.getMany([only, ...others]);
+    const keys = sessionIds.map((sessionId) => sessionItemKey({ namespace, sessionId }));
+    // A read of one item is our own fast call. A batch goes through the SDK.
+    const items = keys.length === 1 ? [await this.table.get(keys[0] as ItemKey)] : await this.table.getMany(keys);
     return items.map((item) => item && fromSessionItem(item));
   }
 

@@ -1,16 +1,23 @@
 /** What the stores ask of DynamoDB, seen on the requests themselves: consistency, times of collection, and repeats. */
 import { ProvisionedThroughputExceededException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import type { DynamoDBRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
+import { arrivalOf, DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
 import { mayHaveTakenEffect } from '../../../src/store/dynamodb/failures.ts';
 import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBDeliveries, DynamoDBTimerNotes } from '../../../src/store/dynamodb/notifier-items.ts';
+import {
+  DynamoDBAwaitedLocks,
+  DynamoDBDeliveries,
+  DynamoDBTimerNotes,
+} from '../../../src/store/dynamodb/notifier-items.ts';
 import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-items.ts';
 import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
 import { DynamoDBSockets } from '../../../src/store/dynamodb/socket-items.ts';
+import { awaitedShards } from '../../../src/store/dynamodb/table.ts';
+import { isWatching, type Subject } from '../../../src/store/watcher-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { defined } from '../../../src/tools/collections.ts';
@@ -173,6 +180,178 @@ describe('a read that decides something', () => {
     await read(access);
     const [batch] = Object.values(inputs[0].RequestItems ?? {}) as { ConsistentRead?: boolean }[];
     expect((batch ?? inputs[0]).ConsistentRead).toBe(true);
+  });
+});
+
+describe('a listing of a history', () => {
+  const place = (fence: number) => `${String(fence).padStart(16, '0')}.${'1'.padStart(16, '0')}.0000`;
+  const itemOf = (fence: number, more: object) => ({ sk: place(fence), type: 'queued', fence, owner: 'me', ...more });
+
+  it('shows what is younger than seven days by the clock of the store, with every field', async () => {
+    const items = [itemOf(2, { at: now - 7 * day + 1, waitedMs: 5 }), itemOf(1, { at: now - 7 * day })];
+    const { access } = tableThat(() => ({ Items: items }));
+    const { events } = await new DynamoDBHistory(access).page(key, { limit: 10, standing: [] });
+    expect(events).toEqual([{ at: now - 7 * day + 1, type: 'queued', fence: 2, owner: 'me', waitedMs: 5 }]);
+  });
+
+  it('goes on without a hold that its cursor names, if that has been deleted since', async () => {
+    const { access, inputs } = tableThat(() => ({ Items: [itemOf(1, { at: now })] }));
+    const before = [place(2), place(3)].join('~');
+    const { events } = await new DynamoDBHistory(access).page(key, { limit: 10, before, standing: [] });
+    expect(events).toEqual([{ at: now, type: 'queued', fence: 1, owner: 'me' }]);
+    expect(inputs[1].RequestItems.locks.Keys).toEqual([{ pk: 'test/history/lock', sk: place(3) }]);
+  });
+});
+
+describe('what the notifier and the reaper note', () => {
+  it('has the keys and attributes that releases before and after this one read', async () => {
+    const { access, inputs } = tableThat();
+    await new DynamoDBDeliveries(access).begin(key, 7);
+    await new DynamoDBDeliveries(access).markDelivered(key, 7);
+    await new DynamoDBTimerNotes(access).write(key, later(5_000));
+    await new DynamoDBTimerNotes(access).read(key);
+    const delivery = { pk: 'test/told/lock', sk: '7' };
+    const timer = { pk: 'test/timer/lock', sk: 'timer' };
+    expect(inputs.map(({ Key, Item }) => Key ?? Item)).toEqual([
+      delivery,
+      delivery,
+      { ...timer, firesAt: later(5_000), ttl: expect.any(Number) },
+      timer,
+    ]);
+    expect(inputs[0].ExpressionAttributeNames).toEqual({ '#tries': 'tries', '#collectAt': 'ttl' });
+    expect(inputs[1].ExpressionAttributeNames).toEqual({ '#delivered': 'told', '#collectAt': 'ttl' });
+  });
+
+  it('is read as it was written', async () => {
+    const { access } = tableThat(() => ({ Item: { tries: 2, told: true, firesAt: later(5_000) } }));
+    expect(await new DynamoDBDeliveries(access).read(key, 7)).toEqual({ tries: 2, delivered: true });
+    expect(await new DynamoDBTimerNotes(access).read(key)).toBe(later(5_000));
+    const none = tableThat();
+    expect(await new DynamoDBDeliveries(none.access).read(key, 7)).toEqual({ tries: 0, delivered: false });
+    expect(await new DynamoDBTimerNotes(none.access).read(key)).toBeUndefined();
+  });
+
+  it('lists the awaited locks of every shard, and nothing else that may be in the index', async () => {
+    const { access, inputs } = tableThat(({ ExpressionAttributeValues }) => ({
+      Items: [
+        { pk: `test/lock/${ExpressionAttributeValues[':shard']}`, sk: 'lock' },
+        { pk: 'test/page/x', sk: 'page' },
+      ],
+    }));
+    const found = [];
+    for await (const { namespace, name } of new DynamoDBAwaitedLocks(access).list()) found.push([namespace, name]);
+    expect(found).toEqual(Array.from({ length: awaitedShards }, () => ['test', 'awaited']));
+    expect(inputs.map(({ ExpressionAttributeValues }) => ExpressionAttributeValues[':shard'])).toEqual(
+      Array.from({ length: awaitedShards }, (_, shard) => `awaited/${shard}`),
+    );
+  });
+
+  it('forgets that a lock is awaited without reading the lock', async () => {
+    const { access, inputs } = tableThat();
+    await new DynamoDBAwaitedLocks(access).forget(key);
+    expect(inputs[0].ReturnValues).toBe('NONE');
+  });
+});
+
+describe('what a socket needs', () => {
+  const sockets = (answer?: (input: Input) => unknown) => {
+    const { access, inputs } = tableThat(answer);
+    return { store: new DynamoDBSockets(access), inputs };
+  };
+
+  it('is a ticket that works once and until its end, whose secret is not in the table', async () => {
+    const { store, inputs } = sockets(() => ({ Attributes: { namespace: 'a', caller: 'b' } }));
+    await store.issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) });
+    expect(await store.redeem('secret', now)).toEqual({ namespace: 'a', caller: 'b' });
+    const [{ Item }, redeemed] = inputs;
+    expect(Item).toMatchObject({ sk: 'ticket', namespace: 'a', caller: 'b', end: later(60_000) });
+    expect(JSON.stringify(inputs)).not.toContain('secret');
+    expect(redeemed.Key).toEqual({ pk: Item.pk, sk: 'ticket' });
+    expect(redeemed.ExpressionAttributeNames).toEqual({ '#partition': 'pk', '#isUsed': 'used', '#expiresAt': 'end' });
+    expect(redeemed.ExpressionAttributeValues).toEqual({ ':yes': true, ':now': now });
+  });
+
+  it('is a connection that is known by its id', async () => {
+    const { store, inputs } = sockets(() => ({ Item: { namespace: 'a', caller: 'b', ttl: 1 } }));
+    expect(await store.connection('c=')).toEqual({ namespace: 'a', caller: 'b' });
+    expect(inputs[0].Key).toEqual({ pk: '#connection/c=', sk: 'connection' });
+    expect(await sockets().store.connection('c=')).toBeUndefined();
+  });
+
+  it('is the list of waits on a connection', async () => {
+    const { store, inputs } = sockets(() => ({ Items: [{ lock: 'lock', leaseId: 'lease' }] }));
+    expect(await store.waitsOn('c=', 'test')).toEqual([{ key, leaseId: 'lease' }]);
+    expect(inputs[0]).toMatchObject({
+      KeyConditionExpression: '#partition = :waits',
+      ExpressionAttributeValues: { ':waits': 'test/waits/c=' },
+    });
+  });
+});
+
+describe('a watcher', () => {
+  const watcher = { namespace: 'test', caller: 'me', connectionId: 'c=', connectedAt: now };
+
+  it.each<[Subject, string, object]>([
+    [{ lock: 'a' }, 'test/watchers', { lock: 'a' }],
+    [{ prefix: 'a/' }, 'test/watchers', { prefix: 'a/' }],
+    ['nothing', 'test/sockets', {}],
+  ])('of %j is written by its id and by its namespace', async (subject, pk, watched) => {
+    const { access, inputs } = tableThat();
+    await new DynamoDBWatchers(access).add({ ...watcher, subject });
+    const ttl = expect.any(Number);
+    expect(inputs.map(({ Item }) => Item)).toEqual([
+      { pk: '#connection/c=', sk: 'connection', namespace: 'test', caller: 'me', ...watched, ttl },
+      { pk, sk: 'watcher/c=', caller: 'me', at: now, ...watched, ttl },
+    ]);
+    const left = tableThat(() => ({ Item: inputs[0].Item }));
+    await new DynamoDBWatchers(left.access).remove('c=');
+    expect(left.inputs[1].RequestItems.locks).toEqual([
+      { DeleteRequest: { Key: { pk: '#connection/c=', sk: 'connection' } } },
+      { DeleteRequest: { Key: { pk, sk: 'watcher/c=' } } },
+    ]);
+  });
+
+  it('is welcomed by an attribute that the listing asks for', async () => {
+    const { access, inputs } = tableThat(({ UpdateExpression }) =>
+      UpdateExpression === undefined
+        ? { Items: [{ pk: 'test/watchers', sk: 'watcher/c=', at: now, lock: 'a' }] }
+        : { Attributes: {} },
+    );
+    const watchers = new DynamoDBWatchers(access);
+    expect(await watchers.welcome({ ...watcher, subject: { lock: 'a' } })).toBe(true);
+    // An earlier release did not write the caller.
+    expect(await watchers.welcomed('test')).toEqual([{ ...watcher, caller: 'anonymous', subject: { lock: 'a' } }]);
+    for (const { ExpressionAttributeNames } of inputs)
+      expect(ExpressionAttributeNames).toMatchObject({ '#welcomed': 'welcomed' });
+  });
+
+  const recordOf = (eventName: string, sk: string | undefined, image: object | undefined) =>
+    ({ eventName, dynamodb: { Keys: sk === undefined ? {} : { sk: { S: sk } }, NewImage: image } }) as DynamoDBRecord;
+  const image = {
+    ...{ pk: { S: 'test/sockets' }, sk: { S: 'watcher/c=' } },
+    ...{ at: { N: String(now) }, caller: { S: 'me' } },
+  };
+
+  it('arrives when the stream shows its new item', () => {
+    expect(arrivalOf(recordOf('INSERT', 'watcher/c=', image))).toEqual({ ...watcher, subject: 'nothing' });
+  });
+
+  it.each([
+    ['a change of its item', recordOf('MODIFY', 'watcher/c=', image)],
+    ['an item of another kind', recordOf('INSERT', 'lock', image)],
+    ['an item without a sort key', recordOf('INSERT', undefined, image)],
+    ['no image', recordOf('INSERT', 'watcher/c=', undefined)],
+    ['no keys', { eventName: 'INSERT', dynamodb: { NewImage: image } } as unknown as DynamoDBRecord],
+    ['no item at all', { eventName: 'INSERT' } as DynamoDBRecord],
+  ])('does not arrive when the stream shows %s', (_what, record) => {
+    expect(arrivalOf(record)).toBeUndefined();
+  });
+
+  it('watches one lock, or all with its prefix, or nothing', () => {
+    const watches = (subject: Subject) => ['a', 'ab', 'b'].map((lock) => isWatching({ ...watcher, subject }, lock));
+    expect(watches({ lock: 'a' })).toEqual([true, false, false]);
+    expect(watches({ prefix: 'a' })).toEqual([true, true, false]);
+    expect(watches('nothing')).toEqual([false, false, false]);
   });
 });
 
@@ -379,6 +558,19 @@ describe('a request to the table', () => {
     const query = { where: 'partition = :p', words: { partition: 'pk' }, values: { p: 'x' } };
     expect(await new ItemTable(access).query(query, 3)).toEqual([{ n: 1 }, { n: 2 }, { n: 1 }]);
     expect(inputs.map(({ ExclusiveStartKey }) => ExclusiveStartKey)).toEqual([undefined, { pk: 'more' }]);
+  });
+
+  it('reads one session alone, several in one batch, and none without a request', async () => {
+    const { access, inputs } = tableThat();
+    const sessions = new DynamoDBSessionStore(access);
+    expect(await sessions.read('test', [])).toEqual([]);
+    expect(inputs).toEqual([]);
+    expect(await sessions.read('test', ['one'])).toEqual([undefined]);
+    expect(await sessions.read('test', ['one', 'other'])).toEqual([undefined, undefined]);
+    expect(inputs.map((input) => [input.Key?.pk, input.RequestItems?.locks.Keys.length])).toEqual([
+      [expect.stringMatching(/^test\/session\//), undefined],
+      [undefined, 2],
+    ]);
   });
 
   it('is not sent at all if nothing is wanted', async () => {
