@@ -35,6 +35,35 @@ describe('fenceDynamoDB', () => {
     });
   });
 
+  const unfenced = '(attribute_not_exists(#holdfastFence) OR #holdfastFence <= :holdfastFence)';
+
+  it.each([
+    ['a = :a OR b = :b', '(a = :a OR b = :b)'],
+    ['attribute_exists(id)', '(attribute_exists(id))'],
+    ['(a = :a) OR (b = :b)', '((a = :a) OR (b = :b))'],
+    // DynamoDB refuses doubled parentheses.
+    ['(a = :a OR b = :b)', '(a = :a OR b = :b)'],
+    [' ((a = :a) OR (b = :b)) ', '((a = :a) OR (b = :b))'],
+  ])("demands the caller's own condition %s as a whole, besides the fence", (own, enclosed) => {
+    const Key = { id: 1 };
+    const input = { TableName: 't', Key, ConditionExpression: own };
+    const ConditionExpression = `${enclosed} AND ${unfenced}`;
+    expect(fenceDynamoDB({ Delete: input }, { fence: 34 })).toMatchObject({ Delete: { Key, ConditionExpression } });
+    expect(fenceDynamoDB({ ConditionCheck: input }, { fence: 34 })).toMatchObject({
+      ConditionCheck: { Key, ConditionExpression },
+    });
+  });
+
+  it.each([
+    [undefined, 'SET #holdfastFence = :holdfastFence'],
+    ['REMOVE draft', 'SET #holdfastFence = :holdfastFence REMOVE draft'],
+    ['SET a = :a', 'SET #holdfastFence = :holdfastFence, a = :a'],
+    ['REMOVE #set set a = :a', 'REMOVE #set set #holdfastFence = :holdfastFence, a = :a'],
+  ])('raises the floor in the update %s', (own, UpdateExpression) => {
+    const input = { TableName: 't', Key: { id: 1 }, ...(own === undefined ? {} : { UpdateExpression: own }) };
+    expect(fenceDynamoDB({ Update: input }, { fence: 34 }).Update).toMatchObject({ UpdateExpression });
+  });
+
   it('does not modify its input', () => {
     const input = {
       Update: {
@@ -82,6 +111,16 @@ describe('fenceDynamoDB', () => {
 });
 
 describe('tombstoneDynamoDB', () => {
+  it('leaves the key, the floor and a marker of the item', () => {
+    const plain = tombstoneDynamoDB({ TableName: 't', Key: { id: 1 } }, { fence: 34 });
+    expect(plain.Put).toMatchObject({ TableName: 't', Item: { id: 1, deleted: true, fence: 34 } });
+    expect(plain.Put).not.toHaveProperty('Key');
+    const options = { fence: 34, marshalled: true, marker: 'gone' };
+    expect(tombstoneDynamoDB({ TableName: 't', Key: { id: { N: '1' } } }, options).Put.Item).toEqual({
+      ...{ id: { N: '1' }, gone: { BOOL: true }, fence: { N: '34' } },
+    });
+  });
+
   it("refuses a marker that is a part of the item's key", () => {
     expect(() => tombstoneDynamoDB({ TableName: 't', Key: { deleted: 'x' } }, { fence: 34 })).toThrow('key attribute');
   });
@@ -111,11 +150,13 @@ describe('judgeDynamoDBError', () => {
       { Code: 'ConditionalCheckFailed', Item: { fence: { N: '30' } } },
       { Code: 'ConditionalCheckFailed', Item: { fence: { N: '34' } } },
       { Code: 'TransactionConflict' },
+      // There was no item, so there was no floor either.
+      { Code: 'ConditionalCheckFailed' },
     ];
     const error = { name: 'TransactionCanceledException', CancellationReasons };
     expect(judgeDynamoDBError(error, { fence: 33 })).toEqual({ kind: 'stale', fence: 33, floor: 34 });
-    const kinds = [0, 1, 2, 3, 4].map((index) => judgeDynamoDBError(error, { fence: 33, index }).kind);
-    expect(kinds).toEqual(['unrelated', 'condition', 'stale', 'conflict', 'unrelated']);
+    const kinds = [0, 1, 2, 3, 4, 5].map((index) => judgeDynamoDBError(error, { fence: 33, index }).kind);
+    expect(kinds).toEqual(['unrelated', 'condition', 'stale', 'conflict', 'condition', 'unrelated']);
   });
 
   it.each([[null], ['text'], [new Error('x')], [{ name: 'TransactionCanceledException' }]])(

@@ -20,6 +20,8 @@ describe('checkFence', () => {
     expect(() => checkFence('34')).toThrow(
       'A fence is a positive integer of at most 9007199254740991, as a grant carries it in `fence`; got the string "34".',
     );
+    expect(() => checkFence(1.5)).toThrow('got 1.5.');
+    expect(() => checkFence(undefined)).toThrow('got undefined.');
   });
 });
 
@@ -34,6 +36,21 @@ describe('readFloor', () => {
       expect(() => readFloor(stored, 'column "fence"')).toThrow(/column "fence"/);
     },
   );
+
+  it.each([
+    [null, 'object null'],
+    [undefined, 'undefined undefined'],
+    ['soon', 'string soon'],
+    [-1, 'number -1'],
+    [true, 'boolean true'],
+    // Its text would be digits.
+    [[34], '[34]'],
+    [{ S: '34' }, '{"S":"34"}'],
+  ])('says what it found instead: %j', (stored, found) => {
+    expect(() => readFloor(stored, 'here')).toThrow(
+      `Expected the floor in here to be an integer from 0 to 9007199254740991; found ${found}.`,
+    );
+  });
 });
 
 describe('throwIfStale', () => {

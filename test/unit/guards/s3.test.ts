@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { putFenced, type S3Objects, s3Objects } from '../../../src/guards/s3.ts';
 
 describe('putFenced', () => {
@@ -24,16 +24,57 @@ describe('putFenced', () => {
   });
 
   it('refuses a body that is the same for every fence', async () => {
-    const write = { key: 'k', fence: 34 };
-    await expect(putFenced(contended(), { ...write, body: () => 'same' })).rejects.toThrow('put the fence into it');
-    await expect(putFenced(contended(), { ...write, fence: 1, body: () => Uint8Array.of(1) })).rejects.toThrow(
-      'put the fence into it',
-    );
+    const put = (fence: number, body: () => string | Uint8Array) =>
+      putFenced(contended(), { key: 'k', fence, body }, { attemptsMax: 1 });
+    await expect(put(34, () => 'same')).rejects.toThrow('put the fence into it');
+    await expect(put(1, () => Uint8Array.of(1))).rejects.toThrow('put the fence into it');
+  });
+
+  it.each<[string, (fence: number) => string | Uint8Array]>([
+    ['text', (fence) => `fence ${fence}`],
+    ['text that is bytes for another fence', (fence) => (fence === 34 ? 'x' : Uint8Array.of(120))],
+    ['bytes that are text for another fence', (fence) => (fence === 34 ? Uint8Array.of(120) : 'x')],
+    ['bytes of which one differs', (fence) => Uint8Array.of(7, fence, 7)],
+    ['bytes that only end earlier', (fence) => (fence === 34 ? Uint8Array.of(7) : Uint8Array.of(7, 8))],
+  ])('takes a body that differs by fence: %s', async (_kind, body) => {
+    const outcome = await putFenced(contended(), { key: 'k', fence: 34, body }, { attemptsMax: 1 });
+    expect(outcome).toEqual({ kind: 'conflict', attempts: 1 });
+  });
+
+  it('asks for the body of another valid fence, to compare the two', async () => {
+    const asked: number[] = [];
+    const body = (fence: number) => {
+      asked.push(fence);
+      return String(fence);
+    };
+    for (const fence of [34, 1]) await putFenced(contended(), { key: 'k', fence, body }, { attemptsMax: 1 });
+    expect(asked).toEqual([34, 33, 1, 2]);
+  });
+
+  it('is refused by a higher fence that is stored, and writes nothing then', async () => {
+    const put = vi.fn(async () => ({ etag: '"new"' }));
+    const under = (fence: string) => ({ head: async () => ({ etag: '"x"', metadata: { fence } }), put });
+    const write = { key: 'k', fence: 34, value: 1 };
+    expect(await putFenced(under('35'), write)).toEqual({ kind: 'stale', fence: 34, floor: 35 });
+    await expect(putFenced(under('soon'), write)).rejects.toThrow('x-amz-meta-fence of k');
+    expect(put).not.toHaveBeenCalled();
+  });
+
+  it('waits in real time unless another sleep is given', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const objects = contended();
+    const put = vi.spyOn(objects, 'put').mockResolvedValueOnce('conflict').mockResolvedValueOnce({ etag: '"new"' });
+    const writing = putFenced(objects, { key: 'k', fence: 34, value: 1 }, { random: () => 1 });
+    await vi.advanceTimersByTimeAsync(99);
+    expect(put).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await writing).toEqual({ kind: 'written', etag: '"new"' });
   });
 
   it('refuses metadata that would be a second fence', async () => {
     const write = { key: 'k', fence: 34, value: 1, metadata: { Fence: '99' } };
-    await expect(putFenced(contended(), write)).rejects.toThrow('belongs to the guard');
+    await expect(putFenced(contended(), write, { attemptsMax: 1 })).rejects.toThrow('belongs to the guard');
   });
 
   it('stores the fence in the body and in the metadata, beside the metadata of the caller', async () => {
@@ -74,6 +115,40 @@ describe('s3Objects', () => {
       PutObjectCommand: Command,
     });
   const put = (objects: S3Objects) => objects.put('k', 'body', { ifMatch: '"x"', metadata: {} });
+
+  it('reads and writes the object of its bucket, on the condition that it is given', async () => {
+    const inputs: unknown[] = [];
+    let stored: object = { ETag: '"x"', Metadata: { fence: '34' } };
+    const objects = s3Objects({
+      client: {
+        send: async ({ input }: Command) => {
+          inputs.push(input);
+          return stored;
+        },
+      },
+      ...{ bucket: 'b', HeadObjectCommand: Command, PutObjectCommand: Command },
+    });
+    expect(await objects.head('k')).toEqual({ etag: '"x"', metadata: { fence: '34' } });
+    stored = { ETag: '"y"' };
+    expect(await objects.head('k')).toEqual({ etag: '"y"', metadata: {} });
+    expect(await put(objects)).toEqual({ etag: '"y"' });
+    const first = { ifNoneMatch: '*', metadata: { fence: '34' }, contentType: 'text/plain' } as const;
+    await objects.put('k', 'body', first);
+    const inBucket = { Bucket: 'b', Key: 'k' };
+    expect(inputs).toStrictEqual([
+      inBucket,
+      inBucket,
+      { ...inBucket, Body: 'body', Metadata: {}, IfMatch: '"x"' },
+      { ...inBucket, Body: 'body', Metadata: { fence: '34' }, ContentType: 'text/plain', IfNoneMatch: '*' },
+    ]);
+  });
+
+  it.each([new Error('no answer'), null])('throws %s, which has no status', async (error) => {
+    const send = () => Promise.reject(error);
+    const objects = s3Objects({ client: { send }, bucket: 'b', HeadObjectCommand: Command, PutObjectCommand: Command });
+    await expect(objects.head('k')).rejects.toBe(error);
+    await expect(put(objects)).rejects.toBe(error);
+  });
 
   it.each([412, 409, 404])('calls %d a conflict', async (status) => {
     expect(await put(failing(status))).toBe('conflict');

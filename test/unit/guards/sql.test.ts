@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
+  executeFenced,
   type FencedRow,
   fencedUpdate,
   fencedUpsert,
   floorsTable,
   judgeFloor,
   judgeRows,
+  type RunSql,
   raiseFloor,
 } from '../../../src/guards/sql.ts';
 
@@ -25,7 +27,14 @@ describe('fencedUpdate', () => {
     expect(mysql.values).toEqual(['paid', 34, 7, 34]);
     const sqlite = fencedUpdate({ ...row, dialect: 'sqlite' });
     expect(sqlite.text).toBe('UPDATE "orders" SET "state" = ?, "fence" = ? WHERE "id" = ? AND "fence" <= ?');
-    expect(sqlite.floor.text).not.toContain('FOR UPDATE');
+    expect(sqlite.floor.text).toBe('SELECT "fence" AS "floor" FROM "orders" WHERE "id" = ?');
+  });
+
+  it('finds the row by all columns of its key', () => {
+    const { text, floor, writes } = fencedUpdate({ ...row, dialect: 'postgres', key: { shop: 'a', id: 7 } });
+    expect(text).toContain('WHERE "shop" = $3 AND "id" = $4 AND "fence" <= $2');
+    expect(floor.text).toContain('WHERE "shop" = $1 AND "id" = $2 FOR UPDATE');
+    expect(writes).toBe('update');
   });
 
   it('quotes any name, and never puts a value into the text', () => {
@@ -59,6 +68,12 @@ describe('fencedUpsert', () => {
     expect(values).toEqual([7, 'paid', 34]);
   });
 
+  it('conflicts by all columns of its key', () => {
+    expect(fencedUpsert({ ...row, dialect: 'sqlite', key: { shop: 'a', id: 7 } }).text).toContain(
+      'ON CONFLICT ("shop", "id") DO UPDATE',
+    );
+  });
+
   it('keeps every column as it was on MySQL, which has no WHERE there, when a later holder has written', () => {
     const { text } = fencedUpsert({ ...row, dialect: 'mysql' });
     expect(text).toBe(
@@ -72,8 +87,10 @@ describe('floorsTable', () => {
     expect(floorsTable('postgres')).toBe(
       'CREATE TABLE IF NOT EXISTS "holdfast_fences" ("resource" TEXT NOT NULL PRIMARY KEY, "fence" BIGINT NOT NULL)',
     );
-    expect(floorsTable('mysql', ['app', 'floors'])).toContain(
-      '`app`.`floors` (`resource` VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',
+    // Only InnoDB locks rows.
+    expect(floorsTable('mysql', ['app', 'floors'])).toBe(
+      'CREATE TABLE IF NOT EXISTS `app`.`floors` (`resource` VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin ' +
+        'NOT NULL PRIMARY KEY, `fence` BIGINT NOT NULL) ENGINE=InnoDB',
     );
   });
 });
@@ -90,6 +107,31 @@ describe('judgeRows', () => {
 
   it('concludes nothing from no rows', () => {
     for (const dialect of ['postgres', 'sqlite', 'mysql'] as const) expect(judgeRows(upsert(dialect), 0)).toBeNull();
+  });
+});
+
+describe('executeFenced', () => {
+  const statement = fencedUpdate({ ...row, dialect: 'postgres' });
+  const running = (affectedRows: number, ...rows: { floor: unknown }[]) => {
+    const ran: string[] = [];
+    const run: RunSql = async ({ text }) => {
+      ran.push(text);
+      return text === statement.text ? { affectedRows, rows: [] } : { affectedRows: 0, rows };
+    };
+    return { ran, run };
+  };
+
+  it('is one statement if the count of rows is proof', async () => {
+    const { ran, run } = running(1);
+    expect(await executeFenced(run, statement)).toEqual({ kind: 'written' });
+    expect(ran).toEqual([statement.text]);
+  });
+
+  it('reads the floor otherwise', async () => {
+    const { ran, run } = running(0, { floor: '35' });
+    expect(await executeFenced(run, statement)).toEqual({ kind: 'stale', fence: 34, floor: 35 });
+    expect(ran).toEqual([statement.text, statement.floor.text]);
+    expect(await executeFenced(running(0).run, statement)).toEqual({ kind: 'missing' });
   });
 });
 
