@@ -348,7 +348,7 @@ describe('several locks', () => {
     });
   });
 
-  it('have the earliest end of their leases, and none under a session that may be kept', async () => {
+  it('have the earliest end of their leases', async () => {
     const { time, call, take, iso } = world();
     await take('a', { leaseMs: 5_000 });
     await time.advance(1_000);
@@ -425,6 +425,33 @@ describe('several locks', () => {
     const again = call('POST /multi-locks/acquire', both({ waitMs: 30_000 - service.locks.pollMs }));
     await time.advance(10_000);
     expect((await again).body).toMatchObject({ code: 'wait-timeout', blockedBy: ['a'], waitedMs: 30_000 });
+  });
+
+  it('say how long they waited for all of them, and that nothing is held', async () => {
+    const { time, call } = await heldWorld();
+    const waiting = call('POST /multi-locks/acquire', both({ waitMs: 1_000 }));
+    await time.advance(2_000);
+    expect((await waiting).body).toMatchObject({
+      code: 'wait-timeout',
+      detail: 'a was not granted within 1000 ms; nothing is held.',
+      waitedMs: 1_000,
+    });
+  });
+
+  it('show the owner that was sent, or the caller', async () => {
+    const { call } = world();
+    const ownerOf = async (name: string) => (await call(`GET /locks/${name}`)).body.holders[0].owner;
+    await call('POST /multi-locks/acquire', { locks: ['mine'], owner: 'me' });
+    await call('POST /multi-locks/acquire', { locks: ['ours'] });
+    expect([await ownerOf('mine'), await ownerOf('ours')]).toEqual(['me', 'anonymous']);
+  });
+
+  it.each(['a', 'b'])('end with the lease that ends first, if %s has a longer one', async (longer) => {
+    const { call, iso } = world();
+    await call('POST /multi-locks/acquire', both({ leaseMs: 5_000 }));
+    await call(`POST /locks/${longer}/renew`, { leaseId, leaseMs: 60_000 });
+    const { body } = await call('POST /multi-locks/acquire', both());
+    expect(body).toMatchObject({ remainingMs: 5_000, expiresAt: iso(5_000) });
   });
 
   it('are refused under a session that is over', async () => {

@@ -1,0 +1,41 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type * as router from '../../../src/http/router.ts';
+
+describe('the router', () => {
+  let matchPath: typeof router.matchPath;
+  // Its table is made while the module loads, and mutation testing can plant faults there only within a test.
+  beforeEach(async () => {
+    vi.resetModules();
+    ({ matchPath } = await import('../../../src/http/router.ts'));
+  });
+  const found = (path: string) => {
+    const match = matchPath(path);
+    return match && { operations: Object.fromEntries(match.operations), parameters: match.parameters };
+  };
+
+  it('finds the operations of a path by method, and the parameters in it', () => {
+    expect(found('/v1/shop/records/cart:7')).toEqual({
+      operations: { GET: 'getRecord', PUT: 'putRecord', DELETE: 'deleteRecord' },
+      parameters: { ns: 'shop', key: 'cart:7' },
+    });
+    expect(found('/v1/shop/locks/{name}')).toEqual({
+      operations: { GET: 'inspectLock' },
+      parameters: { ns: 'shop', name: '{name}' },
+    });
+  });
+
+  it('prefers the literal path', () => {
+    expect(found('/v1/shop/multi-locks/acquire')).toEqual({
+      operations: { POST: 'acquireLocks' },
+      parameters: { ns: 'shop' },
+    });
+    expect(found('/v1/health')).toEqual({ operations: { GET: 'health' }, parameters: {} });
+  });
+
+  it.each(['', '/', '/v1', '/v2/health', '/v1/health/', '/v1/shop/locks/', '/v1//locks/a', '/v1/shop/locks/a/b'])(
+    'finds nothing at %s',
+    (path) => {
+      expect(found(path)).toBeUndefined();
+    },
+  );
+});
