@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { backoffMs, steadyBackoffMs } from '../../../src/tools/backoff.ts';
 import { BoundedMap, defined } from '../../../src/tools/collections.ts';
-import { errorText, reasonOf } from '../../../src/tools/error-text.ts';
+import { errorText, reasonOf, rootCauseOf } from '../../../src/tools/error-text.ts';
 import { forEachAtMost } from '../../../src/tools/pool.ts';
+import { SortedList } from '../../../src/tools/sorted-list.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
 import { Turns } from '../../../src/tools/turns.ts';
 
@@ -96,6 +97,46 @@ describe('errorText', () => {
   it('shows nothing of the request that an error carries', () => {
     const error = Object.assign(new Error('refused'), { request: 'leaseId=secret' });
     expect(errorText(error)).toBe('Error: refused');
+  });
+
+  it('shows what was thrown if it is no error', () => {
+    expect([errorText('broken'), errorText(undefined)]).toEqual(['broken', 'undefined']);
+    expect([reasonOf('broken'), reasonOf(new TypeError())]).toEqual(['broken', 'TypeError']);
+    expect(reasonOf(new Error('refused'))).toBe('refused');
+  });
+});
+
+describe('rootCauseOf', () => {
+  it('is the innermost error', () => {
+    const inner = new Error('refused', { cause: 'no error' });
+    expect(rootCauseOf(new Error('fetch failed', { cause: new Error('between', { cause: inner }) }))).toBe(inner);
+    expect(rootCauseOf(inner)).toBe(inner);
+  });
+});
+
+describe('SortedList', () => {
+  const listOf = (...members: [number, string][]) => {
+    const list = new SortedList<[number, string]>(([one], [other]) => one - other);
+    for (const member of members) list.put(member);
+    return list;
+  };
+
+  it('keeps its members in order, and replaces one that is equal', () => {
+    const list = listOf([5, 'five'], [1, 'one'], [3, 'three'], [9, 'nine'], [3, 'again'], [7, 'seven'], [9, 'last']);
+    expect([...list].map(([, name]) => name)).toEqual(['one', 'again', 'five', 'seven', 'last']);
+    expect([list.size, list.first]).toEqual([5, [1, 'one']]);
+  });
+
+  it('removes a member that is there, and nothing otherwise', () => {
+    const list = listOf([1, 'one'], [3, 'three'], [5, 'five']);
+    for (const absent of [0, 2, 4, 6]) list.remove([absent, '']);
+    expect(list.size).toBe(3);
+    list.remove([5, '']);
+    list.remove([1, '']);
+    expect([...list]).toEqual([[3, 'three']]);
+    list.remove([3, '']);
+    list.remove([3, '']);
+    expect([list.size, list.first]).toEqual([0, undefined]);
   });
 });
 
