@@ -17,7 +17,7 @@ import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { ARecord, RecordTarget } from 'aws-cdk-lib/aws-route53';
 import { ApiGatewayv2DomainProperties } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
-import { type Operation, routes } from '../src/contract/operations.ts';
+import { type Access, type Operation, routes } from '../src/contract/operations.ts';
 import type { DomainProps, JwtProps, ThrottleProps } from './props.ts';
 
 export interface LockHttpApiProps {
@@ -110,9 +110,10 @@ export class LockHttpApi extends Construct {
         resourceName: '$default/$default',
       }),
     });
+    const scopesOf: Partial<Record<Access, readonly string[]>> = props.jwt?.scopes ?? {};
     for (const route of routes) {
       const open = route.access === 'public' && props.openPublicRoutes;
-      const scopes = open || route.access === 'public' ? undefined : props.jwt?.scopes?.[route.access];
+      const scopes = scopesOf[route.access];
       this.api.addRoutes({
         path: route.path,
         methods: [route.method as HttpMethod],

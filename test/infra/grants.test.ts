@@ -1,12 +1,20 @@
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { describe, expect, it } from 'vitest';
-import { patternsOf, type Right } from '../../infra/access.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type * as access from '../../infra/access.ts';
+import type { Right } from '../../infra/access.ts';
 import type { LockService } from '../../infra/lock-service.ts';
 import { namespaceName } from '../../src/contract/fields.ts';
 import { type Access, type Route, routes } from '../../src/contract/operations.ts';
 import { createStack, statementsOf, templateOf } from './synthesized.ts';
 
 const table: readonly Route[] = routes;
+
+let patternsOf: typeof access.patternsOf;
+// Loaded again for each test, so that mutation testing can plant faults in what is made while the module loads.
+beforeEach(async () => {
+  vi.resetModules();
+  ({ patternsOf } = await import('../../infra/access.ts'));
+});
 
 /** IAM's own rule: `*` matches any characters, slashes too, and `?` matches exactly one. */
 const covers = (pattern: string, text: string): boolean =>
@@ -39,6 +47,15 @@ describe.each(rights)('the right to %s', (right, accesses) => {
 
   it('does not take the list of all for a lock without a name', () => {
     expect(opens(right, 'GET/v1/orders/locks/')).toBe(false);
+  });
+
+  it('has no pattern that another one covers, because a policy has a maximum length', () => {
+    const patterns = patternsOf(right, 'orders').map(({ method, path }) => `${method}${path}`);
+    for (const one of patterns) {
+      const others = patterns.filter((other) => other !== one && covers(other, one));
+      expect(others, one).toEqual([]);
+    }
+    expect(new Set(patterns).size).toBe(patterns.length);
   });
 
   it('opens nothing in another namespace', () => {
@@ -111,6 +128,15 @@ describe('a grant', () => {
       expect(statement?.resources).toContainEqual(expect.stringMatching(/<LocksWatchApi\w+>\/v1\/\$connect$/));
       expect(statement?.resources).toContainEqual(expect.stringMatching(/\/POST\/v1\/orders\/tickets$/));
     }
+  });
+
+  it('to the table reaches every namespace only if it says so', () => {
+    const statements = policyOf((locks, worker) => locks.grantDirect(worker, { namespace: '*' }));
+    const actions = statements.filter(({ resources }) => !resources[0]?.includes('/index/')).map((one) => one.actions);
+    expect(actions).toEqual([
+      ['BatchGetItem', 'GetItem', 'PutItem', 'Query', 'UpdateItem'].map((action) => `dynamodb:${action}`),
+    ]);
+    for (const { conditions } of statements) expect(conditions).toBeUndefined();
   });
 
   it('to the table reaches the items of one namespace, by their leading key', () => {

@@ -1,3 +1,4 @@
+import type { Stack } from 'aws-cdk-lib';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
@@ -152,16 +153,26 @@ describe('the HTTP API', () => {
     expect(sources.sort()).toEqual(['/$default/$default', '/*/*/*']);
   });
 
+  const domainIn = (outside: Stack) => ({
+    name: 'locks.example.com',
+    certificate: Certificate.fromCertificateArn(
+      outside,
+      'Certificate',
+      'arn:aws:acm:us-east-1:111122223333:certificate/abc',
+    ),
+  });
+
+  it('makes no DNS record unless it is given a zone', () => {
+    const template = templateOf(createStack((outside) => ({ domain: domainIn(outside) })));
+    expect(resourcesOf(template, 'AWS::ApiGatewayV2::DomainName')).toHaveLength(1);
+    expect(resourcesOf(template, 'AWS::Route53::RecordSet')).toEqual([]);
+  });
+
   it('answers on its own domain, and then on no other', () => {
     const template = templateOf(
       createStack((outside) => ({
         domain: {
-          name: 'locks.example.com',
-          certificate: Certificate.fromCertificateArn(
-            outside,
-            'Certificate',
-            'arn:aws:acm:us-east-1:111122223333:certificate/abc',
-          ),
+          ...domainIn(outside),
           hostedZone: HostedZone.fromHostedZoneAttributes(outside, 'Zone', {
             hostedZoneId: 'Z1',
             zoneName: 'example.com',

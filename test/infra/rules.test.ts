@@ -1,0 +1,39 @@
+import { Validations } from 'aws-cdk-lib';
+import { Queue } from 'aws-cdk-lib/aws-sqs';
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { describe, expect, it } from 'vitest';
+import type { LockServiceProps } from '../../infra/lock-service.ts';
+import { createApp, createStack } from './synthesized.ts';
+
+describe('the rules of CloudFormation and of AWS Solutions', () => {
+  const findings = (props: LockServiceProps, spoil?: (stack: ReturnType<typeof createStack>) => void): string[] => {
+    // CloudFormation's own rules say nothing about a stack that was spoilt against the rules of AWS Solutions.
+    const app = createApp({ validated: spoil === undefined });
+    const stack = createStack(props, {}, app);
+    spoil?.(stack);
+    const checks = new AwsSolutionsChecks(app);
+    Validations.of(app).addPlugins(checks);
+    try {
+      app.synth();
+      return [];
+    } catch {
+      return checks.validateScope(stack).violations.map(({ ruleName }) => ruleName);
+    }
+  };
+
+  const variants: [string, LockServiceProps][] = [
+    ['the default', {}],
+    ['a table only', { tableOnly: true }],
+    ['tokens', { jwt: { issuer: 'https://issuer.example.com', audience: ['a'] } }],
+  ];
+
+  it.each(variants)('have nothing to say about %s', (_, props) => {
+    expect(findings(props)).toEqual([]);
+  });
+
+  it('would say so otherwise', () => {
+    expect(findings({ tableOnly: true }, (stack) => new Queue(stack, 'Open'))).toEqual(
+      expect.arrayContaining(['AwsSolutions-SQS3', 'AwsSolutions-SQS4']),
+    );
+  });
+});
