@@ -48,6 +48,49 @@ describe('the event bus of one machine', () => {
     expect([posted.map(({ number }) => number), unread()]).toEqual([[1, 2], 0]);
   });
 
+  it('posts an event as EventBridge gives it to a target', async () => {
+    const requests: [string, RequestInit][] = [];
+    vi.stubGlobal('fetch', async (...request: [string, RequestInit]) => {
+      requests.push(request);
+      return { ok: true, status: 200, body: null };
+    });
+    const log = { info: () => {}, warn: vi.fn(), error: () => {} };
+    const bus = new HttpEventBus({ url: 'http://here', region: 'eu-west-1', log });
+    expect(await bus.publish([event('Lock Released', 7)])).toEqual([]);
+    const [[url, { method, headers, body }]] = requests as [[string, RequestInit]];
+    expect({ url, method, headers }).toEqual({
+      ...{ url: 'http://here', method: 'POST', headers: { 'content-type': 'application/json' } },
+    });
+    expect(JSON.parse(body as string)).toEqual({
+      ...{ version: '0', id: expect.stringMatching(/^[0-9a-f-]{36}$/), 'detail-type': 'Lock Released' },
+      ...{ source: 'holdfast', account: '000000000000', time: '1970-01-01T00:00:00.000Z', region: 'eu-west-1' },
+      ...{ resources: [], detail: { number: 7 } },
+    });
+    expect(log.warn).not.toHaveBeenCalled();
+  });
+
+  it('takes every event and posts none without an endpoint', async () => {
+    const fetched = vi.fn();
+    vi.stubGlobal('fetch', fetched);
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const bus = new HttpEventBus({ url: undefined, region: 'eu-west-1', log });
+    expect(await bus.publish([event(grantedToWaiter, 1)])).toEqual([]);
+    expect(fetched).not.toHaveBeenCalled();
+  });
+
+  it('tries again at once the first time, then after longer pauses, and logs each failure', async () => {
+    const { publish, log } = world(500, 0, 500);
+    const from = Date.now();
+    await publish(event(grantedToWaiter, 1));
+    expect(Date.now() - from).toBe(400);
+    expect(log.warn.mock.calls).toEqual([
+      ['HOLDFAST_EVENTS_URL refused an event.', { status: 500 }],
+      ['HOLDFAST_EVENTS_URL could not be reached.', { error: 'Error: refused' }],
+      ['HOLDFAST_EVENTS_URL refused an event.', { status: 500 }],
+      ['HOLDFAST_EVENTS_URL did not accept events.', { events: 1 }],
+    ]);
+  });
+
   it.each([500, 0])('posts an event again that was not taken: %i', async (status) => {
     const { posted, publish } = world(status, status, 200);
     expect(await publish(event(grantedToWaiter, 1))).toEqual([]);

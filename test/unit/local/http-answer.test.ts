@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatRawAnswer, framedHeaders, refusalAnswer } from '../../../src/local/http-answer.ts';
+import { failedAnswer, formatRawAnswer, framedHeaders, refusalAnswer, timedOutAnswer } from '../../../src/local/http-answer.ts';
 
 describe('framedHeaders', () => {
   it('says the length of a body in bytes', () => {
@@ -34,7 +34,24 @@ describe('refusalAnswer', () => {
   });
 });
 
+describe("the gateway's own answers", () => {
+  it('have the status, the text and the request id of API Gateway', () => {
+    const headers = { 'content-type': 'application/json', 'x-request-id': 'request-7' };
+    expect(failedAnswer('request-7')).toEqual({ status: 500, headers, body: '{"message":"Internal Server Error"}' });
+    expect(timedOutAnswer('request-7')).toEqual({
+      ...{ status: 504, headers, body: '{"message":"Endpoint request timed out"}' },
+    });
+  });
+});
+
 describe('formatRawAnswer', () => {
+  it('has no body if there is none, and writes headers byte by byte', () => {
+    const raw = formatRawAnswer({ status: 299, headers: { 'x-owner': 'ü' }, body: undefined });
+    expect(raw.toString('latin1')).toBe(
+      'HTTP/1.1 299 Unknown\r\nx-owner: ü\r\ncontent-length: 0\r\nconnection: close\r\n\r\n',
+    );
+  });
+
   it('writes a whole HTTP response that ends its connection', () => {
     const headers = { 'content-type': 'text/plain; charset=utf-8' };
     expect(formatRawAnswer({ status: 403, headers, body: 'ü' }).toString()).toBe(
@@ -45,5 +62,6 @@ describe('formatRawAnswer', () => {
   it('refuses a header that would smuggle in another', () => {
     const answer = { status: 200, headers: { 'x-a': 'b\r\nx-c: d' }, body: undefined };
     expect(() => formatRawAnswer(answer)).toThrow('x-a');
+    expect(() => formatRawAnswer({ ...answer, headers: { 'x-a: b\r\nx-c': 'd' } })).toThrow('Header name');
   });
 });

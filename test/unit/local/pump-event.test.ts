@@ -9,8 +9,8 @@ describe('toLambdaRecord', () => {
     const record: _Record = {
       eventID: 'e1',
       eventName: 'INSERT',
-      eventVersion: '1.1',
-      eventSource: 'aws:dynamodb',
+      eventVersion: '1.2',
+      eventSource: 'aws:other',
       awsRegion: 'eu-west-1',
       dynamodb: {
         ApproximateCreationDateTime: new Date(1_700_000_000_999),
@@ -33,8 +33,8 @@ describe('toLambdaRecord', () => {
     expect(event).toStrictEqual({
       eventID: 'e1',
       eventName: 'INSERT',
-      eventVersion: '1.1',
-      eventSource: 'aws:dynamodb',
+      eventVersion: '1.2',
+      eventSource: 'aws:other',
       awsRegion: 'eu-west-1',
       eventSourceARN: streamArn,
       dynamodb: {
@@ -72,6 +72,9 @@ describe('toLambdaRecord', () => {
     );
     expect(event.userIdentity).toEqual({ type: 'Service', principalId: 'dynamodb.amazonaws.com' });
     expect(event.awsRegion).toBe('eu-west-1');
+    expect(event).toMatchObject({ eventVersion: '1.1', eventSource: 'aws:dynamodb' });
+    expect(Object.keys(event)).not.toContain('eventID');
+    expect(Object.keys(toLambdaRecord({}, streamArn))).not.toContain('eventName');
     expect(event.dynamodb).toStrictEqual({ OldImage: { pk: { S: 'ns/a' } } });
   });
 });

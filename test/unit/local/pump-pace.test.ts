@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { nextPollMs, retryInMs } from '../../../src/local/pump/pace.ts';
+import {
+  awaitingPace,
+  type Backoff,
+  engineBackoff,
+  handlerBackoff,
+  nextPollMs,
+  retryInMs,
+} from '../../../src/local/pump/pace.ts';
 
 const pace = { busyMs: 5, idleMaxMs: 50 };
 
@@ -25,6 +32,24 @@ describe('nextPollMs', () => {
   it('leaves a slow engine half of the time when busy and nine tenths when idle', () => {
     expect(nextPollMs(pace, 50, { received: 1, tookMs: 20 }, 100)).toBe(20);
     expect(nextPollMs(pace, 1_000, { received: 0, tookMs: 20 }, 100)).toBe(180);
+  });
+});
+
+describe('the pace of a service', () => {
+  it('is quick while somebody here waits, and that of Lambda otherwise', () => {
+    let isAwaited = true;
+    const awaiting = awaitingPace(() => isAwaited);
+    expect(awaiting).toEqual({ busyMs: 20, idleMaxMs: 50 });
+    isAwaited = false;
+    expect(awaiting).toEqual({ busyMs: 250, idleMaxMs: 50 });
+  });
+
+  it('gives a handler two seconds at most between two tries, and an engine one', () => {
+    const latest = (backoff: Backoff) => [1, 100].map((failures) => retryInMs(backoff, failures, () => 1));
+    expect([latest(handlerBackoff), latest(engineBackoff)]).toEqual([
+      [50, 2_000],
+      [50, 1_000],
+    ]);
   });
 });
 
