@@ -15,7 +15,8 @@ import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable, untilReadsFollow } from '../support/engine.ts';
 
-const now = epochMs(Date.now());
+/** Not the time of the system: the store must ask its own clock. */
+const now = epochMs(Date.now() + 30 * 86_400_000);
 const clock: Clock = { now: () => now };
 
 const adapters: [string, () => Promise<HistoryStore>][] = [
@@ -94,6 +95,13 @@ describe.each(adapters)('the history in %s', (_name, open) => {
     const event = { at: now, type: 'revoked', fence: 7, owner: 'ключ', heldMs: 5, reason: 'stuck' } as const;
     await history.append([{ key, place: place(1), event }, ...entries(1)]);
     expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([event]);
+  });
+
+  it('goes on without a hold that its cursor names and that is gone', async () => {
+    const written = entries(2);
+    await history.append(written);
+    const asked = { limit: 10, before: `${place(1)}~${place(5)}`, standing: [] };
+    expect((await history.page(keyOf(written), asked)).events).toEqual([written[0]?.event]);
   });
 
   it('does not show events that are older than its retention', async () => {

@@ -386,6 +386,30 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'false',
     why: 'A byte never equals a character.',
   },
+  {
+    file: 'src/store/dynamodb/stream-images.ts',
+    text: 'known !== undefined',
+    instead: 'false',
+    why: 'The record is converted again, to the same. Keeping it only saves time.',
+  },
+  {
+    file: 'src/store/dynamodb/stream-images.ts',
+    text: 'converted.set(record, images);',
+    instead: ';',
+    why: 'The record is converted again, to the same. Keeping it only saves time.',
+  },
+  {
+    file: 'src/store/dynamodb/connection-items.ts',
+    text: '/\\/.*$/',
+    instead: '/\\/.*/',
+    why: 'A key has no line breaks, so the rest ends at its end.',
+  },
+  {
+    file: 'src/store/memory/history-store.ts',
+    text: 'one.place < other.place',
+    instead: 'one.place <= other.place',
+    why: 'No two entries of a lock have the same place.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>

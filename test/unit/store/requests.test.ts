@@ -340,6 +340,10 @@ describe('a watcher', () => {
     ['a change of its item', recordOf('MODIFY', 'watcher/c=', image)],
     ['an item of another kind', recordOf('INSERT', 'lock', image)],
     ['an item without a sort key', recordOf('INSERT', undefined, image)],
+    [
+      'an item whose sort key is a number',
+      { eventName: 'INSERT', dynamodb: { Keys: { sk: { N: '1' } }, NewImage: image } } as DynamoDBRecord,
+    ],
     ['no image', recordOf('INSERT', 'watcher/c=', undefined)],
     ['no keys', { eventName: 'INSERT', dynamodb: { NewImage: image } } as unknown as DynamoDBRecord],
     ['no item at all', { eventName: 'INSERT' } as DynamoDBRecord],

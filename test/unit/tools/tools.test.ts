@@ -4,7 +4,6 @@ import { backoffMs, steadyBackoffMs } from '../../../src/tools/backoff.ts';
 import { BoundedMap, defined } from '../../../src/tools/collections.ts';
 import { errorText, reasonOf, rootCauseOf } from '../../../src/tools/error-text.ts';
 import { forEachAtMost } from '../../../src/tools/pool.ts';
-import { SortedList } from '../../../src/tools/sorted-list.ts';
 import { requireWithin, withinLimit } from '../../../src/tools/time-limit.ts';
 import { Turns } from '../../../src/tools/turns.ts';
 
@@ -55,6 +54,10 @@ describe('forEachAtMost', () => {
     await expect(running).rejects.toThrow('no 3');
     expect(most).toBe(3);
     expect(done).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('ends without an error if nothing fails', async () => {
+    await expect(forEachAtMost([1, 2, 3], 2, async () => {})).resolves.toBeUndefined();
   });
 
   it('reads on only below the limit', async () => {
@@ -111,32 +114,6 @@ describe('rootCauseOf', () => {
     const inner = new Error('refused', { cause: 'no error' });
     expect(rootCauseOf(new Error('fetch failed', { cause: new Error('between', { cause: inner }) }))).toBe(inner);
     expect(rootCauseOf(inner)).toBe(inner);
-  });
-});
-
-describe('SortedList', () => {
-  const listOf = (...members: [number, string][]) => {
-    const list = new SortedList<[number, string]>(([one], [other]) => one - other);
-    for (const member of members) list.put(member);
-    return list;
-  };
-
-  it('keeps its members in order, and replaces one that is equal', () => {
-    const list = listOf([5, 'five'], [1, 'one'], [3, 'three'], [9, 'nine'], [3, 'again'], [7, 'seven'], [9, 'last']);
-    expect([...list].map(([, name]) => name)).toEqual(['one', 'again', 'five', 'seven', 'last']);
-    expect([list.size, list.first]).toEqual([5, [1, 'one']]);
-  });
-
-  it('removes a member that is there, and nothing otherwise', () => {
-    const list = listOf([1, 'one'], [3, 'three'], [5, 'five']);
-    for (const absent of [0, 2, 4, 6]) list.remove([absent, '']);
-    expect(list.size).toBe(3);
-    list.remove([5, '']);
-    list.remove([1, '']);
-    expect([...list]).toEqual([[3, 'three']]);
-    list.remove([3, '']);
-    list.remove([3, '']);
-    expect([list.size, list.first]).toEqual([0, undefined]);
   });
 });
 
