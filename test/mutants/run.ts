@@ -71,6 +71,8 @@ const e2e = filesOf('e2e');
  * time. All entries that fit a file count, in this order.
  */
 const nearest: readonly (readonly [start: string, suite: Suite])[] = [
+  ['src/store/history-rules', contract('history')],
+  ['src/store/dynamodb/notifier-items', contract('connections')],
   ['src/store/dynamodb/lock-', unit('store/lock-writes', 'store/lock-item', 'store/lock-store')],
   ['src/store/dynamodb/page-item', unit('store/page-item')],
   ...unitParts
@@ -87,7 +89,6 @@ const nearest: readonly (readonly [start: string, suite: Suite])[] = [
   ['src/store/dynamodb/record-', contract('records')],
   ['src/store/dynamodb/session-', contract('session-store')],
   ['src/store/dynamodb/history-', contract('history')],
-  ['src/store/history-rules', contract('history')],
   ['src/store/dynamodb/item-table', contract('requests', 'harsh')],
   ['src/store/', { name: 'contract', paths: [], engine: 'memory' }],
   ['src/local/pump', integration('pump')],
@@ -108,6 +109,7 @@ const nearest: readonly (readonly [start: string, suite: Suite])[] = [
   ['infra/notifications', infra('notifications')],
   ['infra/expiry', infra('notifications')],
   ['infra/locked-section', infra('locked-section')],
+  ['infra/callbacks', infra('locked-section')],
   ['infra/', infra('stack')],
 ];
 
