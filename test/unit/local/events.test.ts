@@ -55,7 +55,7 @@ describe('the event bus of one machine', () => {
       return { ok: true, status: 200, body: null };
     });
     const log = { info: () => {}, warn: vi.fn(), error: () => {} };
-    const bus = new HttpEventBus({ url: 'http://here', region: 'eu-west-1', log });
+    const bus = httpEventBus({ url: 'http://here', region: 'eu-west-1', log });
     expect(await bus.publish([event('Lock Released', 7)])).toEqual([]);
     const [[url, { method, headers, body }]] = requests as [[string, RequestInit]];
     expect({ url, method, headers }).toEqual({
@@ -73,7 +73,7 @@ describe('the event bus of one machine', () => {
     const fetched = vi.fn();
     vi.stubGlobal('fetch', fetched);
     const log = { info: () => {}, warn: () => {}, error: () => {} };
-    const bus = new HttpEventBus({ url: undefined, region: 'eu-west-1', log });
+    const bus = httpEventBus({ url: undefined, region: 'eu-west-1', log });
     expect(await bus.publish([event(grantedToWaiter, 1)])).toEqual([]);
     expect(fetched).not.toHaveBeenCalled();
   });
