@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { routes } from '../../../src/contract/operations.ts';
 import type * as router from '../../../src/http/router.ts';
 
 describe('the router', () => {
@@ -24,7 +25,19 @@ describe('the router', () => {
     });
   });
 
-  it('prefers the literal path', () => {
+  it('never has to choose: no path fits two routes of the contract', () => {
+    const paths = [...new Set(routes.map(({ path }) => path))].map((path) => path.split('/'));
+    const isFree = (segment: string) => segment.startsWith('{');
+    const meet = (one: string[], other: string[]) =>
+      one.length === other.length &&
+      one.every((segment, index) => {
+        const beside = other[index] as string;
+        return segment === beside || isFree(segment) || isFree(beside);
+      });
+    for (const one of paths) expect(paths.filter((other) => meet(one, other))).toEqual([one]);
+  });
+
+  it('finds a path without parameters, and one with a literal end', () => {
     expect(found('/v1/shop/multi-locks/acquire')).toEqual({
       operations: { POST: 'acquireLocks' },
       parameters: { ns: 'shop' },

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { failedAnswer, formatRawAnswer, framedHeaders, refusalAnswer, timedOutAnswer } from '../../../src/local/http-answer.ts';
+import {
+  failedAnswer,
+  formatRawAnswer,
+  framedHeaders,
+  refusalAnswer,
+  timedOutAnswer,
+} from '../../../src/local/http-answer.ts';
 
 describe('framedHeaders', () => {
   it('says the length of a body in bytes', () => {

@@ -85,6 +85,7 @@ describe('withinLimit', () => {
     expect(await late).toEqual({ kind: 'late' });
     await expect(strict).rejects.toThrow('No answer within 100 ms.');
     expect(await withinLimit(Promise.resolve(7), 100, time)).toEqual({ kind: 'done', value: 7 });
+    expect(await requireWithin(Promise.resolve(7), 100, time)).toBe(7);
     await expect(withinLimit(Promise.reject(new Error('broken')), 100, time)).rejects.toThrow('broken');
     expect(time.nextAt).toBeUndefined();
   });
@@ -138,5 +139,9 @@ describe('Turns', () => {
     taken[0]?.end();
     await settled();
     expect(began).toEqual([0, 1, 3, 4]);
+    // Nobody is left in the line.
+    for (const { end } of taken) expect(end).not.toThrow();
+    const { ready } = turns.take();
+    await expect(ready).resolves.toBeUndefined();
   });
 });
