@@ -28,6 +28,8 @@ let stoppedAt: number | undefined;
 let harsh: HarshDynamoDB;
 let table: FreshTable;
 let store: DynamoDBLockStore;
+/** A client that sends each request once, for what the proxy itself answers. */
+let impatient: DynamoDBClient;
 let key: { namespace: string; name: string };
 
 beforeAll(async () => {
@@ -37,8 +39,13 @@ beforeAll(async () => {
   });
   table = await freshTable(harsh.endpoint);
   store = new DynamoDBLockStore(table.access);
+  const { endpoint, region } = table;
+  impatient = new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
 });
-afterAll(() => harsh.stop());
+afterAll(async () => {
+  impatient.destroy();
+  await harsh.stop();
+});
 beforeEach(() => {
   harsh.forgetOrders();
   key = { namespace: 'harsh', name: randomUUID() };
@@ -75,10 +82,10 @@ describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
   });
 
   it('throttles an item that takes more than a thousand write units in a second, and counts them by its size', async () => {
-    const { client, tableName: TableName } = table;
+    const { tableName: TableName } = table;
     const Key = { pk: { S: key.name }, sk: { S: 'hot' } };
     const write = () =>
-      client.send(
+      impatient.send(
         new UpdateItemCommand({
           TableName,
           Key,
@@ -114,7 +121,9 @@ describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
     };
     const beside = { TableName, Item: { pk: { S: key.name }, sk: { S: 'beside' } } };
     const transaction = new TransactWriteItemsCommand({ TransactItems: [{ Put: beside }, { Update }] });
-    await expect(client.send(transaction)).rejects.toThrow(/size/i);
+    // Engines that know the limit refuse the whole request.
+    const name = expect.stringMatching(/^(TransactionCanceled|Validation)Exception$/);
+    await expect(client.send(transaction)).rejects.toMatchObject({ name });
     const kept = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
     expect(kept.Item?.w).toBeUndefined();
   });
@@ -126,7 +135,7 @@ describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
       client.send(new PutItemCommand({ TableName, Item: { ...keyOf(sk), v: { S: 'x'.repeat(length) } } }));
     await put('hot', 299_000);
     await put('cold', 1);
-    const read = () => client.send(new GetItemCommand({ TableName, Key: keyOf('hot'), ConsistentRead: true }));
+    const read = () => impatient.send(new GetItemCommand({ TableName, Key: keyOf('hot'), ConsistentRead: true }));
     // Each of them costs 74 units. The last one may use more than are left.
     for (let reads = 0; reads < 41; reads++) await read();
     expect(harsh.unitsOf(TableName, { pk: key.name, sk: 'hot' })).toMatchObject({ read: 41 * 74 });
@@ -142,14 +151,12 @@ describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
   });
 
   it('names the limit that was reached, by each of the exceptions for it', async () => {
-    const { region, tableName: TableName } = table;
-    const { endpoint } = harsh;
-    const client = new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
+    const { tableName: TableName } = table;
     const met = new Map<string, Set<string>>();
     for (let round = 0; round < 40; round++) {
       harsh.order('throttle', { holds: key.name });
       const Key = { pk: { S: key.name }, sk: { S: 'x' } };
-      const error = await client.send(new GetItemCommand({ TableName, Key })).catch((refused: unknown) => refused);
+      const error = await impatient.send(new GetItemCommand({ TableName, Key })).catch((refused: unknown) => refused);
       const { name, ThrottlingReasons, throttlingReasons } = error as {
         name: string;
         ThrottlingReasons?: { reason: string }[];
@@ -163,7 +170,6 @@ describe('the proxy', exactOnly('starts a harsh table of its own'), () => {
     expect(met.get('ThrottlingException')).toContain(keyRange);
     expect(met.get('ThrottlingException')).toContain('TableReadMaxOnDemandThroughputExceeded');
     expect(met.get('RequestLimitExceeded')).toEqual(new Set(['TableReadAccountLimitExceeded']));
-    client.destroy();
   });
 });
 
@@ -347,9 +353,9 @@ describe('the stream of a harsh table', exactOnly('starts a harsh table of its o
       ['late-records', 5],
       ['double-records', 5],
       ['short-page', 9],
-      ['expired-iterator', 3],
-      ['throttle', 3],
-      ['error-before', 3],
+      ['expired-iterator', 2],
+      ['throttle', 2],
+      ['error-before', 2],
     ] as const)
       harsh.order(fault, { operation: 'GetRecords', times });
     const items = Array.from({ length: 6 }, (_, index) => `${key.name}-${index}`);

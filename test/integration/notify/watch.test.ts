@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { history as historySchema } from '../../../src/contract/locks.ts';
+import { untilReadsFollow } from '../../support/engine.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 import { type EventSink, startSink, watch } from './sink.ts';
 
@@ -95,6 +96,8 @@ describe('history, watch and bus', () => {
     for (let turn = 0; turn < 5; turn++) await lock.release((await lock.acquire()).body.leaseId);
     await watcher.messages.untilCount(11);
     const whole = (await wholeHistory(name, 10)).events;
+    // The history is read without consistency, so a later page may be older than an earlier one.
+    await untilReadsFollow();
     const pages = [];
     let query = '?limit=4';
     for (;;) {
