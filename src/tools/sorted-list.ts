@@ -22,12 +22,17 @@ export class SortedList<T> {
   put(member: T): void {
     const at = this.#firstNotBefore(member);
     const isThere = at < this.#members.length && this.#compare(this.#members[at] as T, member) === 0;
-    this.#members.splice(at, isThere ? 1 : 0, member);
+    if (isThere) this.#members[at] = member;
+    else if (at === this.#members.length) this.#members.push(member);
+    else this.#members.splice(at, 0, member);
   }
 
   remove(member: T): void {
     const at = this.#firstNotBefore(member);
-    if (at < this.#members.length && this.#compare(this.#members[at] as T, member) === 0) this.#members.splice(at, 1);
+    if (at === this.#members.length || this.#compare(this.#members[at] as T, member) !== 0) return;
+    // Timers are removed from the front. `shift` does not move the others.
+    if (at === 0) this.#members.shift();
+    else this.#members.splice(at, 1);
   }
 
   [Symbol.iterator](): ArrayIterator<T> {
