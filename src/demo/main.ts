@@ -16,8 +16,9 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 async function main(): Promise<number> {
   const timeline = new Timeline(process.stdout);
-  // The environment may name another service, with its own token and table. The demo ignores it.
-  const service = await serve({ ...defaultOptions, memory: true, port: 0 }, silent);
+  // The environment may name another service, with its own token and table. The demo ignores it. The built-in engine
+  // starts at once.
+  const service = await serve({ ...defaultOptions, engine: 'memory', memory: true, port: 0 }, silent);
   try {
     timeline.paragraph(`Holdfast runs in memory at ${service.url}, and two workers talk to it.`);
     const signal = AbortSignal.timeout(storyMsMax);
