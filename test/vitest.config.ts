@@ -40,6 +40,9 @@ export default defineConfig({
     // are cores.
     maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
+    // Node runs TypeScript as it is, and keeps what it compiled. Vite would transform each module first. Nothing here
+    // needs that, because no test replaces a module.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       project('unit', { ...shared, ...sameDraws }),
       project('property', { ...shared, ...sameDraws }),

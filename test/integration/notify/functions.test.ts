@@ -189,7 +189,9 @@ describe('the deployed functions', () => {
       const held = await apply(locks, lock, acquireOf(leaseId));
       const free = await apply(locks, lock, { kind: 'release', leaseId });
       const [OldImage, NewImage] = [held, free].map(({ state }) => marshall(toLockItem(lock, state, 86_400_000)));
-      const { handler: publisher } = await import('../../../functions/publisher.ts');
+      // Each name loads the file anew, as a new process would: it reads its environment when it is loaded.
+      const file = `../../../functions/publisher.ts?${name}`;
+      const { handler: publisher } = (await import(file)) as typeof import('../../../functions/publisher.ts');
       const record = { eventName: 'MODIFY', dynamodb: { SequenceNumber: '1', Keys: NewImage, OldImage, NewImage } };
       // As Lambda does, until nothing is left of the batch.
       await eventually(async () => {
@@ -198,7 +200,6 @@ describe('the deployed functions', () => {
       });
     };
     await publish('kept');
-    vi.resetModules();
     vi.stubEnv('HOLDFAST_HISTORY', 'off');
     await publish('unkept');
     expect([await typesOf('kept'), await typesOf('unkept')]).toEqual([['released', 'granted'], []]);
