@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -121,17 +121,6 @@ export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
 }
 
 export type Cli = ReturnType<typeof cliOf>;
-
-/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
-export function isRunning(pid: number): boolean {
-  try {
-    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
-  } catch {
-    return false;
-  }
-}
-
-export const waitUntilGone = (pid: number): Promise<void> => eventually(() => expect(isRunning(pid)).toBe(false));
 
 /** Ends every process that a test has left, by its id. */
 export async function endStarted(): Promise<void> {

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/local/engine/endpoint.ts';
 import { eventually } from '../support/eventually.ts';
+import { isRunning, waitUntilGone } from '../support/processes.ts';
 import { type Call, callAt, lockAt } from '../support/service.ts';
-import { type Cli, cliOf, endStarted, isRunning, program, Started, startServing, waitUntilGone } from './cli-rig.ts';
+import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
 
 let cli: Cli;
 

@@ -15,7 +15,7 @@ import { type Engine, type EngineRequest, startEngine } from '../../src/local/en
 import { StartError } from '../../src/local/start-error.ts';
 import { ensureTable } from '../../src/local/table.ts';
 import type { OwnerLine } from '../support/engine-owner.ts';
-import { eventually } from '../support/eventually.ts';
+import { isRunning, waitUntilGone } from '../support/processes.ts';
 
 const region = 'us-east-1';
 const java = await findJava();
@@ -79,18 +79,7 @@ async function refusal(request: Parameters<typeof start>[0]): Promise<string> {
 const clientOf = (endpoint: string) =>
   new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
 
-/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
-function isRunning(pid: number): boolean {
-  try {
-    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
-  } catch {
-    return false;
-  }
-}
-
 const parentOf = (pid: number) => Number(execFileSync('ps', ['-o', 'ppid=', '-p', String(pid)], { encoding: 'utf8' }));
-
-const waitUntilGone = (pid: number) => eventually(() => expect(isRunning(pid)).toBe(false));
 
 async function accepts(host: string, port: number): Promise<boolean> {
   const socket = connect({ host, port });

@@ -14,6 +14,7 @@ import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
 import { startEngine } from '../../src/local/engine.ts';
 import { eventually } from '../support/eventually.ts';
+import { isRunning, waitUntilGone } from '../support/processes.ts';
 import { callAt, lockAt, newLeaseId } from '../support/service.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -108,17 +109,6 @@ function descendantsOf(pid: number): number[] {
   return below(pid);
 }
 
-/** `ps` shows Z for a process that has ended but was not yet reaped. Such a process can't do anything any more. */
-function isRunning(pid: number): boolean {
-  try {
-    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z');
-  } catch {
-    return false;
-  }
-}
-
-const waitUntilGone = (pids: readonly number[]) => eventually(() => expect(pids.filter(isRunning)).toEqual([]));
-
 const quick = ['--port', '0', '--engine', anyEngine];
 
 describe('npm start', () => {
@@ -209,7 +199,7 @@ describe('npm start', () => {
     const below = descendantsOf(npm.pid ?? 0);
     expect((await callAt(url)('GET', '/v1/health')).status).toBe(200);
     npm.kill('SIGTERM');
-    await waitUntilGone(below);
+    await waitUntilGone(...below);
   });
 
   it('ends in limited time even while somebody waits for a lock', async () => {
@@ -234,7 +224,7 @@ describe('npm start', () => {
     expect(below.length).toBeGreaterThanOrEqual(2);
     service.kill('SIGKILL');
     expect(await exited).toEqual({ code: null, signal: 'SIGKILL' });
-    await waitUntilGone(below);
+    await waitUntilGone(...below);
   });
 
   it('keeps nothing with --memory', async () => {
