@@ -9,10 +9,13 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { patientServer } from '../support/patient-server.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { wide } from '../support/wide.ts';
 import { blocksIn } from './blocks.ts';
 
 const run = promisify(execFile);
 const runs = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
+/** A first build compiles Go's own HTTP package too, which takes a minute. */
+const hasGo = wide && runs('go', 'version');
 
 interface Seen {
   readonly path: string;
@@ -60,9 +63,8 @@ beforeAll(async () => {
     const [, name = ''] = /^(?:#|\/\/) (\S+)\n/.exec(text) ?? [];
     await writeFile(join(folder, name), text);
   }
-  // A first build compiles Go's own HTTP package too. Without C, HTTP/2, optimization and debug information that is much
-  // less work.
-  if (runs('go', 'version')) {
+  // Without C, HTTP/2, optimization and debug information there is much less to compile.
+  if (hasGo) {
     const env = { ...process.env, CGO_ENABLED: '0' };
     const smaller = ['-tags=nethttpomithttp2', '-ldflags=-s -w', '-gcflags=all=-N -l -dwarf=false'];
     await run('go', ['build', ...smaller, 'main.go'], { cwd: folder, env });
@@ -81,7 +83,7 @@ beforeEach(() => {
 
 const programs = [
   { language: 'Python', found: runs('python3', '--version'), command: ['python3', 'holdfast.py'] },
-  { language: 'Go', found: runs('go', 'version'), command: ['./main'] },
+  { language: 'Go', found: hasGo, command: ['./main'] },
 ] as const;
 
 async function runProgram(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
@@ -93,7 +95,8 @@ async function runProgram(command: readonly string[], env: NodeJS.ProcessEnv = {
 const actions = () => seen.map(({ path }) => path.split('/').at(-1));
 
 describe.each(programs)('the $language program of docs/http.md', ({ language, found, command }) => {
-  if (!found) console.warn(`${language} is not installed, so its program in docs/http.md is not run.`);
+  if (!found && (wide || language !== 'Go'))
+    console.warn(`${language} is not installed, so its program in docs/http.md is not run.`);
 
   it.skipIf(!found)('acquires, prints its fence and releases, with a token', async () => {
     const printed = await runProgram(command, { HOLDFAST_TOKEN: 'a-token' });

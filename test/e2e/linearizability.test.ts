@@ -18,14 +18,15 @@ import {
   recordSpecification,
   relevantOf,
 } from '../support/lock-histories.ts';
+import { wide } from '../support/wide.ts';
 import { BadProxy } from './bad-proxy.ts';
 import { type Note, Worker } from './linearizability-worker.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const region = 'us-east-1';
 /** One round is long enough for a few kills and a hundred holders of a lock. A busy machine needs more of them. */
-const roundMs = 10_000;
-const roundsMax = 10;
+const roundMs = wide ? 20_000 : 7_000;
+const roundsMax = 15;
 /** Observer and service read the same clock, to the millisecond. */
 const skewMs = 2;
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000_000);

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wide } from '../support/wide.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -176,7 +177,7 @@ async function node22(): Promise<string | undefined> {
   return binary;
 }
 
-const older = await node22();
+const older = wide ? await node22() : undefined;
 const nodes: [string, string][] = [
   ['24', process.execPath],
   ...(older === undefined ? [] : [['22', older] as [string, string]]),
