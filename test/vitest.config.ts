@@ -53,7 +53,7 @@ export default defineConfig({
       project('docs', { ...shared, globalSetup: engineSetup }),
       project('e2e'),
       project('emulated', { testTimeout: 600_000 }),
-      project('console'),
+      project('console', { ...shared, globalSetup: ['test/console/shared.setup.ts'] }),
     ],
   },
 });

@@ -1,6 +1,6 @@
 /** A real browser, where there is one, and the service to look at. */
 import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type LaunchOptions, type Page } from 'playwright-core';
 
 /** Named by `CHROMIUM`, else Debian's. */
 export const executablePath = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
@@ -15,12 +15,20 @@ if (executablePath === undefined) console.warn(`\n${skipped}\n`);
 /** A name that was made to resolve to this machine, as DNS rebinding does. */
 export const foreignHost = 'evil.example';
 
-/** As root, as in a container, Chromium has no sandbox; what it is shown here is our own page. */
-export const launch = (): Promise<Browser> =>
-  chromium.launch({
-    executablePath: executablePath as string,
-    args: ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=MAP ${foreignHost} 127.0.0.1`],
-  });
+export const launchOptions: LaunchOptions = {
+  executablePath: executablePath ?? '',
+  args: [
+    // As root, as in a container, Chromium has no sandbox. What it is shown here is our own page.
+    '--no-sandbox',
+    '--disable-dev-shm-usage',
+    // There is no graphics card. Chromium would compute what one does, which is more work than to draw without one.
+    '--disable-gpu',
+    '--disable-software-rasterizer',
+    `--host-resolver-rules=MAP ${foreignHost} 127.0.0.1`,
+  ],
+};
+
+export const launch = (): Promise<Browser> => chromium.launch(launchOptions);
 
 export interface Visit {
   readonly context: BrowserContext;

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { startService } from './service.ts';
 import { live, newNamespace, scenes, violations } from './stage.ts';
 
 scenes('the feed', (stage) => {
@@ -25,12 +26,20 @@ scenes('the feed', (stage) => {
 
   it('survives a restart of the service: says that it is stale, comes back, and catches up from the history', async () => {
     const ns = newNamespace();
+    // A service of its own, because the others must not miss theirs.
+    const service = await startService();
+    const { service: shared } = stage;
+    stage.service = service;
+    onTestFinished(() => {
+      stage.service = shared;
+      return service.stop();
+    });
     const lease = await stage.acquire(`${ns}/a`, { owner: 'before', leaseMs: 600_000 });
     const page = await stage.open(`${ns}/feed`);
     await live(page);
     await stage.acquire(`${ns}/b`, { owner: 'seen' });
     await page.locator('.row', { hasText: 'seen got the lock' }).waitFor();
-    await stage.service.restart(async () => {
+    await service.restart(async () => {
       await page.locator('.pill', { hasText: 'Disconnected' }).waitFor();
       await page.getByText(/What you see is as of/).waitFor();
     });

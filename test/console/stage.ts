@@ -2,16 +2,19 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
-import { executablePath, launch, type Visit, type VisitOptions, visit } from './browser.ts';
-import { call, type RunningService, startService } from './service.ts';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, inject } from 'vitest';
+import { type Visit, type VisitOptions, visit } from './browser.ts';
+import { call } from './service.ts';
+import type {} from './shared.setup.ts';
+
+const shared = inject('stage');
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export class Stage {
   browser!: Browser;
-  service!: RunningService;
+  service!: { readonly url: string; readonly console: string };
   readonly visits: Visit[] = [];
 
   /** Opens any page. Every error on the page fails the test. */
@@ -53,17 +56,17 @@ export class Stage {
   }
 }
 
-/** Tests that share a browser and a service. If there is no browser, they are skipped with a message. */
+/** All scenes share a browser and a service. If there is no browser, they are skipped with a message. */
 export function scenes(name: string, play: (stage: Stage) => void): void {
-  describe.skipIf(executablePath === undefined)(name, () => {
+  describe.skipIf(shared === null)(name, () => {
     const stage = new Stage();
     beforeAll(async () => {
-      [stage.browser, stage.service] = await Promise.all([launch(), startService(['--allow-revoke'])]);
+      if (shared === null) return;
+      stage.service = shared.service;
+      stage.browser = await chromium.connect(shared.browser);
     });
-    afterAll(async () => {
-      await stage.browser?.close();
-      await stage.service?.stop();
-    });
+    // Only the connection: the browser goes on.
+    afterAll(() => stage.browser?.close());
     afterEach(async () => {
       const opened = stage.visits.splice(0);
       const complaints = opened.flatMap((one) => one.complaints);
