@@ -51,7 +51,7 @@ export default defineConfig({
       project('integration', { ...shared, globalSetup: engineSetup }),
       project('infra', shared),
       project('docs', { ...shared, globalSetup: engineSetup }),
-      project('e2e'),
+      project('e2e', shared),
       project('emulated', { testTimeout: 600_000 }),
       project('console', { ...shared, globalSetup: ['test/console/shared.setup.ts'] }),
     ],

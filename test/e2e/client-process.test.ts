@@ -50,13 +50,14 @@ function readLines(child: ChildProcess) {
   };
 }
 
-describe('a process that is frozen past its lease', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService(['--memory', '--port', '0']);
-  });
-  afterAll(() => service.end('SIGTERM'));
+/** For all tests that do not end it. */
+let service: Service;
+beforeAll(async () => {
+  service = await startService(['--memory', '--port', '0']);
+});
+afterAll(() => service.end('SIGTERM'));
 
+describe('a process that is frozen past its lease', () => {
   it('knows it when it goes on, is refused by the fence, and ends by itself', async () => {
     await using locks = new Holdfast({ url: service.url, namespace: 'test', patience: patient });
     const name = randomUUID();
@@ -84,12 +85,6 @@ describe('a process that is frozen past its lease', () => {
 });
 
 describe('a process that has waited by push', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService(['--memory', '--port', '0']);
-  });
-  afterAll(() => service.end('SIGTERM'));
-
   it.each(['its own WebSocket', 'the package ws'])('ends by itself, without closing its client: %s', async (which) => {
     await using locks = new Holdfast({ url: service.url, namespace: 'test' });
     const name = randomUUID();
@@ -161,7 +156,6 @@ describe('the SDK as it is published', () => {
   let bundle: string;
   let built: BuildResult<{ metafile: true }>;
   let folder: string;
-  let service: Service;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'holdfast-'));
     bundle = join(folder, 'holdfast.mjs');
@@ -174,12 +168,8 @@ describe('the SDK as it is published', () => {
       target: 'node20',
       metafile: true,
     });
-    service = await startService(['--memory', '--port', '0']);
   });
-  afterAll(async () => {
-    await service.end('SIGTERM');
-    await rm(folder, { recursive: true, force: true });
-  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
 
   it('imports nothing: no dependency, and nothing of Node', () => {
     const { metafile, warnings } = built;

@@ -207,10 +207,11 @@ describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
     await once(service, 'exit');
   });
 
-  const holdfast = async (...args: string[]) => {
+  const settings = () => {
     const env = { ...process.env, HOLDFAST_URL: served.url, HOLDFAST_NAMESPACE: 'package', HOLDFAST_TIMEOUT: '1m' };
-    return run(node, [cli(), ...args], { cwd: folder, env, timeout: 120_000 });
+    return { cwd: folder, env, timeout: 120_000 };
   };
+  const holdfast = (...args: string[]) => run(node, [cli(), ...args], settings());
 
   it('serves, and its SDK, direct mode, twin, middleware, guards and construct work', async () => {
     await copyFile(fileURLToPath(new URL('package-uses.mjs', import.meta.url)), join(folder, 'uses.mjs'));
@@ -223,9 +224,12 @@ describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
 
   it('has a command line that takes locks, runs commands and watches', async () => {
     expect((await holdfast('run', 'job', '--', 'echo', 'ran')).stdout).toBe('ran\n');
-    const watching = holdfast('watch', 'seen', '--count', '1', '--json');
-    const taken = setInterval(() => void holdfast('run', 'seen', '--', 'true').catch(() => undefined), 2_000);
-    const { stdout } = await watching.finally(() => clearInterval(taken));
-    expect(stdout).toMatch(/"type":"(granted|released)"/);
+    const watching = spawn(node, [cli(), 'watch', 'seen', '--count', '1', '--json'], settings());
+    const ended = once(watching, 'close');
+    const lines = createInterface({ input: watching.stdout })[Symbol.asyncIterator]();
+    expect(JSON.parse((await lines.next()).value ?? '{}')).toMatchObject({ type: 'connected' });
+    await holdfast('run', 'seen', '--', 'true');
+    expect(JSON.parse((await lines.next()).value ?? '{}')).toMatchObject({ type: 'granted', lock: 'seen' });
+    expect(await ended).toEqual([0, null]);
   });
 });
