@@ -244,6 +244,7 @@ interface Asked {
   readonly leaseMs?: number | undefined;
   readonly waitMs?: number | undefined;
   readonly sessionId?: string | undefined;
+  readonly notify?: unknown;
 }
 
 /**
@@ -251,9 +252,10 @@ interface Asked {
  * maximum, whichever is shorter.
  */
 export function withinMaxima<T extends Asked>(context: LockContext, asked: T): T {
-  const { leaseMsMax = lockLimits.leaseMsMax, waitMsMax = lockLimits.parkedWaitMsMax } = context;
+  const { leaseMsMax = lockLimits.leaseMsMax, waitMsMax = lockLimits.waitMsMax } = context;
   refuseAbove('leaseMs', asked.leaseMs, leaseMsMax);
-  refuseAbove('waitMs', asked.waitMs, waitMsMax);
+  // A parked wait of any length costs the same, so only polling callers are limited.
+  if (asked.notify === undefined) refuseAbove('waitMs', asked.waitMs, waitMsMax);
   if (asked.leaseMs !== undefined || asked.sessionId !== undefined || leaseMsMax >= lockLimits.leaseMsDefault)
     return asked;
   return { ...asked, leaseMs: leaseMsMax };

@@ -18,6 +18,11 @@ describe('the maxima of a deployment', () => {
     expect(renewalWithin(deployment, {})).toEqual({});
   });
 
+  it('do not limit a parked wait', () => {
+    const parked = { leaseMs: 10_000, waitMs: 86_400_000, notify: { type: 'event', ref: 'order-7' } };
+    expect(withinMaxima(deployment, parked)).toEqual(parked);
+  });
+
   it('shorten a default lease, but not one under a session', () => {
     expect(withinMaxima(deployment, {})).toEqual({ leaseMs: 10_000 });
     expect(withinMaxima(deployment, { sessionId: 's' })).toEqual({ sessionId: 's' });
