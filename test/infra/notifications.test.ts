@@ -102,6 +102,20 @@ describe('the publisher', () => {
     expect(mayPublish(templateOf(stack))).toBe(true);
   });
 
+  it('is told the bus that it publishes on, and allowed once, however often it is asked to publish', () => {
+    const stack = createStack({ events: true });
+    expect(stack.locks.eventBus).toBeDefined();
+    const template = templateOf(stack);
+    const [, publisher] = resourcesOf(template, 'AWS::Lambda::Function').find(([id]) => id.includes('Publisher')) ?? [];
+    expect(spell(publisher?.Properties.Environment.Variables.HOLDFAST_EVENTS_BUS)).toMatch(
+      /^<LocksNotificationsBus\w+>$/,
+    );
+    const publishing = statementsOf(template, 'PublisherRole').filter(({ actions }) =>
+      actions.includes('events:PutEvents'),
+    );
+    expect(publishing).toHaveLength(1);
+  });
+
   it('keeps history unless it is switched off', () => {
     const historyOf = (template = deployed) =>
       resourcesOf(template, 'AWS::Lambda::Function').find(([id]) => id.includes('Publisher'))?.[1].Properties
