@@ -24,11 +24,11 @@ export interface Runtime {
 /** The longest delay that setTimeout takes. With a longer one, it would fire at once. */
 const delayMsMax = 2 ** 31 - 1;
 
+/** For multiples of three bytes, which have no padding. */
 const base64Url = (bytes: Uint8Array): string =>
   btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replace(/=+$/, '');
+    .replaceAll('/', '_');
 
 /** The real runtime: Node, a browser, or an edge worker. */
 export const systemRuntime: Runtime = {

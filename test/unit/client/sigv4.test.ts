@@ -103,6 +103,11 @@ describe('sign', () => {
       '051340b7388a43b0d286788fcbcdbc3cbb721ebeaa3954c18fb95da5d004cab6',
     ],
     [
+      'a query that is in order: by the names first, and then by the values',
+      { method: 'GET', path: '/?a=1&a=2&b=0' },
+      'c65c71c721239f18b868f72a6771698e09766350986aa2f7effcfca45fdf6bdc',
+    ],
+    [
       'headers in any order and with spaces, and a body that is not ASCII',
       {
         method: 'POST',

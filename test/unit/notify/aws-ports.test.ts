@@ -253,6 +253,23 @@ describe('the event bus', () => {
     for (const [index, at] of sentAt.slice(1).entries()) expect(at).toBeGreaterThan(sentAt[index] ?? 0);
   });
 
+  it('counts an event as taken if the answer has no entry for it', async () => {
+    const client = { send: async () => ({ Entries: [] }) } as never;
+    const bus = new EventBridgeBus({ client, busName: 'bus', log: table.log });
+    expect(await bus.publish([event(1)])).toEqual([]);
+  });
+
+  it('logs how many events a failed request had, and why it failed', async () => {
+    const logged: unknown[] = [];
+    const warn = (...line: unknown[]) => void logged.push(line);
+    const failure = Object.assign(new Error('denied'), { $metadata: { httpStatusCode: 403 } });
+    const client = { send: () => Promise.reject(failure) } as never;
+    const bus = new EventBridgeBus({ client, busName: 'bus', log: { ...table.log, warn } });
+    expect(await bus.publish([event(1), event(2)])).toHaveLength(2);
+    const fields = { events: 2, error: expect.stringContaining('denied') };
+    expect(logged).toEqual([['EventBridge did not take a batch.', fields]]);
+  });
+
   it('sends nothing if there is nothing to send', async () => {
     const { bus, sentAt } = busThatAnswers([]);
     expect(await bus.publish([])).toEqual([]);

@@ -165,6 +165,16 @@ describe('the embedded meter', () => {
     ]);
   });
 
+  it('writes no empty metric after 100 values, and no empty line', () => {
+    const wait = { namespace: 'a', name: 'WaitTime', unit: 'Milliseconds', value: 7 } as const;
+    const lines = linesOf([wait, ...Array.from({ length: 200 }, () => grant('a'))]);
+    expect(lines.map(({ Grants, WaitTime }) => [Grants.length, WaitTime])).toEqual([
+      [100, [7]],
+      [100, undefined],
+    ]);
+    expect(lines[1]._aws.CloudWatchMetrics[0].Metrics).toEqual([{ Name: 'Grants', Unit: 'Count' }]);
+  });
+
   it('keeps the namespace after 100 values, the most that one line takes', () => {
     const lines = linesOf(
       Array.from({ length: 250 }, () => grant('orders')),

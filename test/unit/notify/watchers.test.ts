@@ -36,6 +36,8 @@ describe('the first message of a watcher', () => {
     let tries = 0;
     world.ways.post = async () => (++tries <= 3 ? 'gone' : 'sent');
     const delivering = world.deliver([arrival('new')]);
+    await settled();
+    expect(tries, 'the next try comes after a pause').toBe(1);
     await world.clock.advance(1_000);
     expect(await delivering).toEqual({ batchItemFailures: [] });
     expect(textsTo(world, 'new')).toEqual([{ type: 'connected', connectionId: 'new' }]);
@@ -143,6 +145,12 @@ describe('showing events to watchers', () => {
     await world.clock.advance(1_000);
     expect(await draining).toEqual([]);
     expect(world.watchers.size).toBe(101);
+    const { message, fields } = world.logged[0] ?? {};
+    expect([world.logged.length, message, fields]).toEqual([
+      1,
+      'A watcher missed events.',
+      { namespace: 'test', error: expect.any(String) },
+    ]);
   });
 
   it('waits a limited time for many watchers that hang', async () => {

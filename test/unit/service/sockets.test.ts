@@ -380,16 +380,42 @@ describe('a parked wait under a session that asks again', () => {
     expect(await ask()).toEqual({ kind: 'lost', reason: 'session_lost' });
   });
 
-  it('is noted again if the session does not know of it', async () => {
+  it.each([
+    ['nothing', undefined],
+    ['only a wait of this lease for another lock', { lock: 'another', leaseId }],
+    ['only a wait of another lease for this lock', { lock: key.name, leaseId: 'lease-of-another' }],
+  ])('is noted again if the session knows %s', async (_, known) => {
     const { context, parkMore, another, taken, openSession } = await heldLock();
     const sessionId = await openSession('me');
     await parkMore('here', { ...underSession, sessionId });
     const session = { namespace: key.namespace, sessionId };
     await context.sessionStore.forgetWait(session, { lock: key.name, leaseId });
+    if (known !== undefined) await context.sessionStore.noteWait(session, known);
     taken();
     await parkMore('here', { ...underSession, sessionId }, another());
     const [noted] = await context.sessionStore.read(key.namespace, [sessionId]);
-    expect(noted?.waits).toEqual([{ lock: key.name, leaseId }]);
+    expect(noted?.waits).toContainEqual({ lock: key.name, leaseId });
+  });
+
+  it('leaves its page if the session has ended, and the pages are not searched for it', async () => {
+    const { store, context, parkMore, another, openSession } = await heldLock({ sizes: { front: 1, page: 4 } });
+    await parkMore('here', { leaseId: 'lease-of-one-ahead' });
+    const sessionId = await openSession('me');
+    const first = await parkMore('here', { ...underSession, sessionId });
+    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    expect(place).toBeDefined();
+    await context.sessionStore.end({ namespace: key.namespace, sessionId }, context.clock.now());
+    const searched: unknown[] = [];
+    const readPages = store.readPages.bind(store);
+    store.readPages = (pages) => {
+      searched.push(pages);
+      return readPages(pages);
+    };
+    const again = await parkMore('here', { ...underSession, sessionId, place }, another());
+    expect(again?.answer).toEqual({ kind: 'lost', reason: 'session_lost' });
+    const looks = searched.length;
+    const [page] = await readPages([{ lock: key, number: place ?? 0 }]);
+    expect([page?.waiters, looks]).toEqual([[], 1]);
   });
 
   it('does not begin if its part of the lock can not be noted, because later requests do not note it', async () => {
