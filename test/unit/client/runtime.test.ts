@@ -9,8 +9,9 @@ describe('the runtime of a process', () => {
     vi.useFakeTimers();
   });
   afterEach(() => {
-    vi.useRealTimers();
+    // In this order: a mock restores the timer that it found, which is a fake one.
     vi.restoreAllMocks();
+    vi.useRealTimers();
   });
 
   it('has both clocks', async () => {

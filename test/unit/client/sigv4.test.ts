@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sign } from '../../../src/client/auth/signature.ts';
 import { sigv4 } from '../../../src/client/auth/sigv4.ts';
@@ -170,18 +173,15 @@ describe('sigv4', () => {
   ])('takes the keys of the default chain if the environment has no %s', async (missing, present) => {
     vi.stubEnv(missing, '');
     vi.stubEnv(present, 'from the environment');
-    const chain = vi.fn(async () => ({ accessKeyId: 'OFTHECHAIN', secretAccessKey: 'secret' }));
-    const defaultProvider = vi.fn(() => chain);
-    vi.doMock('@aws-sdk/credential-provider-node', () => ({ defaultProvider }));
-    try {
-      const auth = sigv4();
-      for (let requests = 0; requests < 2; requests++) {
-        expect((await auth(request)).authorization).toContain('Credential=OFTHECHAIN/');
-      }
-    } finally {
-      vi.doUnmock('@aws-sdk/credential-provider-node');
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'));
+    const file = join(folder, 'credentials');
+    await writeFile(file, '[default]\naws_access_key_id = OFTHECHAIN\naws_secret_access_key = secret\n');
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', file);
+    const auth = sigv4();
+    for (let requests = 0; requests < 2; requests++) {
+      expect((await auth(request)).authorization).toContain('Credential=OFTHECHAIN/');
+      await rm(folder, { recursive: true, force: true });
     }
-    expect(chain).toHaveBeenCalledTimes(1);
   });
 
   it.each([
