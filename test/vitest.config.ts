@@ -38,7 +38,7 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     // Most suites wait for an engine, a lease or a process, and compute little. So more of them run at once than there
     // are cores.
-    maxWorkers: 4,
+    maxWorkers: 5,
     sequence: { sequencer: SlowFirst },
     // Node runs TypeScript as it is, and keeps what it compiled. Vite would transform each module first. Nothing here
     // needs that, because no test replaces a module.
