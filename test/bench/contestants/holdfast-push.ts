@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
-import type { BenchService } from '../bench-service.ts';
+import type { Answer, BenchService } from '../bench-service.ts';
 import type { Contestant, Holding } from '../contestant.ts';
 import { ownTables } from '../stores/dynamodb.ts';
 import { expectGranted } from './holdfast-http.ts';
@@ -50,20 +50,21 @@ export class PushConnection {
   }
 }
 
-const releaseTriesMax = 5;
+const triesMax = 10;
+
+/** A slow engine may not answer a crowd in time. The SDK repeats such a request too. */
+async function repeated(ask: () => Promise<Answer>): Promise<Answer> {
+  let answer = await ask();
+  for (let tries = 1; answer.status === 503 && tries < triesMax; tries++) answer = await ask();
+  return answer;
+}
 
 /** The local service over HTTP. Waiters are parked on one WebSocket, and get their grants there. */
 export function holdfastByPush(service: BenchService, connection: PushConnection): Contestant {
   const pathOf = (name: string) => `${base}/locks/${name}`;
   const { connectionId } = connection;
   const holdingOf = (name: string, leaseId: string): Holding => ({
-    release: async () => {
-      const release = () => service.post(`${pathOf(name)}/release`, { leaseId });
-      let answer = await release();
-      // A slow engine may not answer a crowd in time. The SDK repeats such a release too.
-      for (let tries = 1; answer.status === 503 && tries < releaseTriesMax; tries++) answer = await release();
-      expectGranted(answer);
-    },
+    release: async () => expectGranted(await repeated(() => service.post(`${pathOf(name)}/release`, { leaseId }))),
   });
   return {
     id: 'holdfast-push',
@@ -76,14 +77,14 @@ export function holdfastByPush(service: BenchService, connection: PushConnection
     requestsMin: 2,
     take: async (name, { leaseMs }) => {
       const leaseId = randomUUID();
-      expectGranted(await service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs }));
+      expectGranted(await repeated(() => service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs })));
       return holdingOf(name, leaseId);
     },
     join: (name, { leaseMs }) => {
       const leaseId = randomUUID();
       const told = connection.granted(leaseId);
       const notify = { type: 'websocket', connectionId };
-      const parked = service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs, waitMs, notify });
+      const parked = repeated(() => service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs, waitMs, notify }));
       const granted = (async () => {
         const answer = await parked;
         if (answer.status === 202) await told;

@@ -171,12 +171,13 @@ async function tellCrowd(field: Field, { locks, perLock }: PushPlan['crowd']): P
     const places: Promise<Holding>[] = [];
     for (let place = 0; place < perLock; place++) {
       const { granted: turn } = contestant.join(name, terms, place);
-      places.push(
-        turn.then((held) => {
-          granted.push(place);
-          return held;
-        }),
-      );
+      const told = turn.then((held) => {
+        granted.push(place);
+        return held;
+      });
+      // If it fails, this line fails when it comes to its place. Until then, nobody listens.
+      told.catch(() => undefined);
+      places.push(told);
       while ((await contestant.queued?.(name)) !== place + 1) await pauseMs(5);
     }
     return async () => {
