@@ -293,7 +293,7 @@ export class Sockets {
       return;
     }
     const lateMs = this.#isCalm ? 0 : chance.longTailed(300, 20_000);
-    if (lateMs > 2_000) verdicts.count('sockets: an end is told late');
+    if (lateMs > 1_000) verdicts.count('sockets: an end is told late');
     time.after(this.#legMs() + lateMs, () => {
       const host = this.#anyHost();
       host?.process.deliver(async () => {
