@@ -17,6 +17,7 @@ import { unusedLock } from '../../src/lock/state.ts';
 import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
 import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
 import { after, systemClock } from '../../src/time/clock.ts';
 import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
@@ -214,6 +215,16 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
   it.each(['throttle', 'conflict', 'error-before'] as const)('is granted once after %s', async (fault) => {
     harsh.order(fault, { operation: 'UpdateItem', holds: key.name });
     expect(await acquire()).toMatchObject({ applied: true, state: { rev: 1 } });
+  });
+
+  it('opens a connection with a ticket once, also if the answer was lost', async () => {
+    const sockets = new DynamoDBSockets(table.access);
+    const now = systemClock.now();
+    const owner = { namespace: 'harsh', caller: 'me' };
+    await sockets.issue(key.name, { ...owner, expiresAt: after(now, 60_000) });
+    harsh.order('error-after', { operation: 'UpdateItem', holds: '#ticket/' });
+    expect(await sockets.redeem(key.name, now)).toEqual(owner);
+    expect(await sockets.redeem(key.name, now)).toBeUndefined();
   });
 
   it.each(['error-after', 'cut-after'] as const)(

@@ -6,7 +6,7 @@
  *
  * No namespace begins with "#", so a right to one namespace's keys never reaches a ticket or a connection.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { Connection, ParkedWait, SocketStore, Ticket } from '../socket-store.ts';
 import type { ItemKey } from './attributes.ts';
@@ -17,7 +17,7 @@ import { TableStore } from './item-table.ts';
 /** The waits of a connection are read when it ends. API Gateway may report that late. */
 const waitKeptMs = 3_600_000;
 
-const words = { partition: 'pk', expiresAt: 'end', isUsed: 'used' };
+const words = { partition: 'pk', expiresAt: 'end', usedBy: 'used' };
 
 const digest = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
 const ticketKey = (secret: string): ItemKey => ({ pk: `#ticket/${digest(secret)}`, sk: 'ticket' });
@@ -31,17 +31,19 @@ export class DynamoDBSockets extends TableStore implements SocketStore {
 
   async redeem(secret: string, now: EpochMs): Promise<Connection | undefined> {
     // A ticket works once. If two callers use the same ticket, one of them is refused.
+    const by = randomUUID();
     const used = update(
       {
-        set: ['isUsed = :yes'],
-        when: 'attribute_exists(partition) AND attribute_not_exists(isUsed) AND expiresAt > :now',
+        set: ['usedBy = :by'],
+        when: 'attribute_exists(partition) AND attribute_not_exists(usedBy) AND expiresAt > :now',
       },
       words,
-      { yes: true, now },
+      { by, now },
     );
-    const written = await this.table.update(ticketKey(secret), used);
-    if (!written.applied) return undefined;
-    return { namespace: text(written.item, 'namespace'), caller: text(written.item, 'caller') };
+    const { item } = await this.table.update(ticketKey(secret), used);
+    // If the answer to a first try was lost, the refused repeat shows that this call has used the ticket.
+    if (item?.[words.usedBy] !== by) return undefined;
+    return { namespace: text(item, 'namespace'), caller: text(item, 'caller') };
   }
 
   async connection(connectionId: string): Promise<Connection | undefined> {

@@ -136,18 +136,22 @@ describe('watching', () => {
     expect([response.statusCode, JSON.parse(text).code]).toEqual([400, 'invalid-request']);
   });
 
-  it('shows locks by prefix, each watcher its own, and answers any message with the connection id', async () => {
-    const [mine, other] = [`${randomUUID()}:`, `${randomUUID()}:`];
-    const watcher = await watch(service.url, `namespace=test&prefix=${encodeURIComponent(mine)}`);
-    await lockAt(service.call, `${other}1`).acquire();
-    await lockAt(service.call, `${mine}1`).acquire();
-    await lockAt(service.call, `${mine}1`, 'another').acquire();
-    await lockAt(service.call, `${mine}2`).acquire();
-    await watcher.messages.until(({ lock }) => lock === `${mine}2`);
-    expect(watcher.messages.all.slice(1).map(({ lock }) => lock)).toEqual([`${mine}1`, `${mine}2`]);
-    watcher.send('still here');
-    const [, , , answer] = await watcher.messages.untilCount(4);
-    expect(answer).toEqual({ type: 'connected', connectionId: watcher.connectionId });
-    await watcher.close();
-  });
+  it(
+    'shows locks by prefix, each watcher its own, and answers any message with the connection id',
+    exactOnly('a stream record may come twice, and the first message with it'),
+    async () => {
+      const [mine, other] = [`${randomUUID()}:`, `${randomUUID()}:`];
+      const watcher = await watch(service.url, `namespace=test&prefix=${encodeURIComponent(mine)}`);
+      await lockAt(service.call, `${other}1`).acquire();
+      await lockAt(service.call, `${mine}1`).acquire();
+      await lockAt(service.call, `${mine}1`, 'another').acquire();
+      await lockAt(service.call, `${mine}2`).acquire();
+      await watcher.messages.until(({ lock }) => lock === `${mine}2`);
+      expect(watcher.messages.all.slice(1).map(({ lock }) => lock)).toEqual([`${mine}1`, `${mine}2`]);
+      watcher.send('still here');
+      const [, , , answer] = await watcher.messages.untilCount(4);
+      expect(answer).toEqual({ type: 'connected', connectionId: watcher.connectionId });
+      await watcher.close();
+    },
+  );
 });

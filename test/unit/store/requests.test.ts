@@ -260,15 +260,17 @@ describe('what a socket needs', () => {
   };
 
   it('is a ticket that works once and until its end, whose secret is not in the table', async () => {
-    const { store, inputs } = sockets(() => ({ Attributes: { namespace: 'a', caller: 'b' } }));
+    const { store, inputs } = sockets(({ ExpressionAttributeValues: values = {} }) => ({
+      Attributes: { namespace: 'a', caller: 'b', used: values[':by'] },
+    }));
     await store.issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) });
     expect(await store.redeem('secret', now)).toEqual({ namespace: 'a', caller: 'b' });
     const [{ Item }, redeemed] = inputs;
     expect(Item).toMatchObject({ sk: 'ticket', namespace: 'a', caller: 'b', end: later(60_000) });
     expect(JSON.stringify(inputs)).not.toContain('secret');
     expect(redeemed.Key).toEqual({ pk: Item.pk, sk: 'ticket' });
-    expect(redeemed.ExpressionAttributeNames).toEqual({ '#partition': 'pk', '#isUsed': 'used', '#expiresAt': 'end' });
-    expect(redeemed.ExpressionAttributeValues).toEqual({ ':yes': true, ':now': now });
+    expect(redeemed.ExpressionAttributeNames).toEqual({ '#partition': 'pk', '#usedBy': 'used', '#expiresAt': 'end' });
+    expect(redeemed.ExpressionAttributeValues).toEqual({ ':by': expect.any(String), ':now': now });
   });
 
   it('is a connection that is known by its id', async () => {
