@@ -81,7 +81,12 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
     ),
   );
   const parkedBefore = new Set(before.waiters.filter(isParked).map(({ leaseId }) => leaseId));
-  const released = new Set(after.left.filter(({ how }) => how === 'released').map(({ leaseId }) => leaseId));
+  const left = new Map(after.left.map(({ leaseId, how }) => [leaseId, how]));
+  const howOf = ({ leaseId, deadlineAt }: Waiter): EndedWait['how'] => {
+    if (left.get(leaseId) === 'released') return 'cancelled';
+    // A parked wait is given up at its deadline, or earlier because of a deadlock.
+    return left.get(leaseId) === 'gave-up' && at < deadlineAt ? 'deadlock' : 'wait-timeout';
+  };
   return {
     change: { key, before: unusedLock, after: unusedLock },
     entries,
@@ -90,7 +95,7 @@ export function eventsOfPage({ key, before, after, at }: PageChange): ChangeEven
     endedWaits: before.waiters
       .filter(isParked)
       .filter(({ leaseId }) => !staying.has(leaseId))
-      .map((waiter) => ({ waiter, how: released.has(waiter.leaseId) ? 'cancelled' : 'wait-timeout' })),
+      .map((waiter) => ({ waiter, how: howOf(waiter) })),
     // The SDK polls for a while before it parks, so most of them already have their place in the page.
     parked: after.waiters.filter(isParked).filter(({ leaseId }) => !parkedBefore.has(leaseId)),
   };
@@ -116,7 +121,10 @@ function endedWaits(before: LockState, after: LockState): EndedWait[] {
     .map((waiter) => {
       const ended = after.ended.find(({ leaseId }) => leaseId === waiter.leaseId)?.how;
       if (ended === 'released') return { waiter, how: 'cancelled' };
-      return { waiter, how: ended === 'deadlock' || ended === 'session-lost' ? ended : 'wait-timeout' };
+      if (ended === 'deadlock') return { waiter, how: 'deadlock' };
+      // Without an ending of its own, a waiter that is present is dropped before its deadline only if its session is over.
+      const isEarly = after.changedAt < Math.min(waiter.deadlineAt, waiter.presentUntil);
+      return { waiter, how: isEarly && waiter.sessionId !== undefined ? 'session-lost' : 'wait-timeout' };
     });
 }
 

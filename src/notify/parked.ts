@@ -12,12 +12,14 @@ import type { Delivered, NotifierPorts } from './ports.ts';
 
 export const grantedToWaiter = 'granted-to-waiter';
 
-/** The error names that a state machine or a durable function can catch. */
-const taskErrors = {
-  cancelled: 'Holdfast.WaitCancelled',
-  timeout: 'Holdfast.WaitTimeout',
-  lost: 'Holdfast.LeaseLost',
-} as const;
+/** The error that a state machine or a durable function can catch, with its cause for people: why a wait got no grant, or no use of it. */
+const taskErrors: Readonly<Record<EndedWait['how'] | 'lease-lost', readonly [error: string, cause: string]>> = {
+  cancelled: ['Holdfast.WaitCancelled', 'The place in the queue was given up.'],
+  'wait-timeout': ['Holdfast.WaitTimeout', 'The lock was not granted within waitMs.'],
+  deadlock: ['Holdfast.Deadlock', 'Sessions wait for each other. This waiter queued last, so its wait was ended.'],
+  'session-lost': ['Holdfast.SessionLost', 'The session of this waiter has ended.'],
+  'lease-lost': ['Holdfast.LeaseLost', 'The lock was granted, but the lease ended before the delivery.'],
+};
 
 /** AWS answers in tens of milliseconds. A call that takes this long is tried again with its record. */
 const deliveryMsMax = 5_000;
@@ -143,7 +145,7 @@ function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string,
 
 /** The grant ended before it could be delivered. */
 function deliverLoss(ports: NotifierPorts, { notify }: Parked<Holder>): Promise<void> {
-  return deliverFailure(ports, notify, 'lost', 'The lock was granted, but the lease ended before the delivery.');
+  return deliverFailure(ports, notify, 'lease-lost');
 }
 
 /** The wait ended without a grant. If a client on a WebSocket does not get this message, it asks itself when its wait should be over. */
@@ -155,9 +157,7 @@ export async function deliverEndedWait(ports: NotifierPorts, key: LockKey, { wai
     await requireWithin(connections.post(notify.connectionId, JSON.stringify(message)), deliveryMsMax, locks.timers);
     return;
   }
-  return how === 'cancelled'
-    ? deliverFailure(ports, notify, 'cancelled', 'The place in the queue was given up.')
-    : deliverFailure(ports, notify, 'timeout', 'The lock was not granted within waitMs.');
+  return deliverFailure(ports, notify, how);
 }
 
 /**
@@ -168,13 +168,12 @@ async function deliverFailure(
   { tasks, callbacks, locks }: NotifierPorts,
   notify: Notify,
   how: keyof typeof taskErrors,
-  cause: string,
 ): Promise<void> {
   const failing =
     notify.type === 'task-token'
-      ? tasks.fail(notify.token, taskErrors[how], cause)
+      ? tasks.fail(notify.token, ...taskErrors[how])
       : notify.type === 'durable-callback'
-        ? callbacks.fail(notify.id, taskErrors[how], cause)
+        ? callbacks.fail(notify.id, ...taskErrors[how])
         : undefined;
   if (failing !== undefined) await requireWithin(failing, deliveryMsMax, locks.timers);
 }

@@ -54,7 +54,14 @@ describe('a change of a lock', () => {
     story.after(acquireOf(alice), acquireOf(bob, { ...parked, leaseMs: null, sessionId: 'one' }));
     story.endSession('one', 'expired');
     const { endedWaits } = lastChange(story, { kind: 'release', leaseId: alice });
-    expect(endedWaits).toMatchObject([{ how: expect.stringMatching(/^(session-lost|wait-timeout)$/) }]);
+    expect(endedWaits).toMatchObject([{ how: 'session-lost' }]);
+  });
+
+  it('of a waiter under a session is a timeout at its deadline', () => {
+    const story = new LockStory().openSession('one');
+    story.after(acquireOf(alice, { leaseMs: 600_000 }), acquireOf(bob, { ...parked, leaseMs: null, sessionId: 'one' }));
+    const { endedWaits } = lastChange(story.pass(parked.waitMs), { kind: 'sweep' });
+    expect(endedWaits).toMatchObject([{ how: 'wait-timeout' }]);
   });
 
   it('ends no wait of a waiter that polls, because its own request tells it', () => {
@@ -119,10 +126,13 @@ describe('a change of a page', () => {
   });
 
   it.each([
-    ['released', 'cancelled', 'wait-cancelled'],
-    ['gave-up', 'wait-timeout', 'wait-timeout'],
-  ] as const)('ends the wait of a parked waiter that %s, as %s', (left, how, type) => {
-    const before = joined(joined(empty, waiterOf(alice, { notify: ref })), waiterOf(bob, { notify: ref }));
+    ['released', 'cancelled', 'wait-cancelled', 60_000],
+    ['gave-up', 'wait-timeout', 'wait-timeout', 100],
+    // Nothing else ends a parked wait before its deadline.
+    ['gave-up', 'deadlock', 'wait-timeout', 101],
+  ] as const)('ends the wait of a parked waiter that %s, as %s', (left, how, type, waitMs) => {
+    const own = { notify: ref, deadlineAt: epochMs(startOfTime + waitMs) };
+    const before = joined(joined(empty, waiterOf(alice, own)), waiterOf(bob, { notify: ref }));
     const after = leaveIn(before, alice, left) as Page;
     const { endedWaits, entries, kept } = change(before, after, startOfTime + 100);
     expect(endedWaits).toMatchObject([{ how, waiter: { leaseId: alice } }]);

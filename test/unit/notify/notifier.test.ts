@@ -5,6 +5,7 @@ import { historyView } from '../../../src/notify/change-events.ts';
 import { createNotifier } from '../../../src/notify/notifier.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
+import { createSession } from '../../../src/service/sessions.ts';
 import type { HistoryEntry } from '../../../src/store/history-store.ts';
 import { epochMs, toIso } from '../../../src/time/clock.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
@@ -294,14 +295,27 @@ describe('a delivery to a parked waiter', () => {
   });
 
   it.each([
-    ['cancelled', 'Holdfast.WaitCancelled'],
-    ['timed out', 'Holdfast.WaitTimeout'],
-  ])('fails the task token of a wait that was %s', async (how, error) => {
+    ['was cancelled', 'Holdfast.WaitCancelled', { kind: 'release', leaseId: waiter }],
+    ['timed out', 'Holdfast.WaitTimeout', { kind: 'give-up', leaseId: waiter }],
+    ['closed a deadlock', 'Holdfast.Deadlock', { kind: 'give-up', leaseId: waiter, deadlock: '[]' }],
+  ] as const)('fails the task token of a wait that %s', async (_, error, command) => {
     const world = await heldWorld(token('token-1'));
-    if (how === 'cancelled') await world.release(waiter);
-    else await world.do({ kind: 'give-up', leaseId: waiter });
+    await world.do(command);
     await world.drain();
     expect(world.tasks).toEqual([{ token: 'token-1', error }]);
+  });
+
+  it('fails the task token of a wait whose session has ended', async () => {
+    const world = await heldWorld();
+    const { sessionStore, clock } = world.locks;
+    const { session } = await createSession(world.locks, lockKey.namespace, { ttlMs: 60_000, owner: 'me' });
+    const { sessionId } = session;
+    await world.park(waiter, token('token-1'), { sessionId, leaseMs: null });
+    await world.drain();
+    await sessionStore.end({ namespace: lockKey.namespace, sessionId }, clock.now());
+    await world.do({ kind: 'sweep' });
+    await world.drain();
+    expect(world.tasks).toEqual([{ token: 'token-1', error: 'Holdfast.SessionLost' }]);
   });
 });
 
