@@ -57,9 +57,12 @@ function cached(load: () => Promise<AwsCredentials>): () => Promise<AwsCredentia
     return loaded;
   };
   return async () => {
-    if (loading === undefined) return reload();
-    const known = await loading;
-    return isFresh(known) ? known : reload();
+    const begun = loading;
+    if (begun === undefined) return reload();
+    const known = await begun;
+    if (isFresh(known)) return known;
+    // Of the requests that find the keys too old at the same time, the first loads new keys for all.
+    return loading === undefined || loading === begun ? reload() : loading;
   };
 }
 

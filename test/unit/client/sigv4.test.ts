@@ -243,6 +243,15 @@ describe('sigv4', () => {
     expect(asked).toBe(2);
   });
 
+  it('asks once for all requests that find at the same time that the keys expire', async () => {
+    const expiring = { ...suite.credentials, expiration: new Date(Date.now() + 60_000) };
+    const credentials = vi.fn(async () => suite.credentials).mockResolvedValueOnce(expiring);
+    const auth = sigv4({ credentials });
+    await auth(request);
+    await Promise.all([auth(request), auth(request), auth(request)]);
+    expect(credentials).toHaveBeenCalledTimes(2);
+  });
+
   it('asks again after a failure to get keys', async () => {
     let asked = 0;
     const auth = sigv4({
