@@ -2,7 +2,7 @@
 
 import * as z from 'zod';
 import { resourceName } from '../contract/fields.ts';
-import { lockLimits } from '../contract/limits.ts';
+import { lockLimits, sessionLimits } from '../contract/limits.ts';
 import type { lockOperations } from '../contract/locks.ts';
 import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, WaitingBody } from '../contract/views.ts';
 import type { Facts, LostReason, Place } from '../lock/commands.ts';
@@ -194,6 +194,10 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
     }
     case 'queue-full':
       return new Problem('queue-full', `${queueDepth} waiters are in the queue of ${lock}, which is the maximum.`, {
+        retryAfterMs: retryAfterMs(state, facts),
+      });
+    case 'too-many-waits':
+      return new Problem('queue-full', `The session waits for ${sessionLimits.waitsMax} locks, which is the maximum.`, {
         retryAfterMs: retryAfterMs(state, facts),
       });
     case 'deadlock':

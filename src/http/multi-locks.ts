@@ -71,6 +71,7 @@ const weights: Partial<Record<Refusal['answer']['kind'], number>> = {
   deadlock: 3,
   'limit-mismatch': 2,
   'queue-full': 2,
+  'too-many-waits': 2,
 };
 
 function refusalOfMany({ refusals, facts, waitedMs }: Extract<MultiOutcome, { kind: 'refused' }>): Problem {

@@ -99,6 +99,8 @@ export type Answer =
   | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
   | { readonly kind: 'limit-mismatch' }
   | { readonly kind: 'queue-full' }
+  /** The session of this waiter already waits for as many locks as it may. */
+  | { readonly kind: 'too-many-waits' }
   | { readonly kind: 'deadlock'; readonly cycle: string }
   | { readonly kind: 'lost'; readonly reason: LostReason }
   | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }

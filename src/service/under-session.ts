@@ -1,9 +1,16 @@
-import type { Acquire } from '../lock/commands.ts';
+import type { Acquire, Answer } from '../lock/commands.ts';
 import type { LockKey } from '../lock/state.ts';
 import { isOpen } from '../session/decide.ts';
+import { type SessionWait, sessionLimits } from '../session/state.ts';
+import type { SessionKey } from '../store/session-store.ts';
+import { forEachAtMost } from '../tools/pool.ts';
 import { type Applied, apply, readWait } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { breakDeadlock } from './deadlock.ts';
+import { readWhole } from './pages.ts';
+
+/** Notes removed at the same time. They are writes to one item, which would throttle more of them. */
+const removalsAtOnceMax = 8;
 
 type BoundAcquire = Acquire & { readonly sessionId: string };
 
@@ -37,13 +44,38 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   if (applied.answer.kind !== 'waiting') return { ...applied, facts };
 
   // Noted before the search, so that of two waits that close a cycle at the same time, at least one sees all of it.
-  const noted = await context.sessionStore.noteWait(sessionKey, { lock: key.name, leaseId });
-  if (!noted.applied) {
+  const wait: SessionWait = { lock: key.name, leaseId };
+  const noted = await context.sessionStore.noteWait(sessionKey, wait);
+  const giveUpPlace = async (answer: Answer): Promise<Applied> => {
     await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });
-    return { ...applied, facts, answer: { kind: 'lost', reason: 'session_lost' } };
+    return { ...applied, facts, answer };
+  };
+  if (!noted.applied) return giveUpPlace({ kind: 'lost', reason: 'session_lost' });
+  if (await hasTooManyWaits(context, sessionKey, noted.session.waits)) {
+    await context.sessionStore.forgetWait(sessionKey, wait);
+    return giveUpPlace({ kind: 'too-many-waits' });
   }
   await breakDeadlock(context, sessionKey);
   return { ...applied, facts };
+}
+
+/**
+ * Whether a session waits for more locks than it may. A note stays if nobody removed it when its wait ended: a parked waiter does
+ * not run then, and a process may die. Such notes are removed here, because they must not refuse a live session.
+ */
+async function hasTooManyWaits(
+  context: LockContext,
+  session: SessionKey,
+  waits: readonly SessionWait[],
+): Promise<boolean> {
+  if (waits.length <= sessionLimits.waitsMax) return false;
+  const locks = await readWhole(
+    context,
+    waits.map(({ lock }) => ({ namespace: session.namespace, name: lock })),
+  );
+  const over = waits.filter(({ leaseId }, index) => !locks[index]?.queue.some((waiter) => waiter.leaseId === leaseId));
+  await forEachAtMost(over, removalsAtOnceMax, (wait) => context.sessionStore.forgetWait(session, wait));
+  return waits.length - over.length > sessionLimits.waitsMax;
 }
 
 /**

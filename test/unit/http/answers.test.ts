@@ -497,6 +497,26 @@ describe('a session', () => {
     expect((await call(`GET /sessions/${sessionId}`)).body).toMatchObject({ owner: 'anonymous', locks: [] });
   });
 
+  it('waits for as many locks as it may, and is told so with the next one', async () => {
+    const { call, take } = world();
+    const { sessionId } = (await call('POST /sessions', { ttlMs: 60_000 })).body;
+    const notify = { type: 'event', ref: 'me' };
+    const waits: number[] = [];
+    for (let index = 0; index < 50; index++) {
+      await take(`a${index}`, { leaseId: theirs });
+      waits.push((await take(`a${index}`, { sessionId, waitMs: 10_000, notify })).status);
+    }
+    expect(new Set(waits)).toEqual(new Set([202]));
+    await take('b', { leaseId: theirs });
+    expect((await take('b', { sessionId, waitMs: 10_000, notify })).body).toMatchObject({
+      status: 429,
+      code: 'queue-full',
+      detail: 'The session waits for 50 locks, which is the maximum.',
+      retryAfterMs: expect.any(Number),
+    });
+    expect((await call('GET /locks/b')).body).toMatchObject({ queueDepth: 0 });
+  });
+
   it('in a deadlock gets the cycle', async () => {
     const { time, call, take } = world();
     const open = async (owner: string) => (await call('POST /sessions', { ttlMs: 60_000, owner })).body.sessionId;

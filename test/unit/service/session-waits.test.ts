@@ -5,6 +5,7 @@ import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { createSession, endSession } from '../../../src/service/sessions.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
+import { sessionLimits } from '../../../src/session/state.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
@@ -147,6 +148,40 @@ describe('a request under a session', () => {
     await endSession(locks, { namespace, sessionId });
     await time.advance(100);
     expect(await waiting).toMatchObject({ answer: { kind: 'lost', reason: 'session_lost' } });
+  });
+});
+
+describe('the waits of one session', () => {
+  const { waitsMax } = sessionLimits;
+
+  /** A session that waits for as many locks as it may. */
+  async function full() {
+    const { locks, open, take } = world();
+    const sessionId = await open('waiting');
+    const key = (index: number) => ({ namespace, name: `gate-${index}` });
+    for (let index = 0; index <= waitsMax; index++) await take(`gate-${index}`, 'holder');
+    const wait = (index: number) => take(`gate-${index}`, 'waiting', { sessionId, ...parked });
+    for (let index = 0; index < waitsMax; index++) expect((await wait(index)).answer.kind).toBe('waiting');
+    const noted = async () => (await locks.sessionStore.read(namespace, [sessionId]))[0]?.waits.length;
+    const queueOf = async (index: number) => (await locks.store.read(key(index))).queue.length;
+    const releaseHolder = (index: number) => release(locks, key(index), { leaseId: `lease-of-holder-gate-${index}-0` });
+    return { wait, noted, queueOf, releaseHolder };
+  }
+
+  it('are limited, and one too many leaves neither a place nor a note', async () => {
+    const { wait, noted, queueOf } = await full();
+    expect((await wait(waitsMax)).answer).toEqual({ kind: 'too-many-waits' });
+    expect([await noted(), await queueOf(waitsMax)]).toEqual([waitsMax, 0]);
+    expect((await wait(0)).answer.kind, 'a wait that is not new goes on').toBe('waiting');
+  });
+
+  it('count only while they last, even if nobody removed the notes of parked waits', async () => {
+    const { wait, noted, queueOf, releaseHolder } = await full();
+    await releaseHolder(0);
+    await releaseHolder(1);
+    expect(await noted()).toBe(waitsMax);
+    expect((await wait(waitsMax)).answer.kind).toBe('waiting');
+    expect([await noted(), await queueOf(waitsMax)]).toEqual([waitsMax - 1, 1]);
   });
 });
 
