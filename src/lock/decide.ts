@@ -96,9 +96,11 @@ function sweep(before: LockState, facts: Facts): Outcome {
   return [settled, { kind: 'done' }];
 }
 
+/** Waiters that moved up may be granted at once, if permits are free. */
 function refill(before: LockState, facts: Facts): Outcome {
-  if (!runsLow(before, sizesOf(facts))) return [before, { kind: 'done' }];
-  return [before, { kind: 'done' }, { kind: 'move-up', page: before.pages.first }];
+  return runsLow(before, sizesOf(facts))
+    ? [before, { kind: 'done' }, { kind: 'move-up', page: before.pages.first }]
+    : sweep(before, facts);
 }
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {

@@ -9,7 +9,7 @@
  */
 import { queueSizes, runsLow } from '../lock/pages.ts';
 import { hasPages, type LockState, lockIdOf } from '../lock/state.ts';
-import { apply } from '../service/apply.ts';
+import { refill } from '../service/apply.ts';
 import { factsAbout } from '../service/context.ts';
 import { epochMs } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
@@ -83,7 +83,7 @@ function refillAll({ locks, log }: NotifierPorts, items: readonly ChangeItem[]):
   const low = items.filter(({ events: { change } }) => runsLow(change.after, locks.sizes ?? queueSizes));
   const byLock = new Map(low.map((item) => [lockIdIn(item), item]));
   return eachItem(log, 'refill', [...byLock.values()], async ({ events: { change } }) => {
-    await apply(locks, change.key, { kind: 'refill' });
+    await refill(locks, change.key, change.after);
   });
 }
 

@@ -1,7 +1,8 @@
 import type { Acquire, Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { type MovedPages, movedBetween, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
+import { movedBetween, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
+import { isPresent } from '../lock/validity.ts';
 import { positionOf, wantsPage } from '../lock/view.ts';
 import type { Refused, Written } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
@@ -20,8 +21,8 @@ const roundsMax = 10;
 const writesPerRound = 3;
 /** Pages closed for one write to the lock. If hundreds of waiters died together, this many pages are dropped at once. */
 const pagesPerWrite = 32;
-/** Writes of one command that only drop dead pages: more than the longest queue needs. */
-const clearingsMax = 100;
+/** Writes of one command that only move pages up: more than the longest queue needs if all its waiters died. */
+const movesMax = 100;
 /**
  * How long a command waits to join a page, if so many join at once that its turn does not come. API Gateway ends a request
  * after 30 s, and a caller that is told to repeat its request in time loses nothing.
@@ -69,6 +70,12 @@ export async function readWait(context: LockContext, key: LockKey, command: Acqu
   return answer.kind === 'waiting' && change.kind === 'none' ? { answer, state, facts } : undefined;
 }
 
+/** Moves a page up before the front is empty. `shown` comes from the stream, so the lock need not be read to know its first page. */
+export async function refill(context: LockContext, key: LockKey, shown: LockState): Promise<void> {
+  context.memory.learn(key, shown);
+  await apply(context, key, { kind: 'refill' });
+}
+
 /** Sweeps a lock for its waiters in this process. */
 export async function sweepForWaiters(context: LockContext, key: LockKey): Promise<LockState> {
   return serveFromPages(context, key, await sweepOnce(context, key));
@@ -104,7 +111,7 @@ function pageOf({ memory }: LockContext, key: LockKey, { leaseId, place }: Waite
 async function applyToLock(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
   let perhapsMine = false;
   let meant: Answer | undefined;
-  let clearings = 0;
+  let moves = 0;
   const joinsUntil = after(context.clock.now(), joiningMsMax);
   for (let round = 0; round < roundsMax; round++) {
     const facts = bareFacts(context);
@@ -118,8 +125,8 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
       perhapsMine ||= written.perhapsMine;
       const step = await takeStep(context, key, { command, before: written.state, perhapsMine, meant, tries });
       if ('answer' in step) return step;
-      // A write that dropped dead pages does not count as a failed try.
-      if (step.isCleared === true && clearings < clearingsMax) clearings += 1;
+      // A page that moved up is progress, and no failed try.
+      if (step.isMoved === true && moves < movesMax) moves += 1;
       // Nobody refused the command, so a write to the lock would not help it. It only waits for its turn again.
       else if (step.isLate !== true) tries += 1;
       else if (context.clock.now() >= joinsUntil)
@@ -127,6 +134,15 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
       written = step.written;
       meant = step.meant ?? meant;
       context.memory.learn(key, written.state);
+      // If a present waiter is the first now, a release hands over in its one usual write.
+      const later = bareFacts(context);
+      const head = step.isMoved === true ? written.state.queue[0] : undefined;
+      const isNext = head !== undefined && isPresent(head, later);
+      if (isNext && command.kind === 'release' && !isAmongWaiters(context, key, command)) {
+        const direct = await tryDirectly(context, key, command, later, written.state);
+        if (direct.applied) return { answer: { kind: 'released', reason: 'ok' }, state: direct.state, facts: later };
+        written = direct;
+      }
     }
     perhapsMine ||= written.perhapsMine;
     await pauseFor(context.timers, backoffMs(round, 4, 250, context.random));
@@ -147,8 +163,8 @@ interface Step {
 interface Again {
   readonly written: Refused;
   readonly meant?: Answer | undefined;
-  /** Pages were dropped from the queue, and there are more to drop. */
-  readonly isCleared?: boolean;
+  /** Pages moved up. */
+  readonly isMoved?: boolean;
   /** The decision is seconds old, because others join the same queue. */
   readonly isLate?: boolean;
 }
@@ -163,8 +179,12 @@ async function takeStep(
   const answer = perhapsMine ? asFirstAnswer(decision.answer, meant) : decision.answer;
   const { change } = decision;
   const moved = movedBetween(before, state);
-  const movePages = (pages: MovedPages) => context.store.moveUp(key, pages, facts.now);
-  if (moved !== undefined && !isShownByStream(before, state, decision.next)) return again(await movePages(moved));
+  if (moved !== undefined) {
+    // Pages move up in a write of their own. It conflicts with no other write, so a busy lock does not delay it. The command is
+    // decided again on its result. Whether that write was lost says nothing about the command.
+    const { applied: isMoved, state: after } = await context.store.moveUp(key, moved, facts.now);
+    return { written: { applied: false, state: after, perhapsMine: false }, isMoved };
+  }
   if ((change.kind === 'join-page' || change.kind === 'open-page') && command.kind === 'acquire') {
     return joinPage(context, key, { command, waiter: change.waiter, before, facts });
   }
@@ -176,36 +196,16 @@ async function takeStep(
     // Its page moved up in the meantime, so the lock knows the waiter now.
     return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
   }
-  const written = await writeStep();
+  // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is tried.
+  const written = await (tries < writesPerRound
+    ? write(context, key, command, decision)
+    : context.store.swap(key, decision.next));
   context.memory.learn(key, written.state, written.applied && written.state.fence > before.fence);
-  // This decision was for other waiters, or only moved a page up. The command itself is decided next.
-  if (!written.applied || change.kind === 'settle' || change.kind === 'move-up') {
-    return { ...again(written, answer), isCleared: written.applied && change.kind === 'move-up' };
-  }
+  // A decision to settle was for other waiters. The command itself is decided next.
+  if (!written.applied || change.kind === 'settle') return again(written, answer);
   // Others may have joined after the state that was decided on. The written state shows the right position.
   const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
   return { answer: shown, state: written.state, facts };
-
-  function writeStep(): Promise<Written> {
-    if (moved !== undefined) return decision.next === state ? movePages(moved) : context.store.swap(key, decision.next);
-    // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is
-    // tried.
-    if (tries < writesPerRound) return write(context, key, command, decision);
-    return context.store.swap(key, decision.next);
-  }
-}
-
-/**
- * Whether the stream can show what happens in one write that also moves pages up. It shows a waiter from a page only if
- * it is in the lock afterwards, and it can't tell such a waiter from a new one. Otherwise the pages move up in a separate
- * write.
- */
-function isShownByStream(before: LockState, merged: LockState, next: LockState): boolean {
-  const known = new Set([...before.queue, ...before.holders].map(({ leaseId }) => leaseId));
-  const shown = [...next.queue, ...next.holders];
-  const moved = new Set(merged.queue.filter(({ leaseId }) => !known.has(leaseId)).map(({ leaseId }) => leaseId));
-  const isShown = [...moved].every((moving) => shown.some(({ leaseId }) => leaseId === moving));
-  return isShown && shown.every(({ leaseId }) => known.has(leaseId) || moved.has(leaseId));
 }
 
 const again = (written: Written, meant?: Answer): Again => ({
@@ -222,14 +222,14 @@ async function decideWithPages(context: LockContext, key: LockKey, command: Lock
   for (let closed = 0; ; ) {
     const facts = await factsAbout(context, key, state);
     const decision = decide(state, command, facts);
-    if (decision.change.kind !== 'move-up' || closed >= pagesPerWrite) return { state, decision, facts };
+    // One page at a time is enough to keep the front filled.
+    const closedMax = command.kind === 'refill' ? 1 : pagesPerWrite;
+    if (decision.change.kind !== 'move-up' || closed >= closedMax) return { state, decision, facts };
     const { page: first } = decision.change;
     const numbers = closed === 0 ? [first] : await absentPages(context, key, state, pagesPerWrite - closed);
     const pages = await Promise.all(numbers.map((number) => context.store.closePage({ lock: key, number }, facts.now)));
     closed += pages.length;
     state = pages.reduce(moveUp, state);
-    // One page at a time is enough to keep the front filled.
-    if (command.kind === 'refill') return { state, decision: decide(state, { kind: 'sweep' }, facts), facts };
   }
 }
 
@@ -282,6 +282,7 @@ async function tryByMemory(context: LockContext, key: LockKey, command: LockComm
   const { state: known } = seen;
   const isRecent = context.clock.now() - seen.at <= context.rememberedMs;
   const refusal: Refused = { applied: false, state: known, perhapsMine: false };
+  if (command.kind === 'refill') return isRecent ? refusal : undefined;
   if (command.kind === 'release') {
     const holder = known.holders.find(({ leaseId }) => leaseId === command.leaseId);
     const movesPageUp = hasPages(known) && known.queue.length === 0;

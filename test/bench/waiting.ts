@@ -5,7 +5,7 @@
 import { queueSizes, runsLow } from '../../src/lock/pages.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { everyPermit } from '../../src/lock/state.ts';
-import { apply } from '../../src/service/apply.ts';
+import { apply, refill } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
@@ -98,7 +98,8 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
   for (let holder = 0; holder < handOffsBefore + handOffs; holder++) {
     if (holder === handOffsBefore) table.take();
     now = epochMs(now + handOffMs);
-    if (runsLow(await handOver(holder), queueSizes)) await apply(notifier, lock, { kind: 'refill' });
+    const state = await handOver(holder);
+    if (runsLow(state, queueSizes)) await refill(notifier, lock, state);
     const joining = holder + waiting + 1;
     await ask(joining, 'new');
     if (holder >= handOffsBefore) handOff = sum(handOff, table.take());

@@ -229,8 +229,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a store that does not answer counts as success',
     file: 'src/service/apply.ts',
-    text: 'const written = await writeStep();',
-    instead: 'const written = await writeStep().catch(() => ({ applied: true as const, state: decision.next }));',
+    text: '    : context.store.swap(key, decision.next));\n  context.memory.learn(',
+    instead:
+      '    : context.store.swap(key, decision.next)\n  ).catch(() => ({ applied: true as const, state: decision.next }));\n  context.memory.learn(',
   },
   {
     name: 'a notified waiter is never woken',
@@ -556,15 +557,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a task whose wait ends is left to wait',
     file: parked,
-    text: ": deliverFailure(ports, notify, 'timeout', 'The lock was not granted within waitMs.')",
-    instead: ': Promise.resolve()',
+    text: '  return deliverFailure(ports, notify, how);\n',
+    instead: "  return how === 'wait-timeout' ? Promise.resolve() : deliverFailure(ports, notify, how);\n",
   },
   {
     name: 'a task whose grant ended before its delivery is left to wait',
     file: parked,
-    text: "return deliverFailure(ports, notify, 'lost'",
+    text: "return deliverFailure(ports, notify, 'lease-lost'",
     instead:
-      "if (notify.type !== 'websocket') return Promise.resolve();\n  return deliverFailure(ports, notify, 'lost'",
+      "if (notify.type !== 'websocket') return Promise.resolve();\n  return deliverFailure(ports, notify, 'lease-lost'",
   },
   {
     name: 'the bus is given the lease of a waiter',
@@ -1248,8 +1249,44 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a place is kept under a session that ends while its wait is noted',
     file: 'src/service/under-session.ts',
-    text: "  if (!noted.applied) {\n    await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });\n",
-    instead: '  if (!noted.applied) {\n',
+    text: "  if (!noted.applied) return giveUpPlace({ kind: 'lost', reason: 'session_lost' });\n",
+    instead: "  if (!noted.applied) return { ...applied, facts, answer: { kind: 'lost', reason: 'session_lost' } };\n",
+  },
+  {
+    name: 'a session waits for as many locks as it likes',
+    file: 'src/service/under-session.ts',
+    text: 'if (waits.length <= sessionLimits.waitsMax) return false;',
+    instead: 'if (waits.length <= 1e9 * sessionLimits.waitsMax) return false;',
+  },
+  {
+    name: 'notes of waits that are over refuse a live session',
+    file: 'src/service/under-session.ts',
+    text: 'return waits.length - over.length > sessionLimits.waitsMax;',
+    instead: 'return waits.length > sessionLimits.waitsMax;',
+  },
+  {
+    name: 'a parked waiter whose session is over is told of a timeout',
+    file: 'src/notify/change-events.ts',
+    text: "isEarly && waiter.sessionId !== undefined ? 'session-lost' : 'wait-timeout'",
+    instead: "isEarly && waiter.sessionId === '' ? 'session-lost' : 'wait-timeout'",
+  },
+  {
+    name: 'waiters that the notifier moves up are not granted the permits that are free',
+    file: 'src/lock/decide.ts',
+    text: '    : sweep(before, facts);\n}',
+    instead: "    : [before, { kind: 'done' }];\n}",
+  },
+  {
+    name: 'the notifier moves a page up by a state that it remembers for too long',
+    file: 'src/service/apply.ts',
+    text: "if (command.kind === 'refill') return isRecent ? refusal : undefined;",
+    instead: "if (command.kind === 'refill') return refusal;",
+  },
+  {
+    name: 'a page that moved up counts as a failed try',
+    file: 'src/service/apply.ts',
+    text: 'if (step.isMoved === true && moves < movesMax) moves += 1;',
+    instead: 'if (step.isMoved === true && moves < 0) moves += 1;',
   },
   {
     name: 'a wait begins before its connection knows of it',

@@ -1,9 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { systemRuntime } from '../../../src/client/runtime.ts';
 import type { Answer, BenchService } from '../bench-service.ts';
 import { type Contestant, dieAfter, type Holding, type Terms } from '../contestant.ts';
 import { ownTables } from '../stores/dynamodb.ts';
 
 const base = '/v1/bench';
+/** As the SDK makes them, with 24 characters. With longer ones, items are larger. */
+export const newLeaseId = systemRuntime.newId;
 /** Longer than any cell, because a wait that ends by itself would count as a failure. */
 const waitMs = 600_000;
 
@@ -30,13 +32,13 @@ export function holdfastOverHttp(service: BenchService): Contestant {
     // The place in the queue and the release: the service remembers that the lock is held, and the grant is part of the release.
     requestsMin: 2,
     take: async (name, terms) => {
-      const leaseId = randomUUID();
+      const leaseId = newLeaseId();
       expectGranted(await tryOnce(name, terms, leaseId));
       return holdingOf(name, leaseId);
     },
-    attempt: async (name, terms) => (await tryOnce(name, terms, randomUUID())).status === 200,
+    attempt: async (name, terms) => (await tryOnce(name, terms, newLeaseId())).status === 200,
     join: (name, terms) => {
-      const leaseId = randomUUID();
+      const leaseId = newLeaseId();
       let left = false;
       // As docs/http.md tells every caller, and as the SDK does.
       let place: unknown = 'new';
@@ -59,7 +61,7 @@ export function holdfastOverHttp(service: BenchService): Contestant {
       };
     },
     takeAll: async (locks, { leaseMs }) => {
-      const leaseId = randomUUID();
+      const leaseId = newLeaseId();
       expectGranted(await service.post(`${base}/multi-locks/acquire`, { leaseId, leaseMs, locks }));
       return {
         release: async () => expectGranted(await service.post(`${base}/multi-locks/release`, { leaseId, locks })),
@@ -69,7 +71,7 @@ export function holdfastOverHttp(service: BenchService): Contestant {
     crash: {
       leaseMs: 1_000,
       holdAndDie: (name) =>
-        dieAfter(async () => expectGranted(await tryOnce(name, { leaseMs: 1_000, renew: false }, randomUUID()))),
+        dieAfter(async () => expectGranted(await tryOnce(name, { leaseMs: 1_000, renew: false }, newLeaseId()))),
     },
     stop: async () => {},
   };

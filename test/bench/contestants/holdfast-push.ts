@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import type { Answer, BenchService } from '../bench-service.ts';
 import type { Contestant, Holding } from '../contestant.ts';
 import { ownTables } from '../stores/dynamodb.ts';
-import { expectGranted } from './holdfast-http.ts';
+import { expectGranted, newLeaseId } from './holdfast-http.ts';
 
 const base = '/v1/bench';
 const waitMs = 600_000;
@@ -76,12 +75,12 @@ export function holdfastByPush(service: BenchService, connection: PushConnection
     how: 'The same service. Waiters are parked on one WebSocket and told of their grant.',
     requestsMin: 2,
     take: async (name, { leaseMs }) => {
-      const leaseId = randomUUID();
+      const leaseId = newLeaseId();
       expectGranted(await repeated(() => service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs })));
       return holdingOf(name, leaseId);
     },
     join: (name, { leaseMs }) => {
-      const leaseId = randomUUID();
+      const leaseId = newLeaseId();
       const told = connection.granted(leaseId);
       const notify = { type: 'websocket', connectionId };
       const parked = repeated(() => service.post(`${pathOf(name)}/acquire`, { leaseId, leaseMs, waitMs, notify }));

@@ -1,5 +1,5 @@
 import type { Results } from '../results.ts';
-import { waitingDollars } from './cost.ts';
+import { handOffDollars, waitingDollars } from './cost.ts';
 import { dollars, figure } from './format.ts';
 import { pushRatio } from './tables.ts';
 
@@ -13,11 +13,14 @@ export interface Target {
 const http = 'holdfast-http';
 const direct = 'holdfast-direct';
 
-/** The allowed noise for a value that should not grow, because there are some retries. */
-const flatMax = 1.25;
 const memoryGrowthMax = 1.1;
-
-const most = (values: readonly number[]): number => Math.max(...values);
+/** For one hand-off with its join, however many wait. */
+const requestsMax = 2.5;
+const writeUnitsMax = 4;
+/** For one hand-off in direct mode, in single writes. */
+const directWritesMax = 5;
+/** By how much a hand-off with 200 waiting may take longer than one with 10. */
+const longQueueMax = 1.2;
 
 /** One row of counted requests: the better of ours against the best of the others. */
 function fewest(what: string, counts: readonly { ours: boolean; requests: number }[]): Target | undefined {
@@ -90,26 +93,72 @@ function handOffTargets(results: Results): (Target | undefined)[] {
   const fair = results.handOff.filter(({ contestant }) => contestant === http || contestant === direct);
   const inversions = fair.reduce((sum, row) => sum + row.inversions, 0);
   const seen = fair.reduce((sum, row) => sum + row.samples, 0);
-  const growth = most(counted.map(({ perHandOff }) => perHandOff)) / (counted[0]?.perHandOff ?? Number.NaN);
+  const atMost = (what: string, count: 'perHandOff' | 'writeUnits', max: number): Target[] =>
+    counted.flatMap(({ waiters, [count]: found }) =>
+      found === null
+        ? []
+        : [{ target: `Hand-off at most ${max} ${what}, ${waiters} waiting`, found: figure(found), met: found <= max }],
+    );
   return [
     ...timed.map(({ p50, waiters }) => ({
       target: `Hand-off through the service at most 2 writes (p50), ${waiters} waiting`,
       found: figure(p50),
       met: p50 <= 2,
     })),
-    counted.length === 0
-      ? undefined
-      : {
-          target: 'Requests per hand-off flat from 10 to 200 waiters, through the service',
-          found: `${figure(counted[0]?.perHandOff)} at ${counted[0]?.waiters}, at most ${figure(growth)} times that`,
-          met: growth <= flatMax && counted.some(({ waiters }) => waiters >= 200),
-        },
+    ...atMost('requests', 'perHandOff', requestsMax),
+    ...atMost('write units', 'writeUnits', writeUnitsMax),
+    growthOf(timed),
+    ...results.handOff.flatMap(({ contestant, p50, waiters }) =>
+      contestant !== direct || p50 === null
+        ? []
+        : [
+            {
+              target: `Hand-off in direct mode at most ${directWritesMax} writes (p50), ${waiters} waiting`,
+              found: figure(p50),
+              met: p50 <= directWritesMax,
+            },
+          ],
+    ),
+    ...cheapest(results),
     {
       target: 'No order inversions, through the service and in direct mode',
       found: `${inversions} in ${seen} hand-offs`,
       met: inversions === 0 && seen > 0,
     },
   ];
+}
+
+/** The time of a hand-off with the longest queue, compared with ten waiting. */
+function growthOf(timed: readonly { readonly p50: number; readonly waiters: number }[]): Target | undefined {
+  const p50With = (count: number) => timed.find(({ waiters }) => waiters === count)?.p50;
+  const [short, long] = [p50With(10), p50With(200)];
+  if (short === undefined || long === undefined) return undefined;
+  return {
+    target: `Hand-off with 200 waiting at most ${longQueueMax} times that with 10 (p50)`,
+    found: figure(long / short),
+    met: long / short <= longQueueMax,
+  };
+}
+
+/** For each length of the queue: the table's price of a hand-off through the service, against the cheapest peer on DynamoDB. */
+function cheapest({ contestants, handOffRequests }: Results): Target[] {
+  const theirs = new Set(contestants.filter(({ store, ours }) => store === 'dynamodb' && !ours).map(({ id }) => id));
+  return handOffRequests.flatMap((row) => {
+    const own = row.contestant === http ? handOffDollars(row) : null;
+    const prices = handOffRequests
+      .filter(({ contestant, waiters }) => theirs.has(contestant) && waiters === row.waiters)
+      .map(handOffDollars)
+      .filter((price) => price !== null);
+    if (own === null || prices.length === 0) return [];
+    const best = Math.min(...prices);
+    return [
+      {
+        target: `Hand-off cheaper than every peer on DynamoDB, ${row.waiters} waiting`,
+        found: `${dollars(own)} dollars per million, cheapest peer ${dollars(best)}`,
+        met: own < best,
+      },
+    ];
+  });
 }
 
 /** By how much a hand-off by push may take longer than one by long poll. */

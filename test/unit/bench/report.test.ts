@@ -64,16 +64,37 @@ describe('targetsOf', () => {
     );
     expect(missed({ ...exampleResults, handOff })).toEqual([
       'Hand-off through the service at most 2 writes (p50), 200 waiting',
+      'Hand-off with 200 waiting at most 1.2 times that with 10 (p50)',
       'No order inversions, through the service and in direct mode',
     ]);
   });
 
-  it('misses requests that grow with the queue, and waiters that were never counted', () => {
-    const grown = exampleResults.handOffRequests.map((row) => (row.waiters === 200 ? { ...row, perHandOff: 30 } : row));
-    const flat = 'Requests per hand-off flat from 10 to 200 waiters, through the service';
-    expect(missed({ ...exampleResults, handOffRequests: grown })).toEqual([flat]);
-    const uncounted = exampleResults.handOffRequests.filter(({ waiters }) => waiters < 200);
-    expect(missed({ ...exampleResults, handOffRequests: uncounted })).toEqual([flat]);
+  it('misses a slow hand-off in direct mode', () => {
+    const handOff = exampleResults.handOff.map((row) =>
+      row.contestant === 'holdfast-direct' ? { ...row, p50: 5.1 } : row,
+    );
+    expect(missed({ ...exampleResults, handOff })).toEqual([
+      'Hand-off in direct mode at most 5 writes (p50), 10 waiting',
+    ]);
+  });
+
+  it('misses requests and write units that grow with the queue', () => {
+    const handOffRequests = exampleResults.handOffRequests.map((row) =>
+      row.waiters === 200 ? { ...row, perHandOff: 2.6, writeUnits: 4.1 } : row,
+    );
+    expect(missed({ ...exampleResults, handOffRequests })).toEqual([
+      'Hand-off at most 2.5 requests, 200 waiting',
+      'Hand-off at most 4 write units, 200 waiting',
+    ]);
+  });
+
+  it('misses a hand-off that costs as much as that of a peer on the same store', () => {
+    const handOffRequests = exampleResults.handOffRequests.map((row) =>
+      row.contestant === 'deliveryhero' ? { ...row, writeUnits: 3 } : row,
+    );
+    expect(missed({ ...exampleResults, handOffRequests })).toEqual([
+      'Hand-off cheaper than every peer on DynamoDB, 10 waiting',
+    ]);
   });
 
   it('misses a row in which a peer on the same store asks less, but not one on another store', () => {

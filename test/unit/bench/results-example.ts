@@ -30,16 +30,16 @@ export const exampleResults: Results = {
   handOff: [
     handOff('holdfast-http', 10, 1.6, 0),
     handOff('holdfast-http', 200, 1.9, 0),
-    handOff('holdfast-direct', 10, 20, 0),
+    handOff('holdfast-direct', 10, 4, 0),
     handOff('deliveryhero', 10, 30, 7),
     { ...handOff('deliveryhero', 200, 0, 0), p50: null, p99: null, samples: 0, rate: null },
     handOff('redlock', 10, 200, 8),
   ],
   handOffRequests: [
-    counted('holdfast-http', 10, 3, 3),
-    counted('holdfast-http', 200, 3.2, 20),
+    counted('holdfast-http', 10, 2.1, 3),
+    counted('holdfast-http', 200, 2.4, 4),
     counted('holdfast-direct', 10, 6, 3),
-    counted('deliveryhero', 10, 12, 2),
+    counted('deliveryhero', 10, 12, 5),
     { ...counted('redlock', 10, 9, 0), writeUnits: null, readUnits: null },
   ],
   cycleRequests: [
