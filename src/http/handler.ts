@@ -109,8 +109,7 @@ function logRequest(
   const { ns, name } = parameters;
   const fields = {
     requestId: request.id,
-    route: operation === undefined ? '$default' : operations[operation].route,
-    method,
+    route: operation === undefined ? `${method} $default` : operations[operation].route,
     status,
     tookMs: Math.round((performance.now() - startedAt) * 10) / 10,
     ...defined({ namespace: ns, name, code: problem?.code }),

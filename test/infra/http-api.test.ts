@@ -120,9 +120,21 @@ describe('the HTTP API', () => {
     expect(() => locks.grantUse(locks.http.role, { namespace: 'orders' })).toThrow('give the token a scope');
   });
 
+  const accessLogOf = (template: typeof deployed): string => {
+    const [, stage] = resourcesOf(template, 'AWS::ApiGatewayV2::Stage').find(([id]) => id.includes('HttpApi')) ?? [];
+    return stage?.Properties.AccessLogSettings.Format;
+  };
+
+  it('logs who called: the principal of IAM, or the subject of a token', () => {
+    expect(JSON.parse(accessLogOf(deployed))).toMatchObject({ principal: '$context.identity.userArn' });
+    const jwt = { issuer: 'https://issuer.example.com', audience: ['a'] };
+    const format = JSON.parse(accessLogOf(templateOf(createStack({ jwt }))));
+    expect(format).toMatchObject({ subject: '$context.authorizer.claims.sub' });
+    expect(format).not.toHaveProperty('principal');
+  });
+
   it('logs by route, so that no session id, query or body gets into a log', () => {
-    const [, stage] = resourcesOf(deployed, 'AWS::ApiGatewayV2::Stage').find(([id]) => id.includes('HttpApi')) ?? [];
-    const { Format } = stage?.Properties.AccessLogSettings ?? {};
+    const Format = accessLogOf(deployed);
     expect(JSON.parse(Format)).toMatchObject({ route: '$context.routeKey', requestId: '$context.requestId' });
     expect(Format).not.toMatch(/\$context\.(path|http\.path|requestOverride|customDomain|domainName)/i);
     expect(Format).not.toMatch(/query|header|authorization/i);

@@ -12,10 +12,10 @@ const prices = {
   socketMinute: 0.25,
 } as const;
 
-/** As docs/cost.md assumes them: 10 ms at half a gigabyte, and 1.4 kB of log for both requests of a cycle. */
+/** As docs/cost.md assumes them: 10 ms at half a gigabyte, and 1.1 kB of log for both requests of a cycle. */
 const requestsPerCycle = 2;
 const gigabyteSecondsPerRequest = 0.01 * 0.5;
-const logKilobytesPerCycle = 1.4;
+const logKilobytesPerCycle = 1.12;
 
 export const tableDollars = ({ writeUnits, readUnits }: { writeUnits: number; readUnits: number }): number =>
   writeUnits * prices.writeUnit + readUnits * prices.readUnit;

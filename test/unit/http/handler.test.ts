@@ -190,20 +190,19 @@ describe('the handler', () => {
     await call('GET /v1/none');
     const line = { requestId: 'request-7', tookMs: expect.any(Number) };
     expect(lines).toStrictEqual([
-      { level: 'info', fields: { ...line, route: 'GET /v1/health', method: 'GET', status: 200 } },
+      { level: 'info', fields: { ...line, route: 'GET /v1/health', status: 200 } },
       {
         level: 'info',
         fields: {
           ...line,
           route: 'POST /v1/{ns}/locks/{name}/release',
-          method: 'POST',
           status: 400,
           namespace: 'test',
           name: 'lock',
           code: 'invalid-request',
         },
       },
-      { level: 'info', fields: { ...line, route: '$default', method: 'GET', status: 404, code: 'not-found' } },
+      { level: 'info', fields: { ...line, route: 'GET $default', status: 404, code: 'not-found' } },
     ]);
   });
 
