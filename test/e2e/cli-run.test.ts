@@ -74,7 +74,7 @@ describe.concurrent('run', () => {
   });
 
   it('ends the processes that a killed command leaves in its process group', async () => {
-    const running = cli.start('run', 'family', '--', 'sh', '-c', 'sleep 60 & echo pid $!; wait');
+    const running = cli.start('run', 'family', '--', 'sh', '-c', 'sleep 100000 & echo pid $!; wait');
     const orphan = await pidOf(running);
     const exit = once(running.process, 'exit');
     process.kill(parentOf(orphan), 'SIGKILL');
@@ -153,24 +153,23 @@ describe.concurrent('run', () => {
 });
 
 describe.concurrent('run, when the lock is lost', () => {
-  it('asks the command to end when the lease is revoked, and exits with 76', async () => {
-    const running = cli.start(
-      'run',
-      'revoked',
-      '--lease',
-      '15s',
-      '--',
-      ...lasting("trap 'echo cleaning up; exit 0' TERM;"),
-    );
-    await pidOf(running);
-    await revoke('revoked');
-    // The loss is noticed at the next renewal.
-    expect(await running.finished).toMatchObject({
-      code: 76,
-      stdout: expect.stringContaining('cleaning up'),
-      stderr: expect.stringContaining('Ending the command'),
-    });
-  });
+  it.each(['runs', 'is stopped'])(
+    'asks the command to end when the lease is revoked, and exits with 76, if the command %s',
+    async (how) => {
+      const lock = `revoked:${how.replace(' ', '-')}`;
+      const command = lasting("trap 'echo cleaning up; exit 0' TERM;");
+      const running = cli.start('run', lock, '--lease', '15s', '--', ...command);
+      const pid = await pidOf(running);
+      if (how === 'is stopped') process.kill(pid, 'SIGSTOP');
+      await revoke(lock);
+      // The loss is noticed at the next renewal.
+      expect(await running.finished).toMatchObject({
+        code: 76,
+        stdout: expect.stringContaining('cleaning up'),
+        stderr: expect.stringContaining('Ending the command'),
+      });
+    },
+  );
 
   it('kills a command that does not end within the grace', async () => {
     const flags = ['--lease', '15s', '--grace', '300ms'];
