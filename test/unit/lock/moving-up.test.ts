@@ -101,6 +101,18 @@ describe('refill', () => {
     expect(lock.unchanged).toBe(true);
   });
 
+  it('grants to waiters that moved up if permits are free', () => {
+    const { queue } = new LockStory().after(
+      acquireOf(alice, { ...semaphore, permits: 3 }),
+      acquireOf(bob, { ...semaphore, ...waiting }),
+      acquireOf(carol, { ...semaphore, ...waiting }),
+    ).state;
+    const { state } = new LockStory().after(acquireOf(alice, semaphore));
+    const lock = new LockStory({ ...state, queue });
+    expect(changeOf(lock, { kind: 'refill' })).toEqual({ kind: 'replace' });
+    expect(lock.holders).toEqual([alice, bob, carol]);
+  });
+
   it('changes nothing if enough wait in the front, or without pages', () => {
     for (const lock of [behind(crowd(few + 1)), crowd(few)]) {
       expect(changeOf(lock, { kind: 'refill' })).toEqual({ kind: 'none' });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
-import { apply, sweepForWaiters } from '../../../src/service/apply.ts';
+import { apply, refill, sweepForWaiters } from '../../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../../src/service/context.ts';
 import { placesIn, readWhole, sweepPages } from '../../../src/service/pages.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
@@ -605,6 +605,43 @@ describe('a release of a lock with a long queue', () => {
 });
 
 describe('a refill', () => {
+  /** Another process has not seen the lock. Two waiters are left in the front, and two wait in a page. */
+  async function lowFront() {
+    const here = await longQueue(5, { front: 6, page: 2 });
+    const { store, tell, newProcess, lock } = here;
+    await here.ask(6, newcomer);
+    await here.ask(7, newcomer);
+    for (const holder of [0, 1, 2, 3]) await tell('release', holder);
+    return { ...here, shown: await lock(), notifier: newProcess(false), sent: requestsTo(store) };
+  }
+
+  it('needs no read of the lock, because the record of the stream shows its first page', async () => {
+    const { shown, notifier, sent, lock } = await lowFront();
+    await refill(notifier, key, shown);
+    expect(sent).toEqual(['closePage', 'moveUp']);
+    expect((await lock()).pages?.first).toBe((shown.pages?.first ?? 0) + 1);
+  });
+
+  it('reads the lock if it was seen a while ago, and changes nothing if the page has moved up since', async () => {
+    const { time, shown, notifier, context, sent, lock } = await lowFront();
+    notifier.memory.learn(key, shown);
+    await apply(context, key, { kind: 'refill' });
+    const moved = await lock();
+    await time.advance(101);
+    sent.length = 0;
+    await apply(notifier, key, { kind: 'refill' });
+    expect(sent).toEqual(['attempt']);
+    expect(await lock()).toBe(moved);
+  });
+
+  it('of an old record finds its page closed, and moves nobody up twice', async () => {
+    const { shown, notifier, context, lock } = await lowFront();
+    await apply(context, key, { kind: 'refill' });
+    const { queue, pages } = await lock();
+    await refill(notifier, key, shown);
+    expect(await lock()).toMatchObject({ queue, pages });
+  });
+
   it('moves one page up if few are left in the front, and grants to nobody while the lock is held', async () => {
     const { context, tell, lock, first } = await longQueue(7, { front: 3, page: 2 });
     await apply(context, key, { kind: 'refill' });
