@@ -1,8 +1,14 @@
 import { createHash, createHmac } from 'node:crypto';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { cloudPatience, tableClients } from '../../../src/store/dynamodb/client.ts';
+import {
+  cloudPatience,
+  documentClient,
+  localPatience,
+  type Patience,
+  tableClients,
+} from '../../../src/store/dynamodb/client.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
 import { patientServer } from '../../support/patient-server.ts';
 
@@ -36,10 +42,10 @@ afterEach(() => {
 });
 
 /** A store that gives the set answers, one after the other, and records what it was sent. */
-const storeThatAnswers = (...replies: Reply[]) => storeWithin(60_000, ...replies);
+const storeThatAnswers = (...replies: Reply[]) => storeFor({ requestMs: 60_000 }, replies);
 
-/** As above. A request without an answer ends after the given time. */
-async function storeWithin(requestMs: number, ...replies: Reply[]) {
+/** As above, with a client of another patience. */
+async function storeFor(patience: Partial<Patience>, replies: Reply[], otherwise: Reply = ok({})) {
   const sent: Sent[] = [];
   const server: Server = patientServer((request: IncomingMessage, response) => {
     let body = '';
@@ -48,7 +54,7 @@ async function storeWithin(requestMs: number, ...replies: Reply[]) {
     });
     request.on('end', () => {
       sent.push({ headers: request.headers as Record<string, string>, body });
-      (replies.shift() ?? ok({}))(response);
+      (replies.shift() ?? otherwise)(response);
     });
   });
   let connections = 0;
@@ -58,8 +64,10 @@ async function storeWithin(requestMs: number, ...replies: Reply[]) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret', sessionToken: 'a session token' };
-  const patience = { ...cloudPatience, connectionMs: 60_000, requestMs };
-  const { client, documents, calls } = tableClients({ endpoint, region: 'eu-west-1', credentials }, patience);
+  const { client, documents, calls } = tableClients(
+    { endpoint, region: 'eu-west-1', credentials },
+    { ...cloudPatience, connectionMs: 60_000, ...patience },
+  );
   closing.push(() => {
     client.destroy();
     server.closeAllConnections();
@@ -91,11 +99,28 @@ function signatureOf({ headers, body }: Sent, secret: string): string {
 }
 
 describe('two hundred calls at once', () => {
-  it('share 64 connections', async () => {
-    const { table, sent, connections } = await storeThatAnswers();
-    await Promise.all(Array.from({ length: 200 }, () => table.update(key, raise)));
+  it.each([
+    [64, 'to DynamoDB', cloudPatience],
+    [32, 'to a local engine', localPatience],
+  ])('share %i connections %s', async (socketsMax, _to, patience) => {
+    const held: ServerResponse[] = [];
+    let isHolding = true;
+    const hold: Reply = (response) => {
+      if (isHolding) held.push(response);
+      else ok({})(response);
+    };
+    const patient = { ...patience, connectionMs: 60_000, requestMs: 60_000 };
+    const { table, sent, client, connections } = await storeFor(patient, [], hold);
+    const calls = Promise.all(Array.from({ length: 200 }, () => table.update(key, raise)));
+    await vi.waitFor(() => expect(held).toHaveLength(socketsMax), { timeout: 15_000 });
+    isHolding = false;
+    for (const response of held) ok({})(response);
+    await calls;
     expect(sent).toHaveLength(200);
-    expect(connections()).toBeLessThanOrEqual(64);
+    expect(connections()).toBe(socketsMax);
+    // DynamoDB itself is called over TLS.
+    const handler = client.config.requestHandler as unknown as { httpHandlerConfigs(): { httpsAgent: Agent } };
+    expect(handler.httpHandlerConfigs().httpsAgent.maxSockets).toBe(socketsMax);
   });
 });
 
@@ -127,7 +152,7 @@ describe('a call over the wire', () => {
   ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault, requestMs) => {
     const Item = { n: { N: '1' } };
     const refusal = refuse(400, 'ConditionalCheckFailedException', { Item });
-    const { sent, table } = await storeWithin(requestMs, fault, refusal);
+    const { sent, table } = await storeFor({ requestMs }, [fault, refusal]);
     const written = await table.update(key, raise);
     expect(written).toEqual({ applied: false, item: { n: 1 }, perhapsMine: true });
     expect(sent).toHaveLength(2);
@@ -221,5 +246,20 @@ describe('a call over the wire', () => {
     await expect(uncertain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'unavailable' });
     const certain = await storeThatAnswers(throttle, throttle, throttle);
     await expect(certain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'throttled' });
+  });
+
+  it('says the same if two wrap the same client of the SDK', async () => {
+    const { client } = await storeThatAnswers(cut, refuse(400, 'ConditionalCheckFailedException'));
+    const table = new ItemTable({ client: documentClient(client), tableName: 'locks' });
+    expect(await table.update(key, raise)).toMatchObject({ applied: false, perhapsMine: true });
+  });
+
+  it('leaves out undefined values through the SDK too', async () => {
+    const { sent, table } = await storeThatAnswers();
+    await table.replaceMany([{ ...key, n: 1, m: undefined }]);
+    const [request] = sent as [Sent];
+    expect(JSON.parse(request.body).RequestItems.locks).toEqual([
+      { PutRequest: { Item: { pk: { S: 'a' }, sk: { S: 'lock' }, n: { N: '1' } } } },
+    ]);
   });
 });
