@@ -103,6 +103,41 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     expect((await store.noteWait(key, two)).applied).toBe(false);
   });
 
+  it('keeps one note per lock, that of the lease that came last', async () => {
+    const session = newSession();
+    const key = { namespace: 'contract', sessionId: session.sessionId };
+    await store.create('contract', session);
+    await store.noteWait(key, { lock: 'l:1', leaseId: 'lease-1' });
+    await store.noteWait(key, { lock: 'l:1', leaseId: 'lease-2' });
+    expect((await store.read('contract', [session.sessionId]))[0]?.waits).toEqual([
+      { lock: 'l:1', leaseId: 'lease-2' },
+    ]);
+  });
+
+  it('forgets only the named lock of a lease that waits for several', async () => {
+    const session = newSession();
+    const key = { namespace: 'contract', sessionId: session.sessionId };
+    await store.create('contract', session);
+    await store.noteWait(key, { lock: 'l:1', leaseId: 'lease-1' });
+    await store.noteWait(key, { lock: 'l:2', leaseId: 'lease-1' });
+    await store.forgetWait(key, { lock: 'l:1', leaseId: 'lease-1' });
+    expect((await store.read('contract', [session.sessionId]))[0]?.waits).toEqual([
+      { lock: 'l:2', leaseId: 'lease-1' },
+    ]);
+  });
+
+  it('makes no session of a wait, a keepalive or an end', async () => {
+    const key = { namespace: 'contract', sessionId: randomUUID() };
+    const wait = { lock: 'l:1', leaseId: 'lease-1' };
+    const refused = { applied: false, session: undefined };
+    expect(await store.noteWait(key, wait)).toMatchObject(refused);
+    await store.forgetWait(key, wait);
+    expect(await store.keepAlive(key, startOfTime)).toMatchObject(refused);
+    expect(await store.end(key, startOfTime)).toMatchObject(refused);
+    expect(await store.expire(key, startOfTime, startOfTime)).toMatchObject(refused);
+    expect(await store.read('contract', [key.sessionId])).toEqual([undefined]);
+  });
+
   it('finds the locks of which the session holds a part', async () => {
     const key = { namespace: 'contract', sessionId: randomUUID() };
     await store.notePart(key, 'semaphore:1', startOfTime);
@@ -110,6 +145,27 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     await store.notePart(key, 'semaphore:2', startOfTime);
     expect((await store.locksOf(key)).sort()).toEqual(['semaphore:1', 'semaphore:2']);
     expect(await store.locksOf({ ...key, namespace: 'other' })).toEqual([]);
+  });
+});
+
+describe('the session store in memory', () => {
+  it('knows that a refused write is not its own, because no answer is ever lost', async () => {
+    const store = new MemorySessionStore();
+    const session = newSession();
+    const key = { namespace: 'contract', sessionId: session.sessionId };
+    await store.create('contract', session);
+    expect(await store.create('contract', session)).toHaveProperty('perhapsMine', false);
+    await store.end(key, startOfTime);
+    expect(await store.end(key, startOfTime)).toHaveProperty('perhapsMine', false);
+    expect(await store.noteWait(key, { lock: 'l:1', leaseId: 'lease-1' })).toHaveProperty('perhapsMine', false);
+  });
+
+  it('lists the locks that the session holds as a whole with those of which it holds a part, each once', async () => {
+    const store = new MemorySessionStore(({ sessionId }) => (sessionId === 'mine' ? ['whole', 'part:1'] : []));
+    const key = { namespace: 'contract', sessionId: 'mine' };
+    await store.notePart(key, 'part:1');
+    expect((await store.locksOf(key)).sort()).toEqual(['part:1', 'whole']);
+    expect(await store.locksOf({ ...key, sessionId: 'other' })).toEqual([]);
   });
 });
 
