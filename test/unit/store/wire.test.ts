@@ -124,6 +124,54 @@ describe('two hundred calls at once', () => {
   });
 });
 
+describe.each(['over the wire', 'through the SDK'])('a request %s', (way) => {
+  async function tableThatGets(...replies: Reply[]) {
+    const { client, ...store } = await storeThatAnswers(...replies);
+    const isWire = way === 'over the wire';
+    const table = isWire ? store.table : new ItemTable({ client: documentClient(client), tableName: 'locks' });
+    const taken = () => {
+      const [{ headers, body }] = store.sent.splice(0) as [Sent];
+      expect(headers['amz-sdk-invocation-id'] === undefined).toBe(isWire);
+      return { target: headers['x-amz-target'], body: JSON.parse(body) as object };
+    };
+    return { table, taken };
+  }
+  const Key = { pk: { S: 'a' }, sk: { S: 'lock' } };
+
+  it('reads an item, or that there is none', async () => {
+    const { table, taken } = await tableThatGets(ok({ Item: { n: { N: '5' } } }), ok({}));
+    expect(await table.get(key)).toEqual({ n: 5 });
+    const body = { TableName: 'locks', Key, ConsistentRead: true };
+    expect(taken()).toEqual({ target: 'DynamoDB_20120810.GetItem', body });
+    expect(await table.get(key)).toBeUndefined();
+  });
+
+  it('puts an item, on a condition or without one', async () => {
+    const { table, taken } = await tableThatGets();
+    const Item = { ...key, n: 1, m: undefined };
+    const named = { ConditionExpression: '#n = :one', ExpressionAttributeNames: { '#n': 'n' } };
+    await table.put({ Item, ...named, ExpressionAttributeValues: { ':one': 1 } });
+    const put = { TableName: 'locks', Item: { ...Key, n: { N: '1' } } };
+    const values = { ExpressionAttributeValues: { ':one': { N: '1' } } };
+    const body = { ...put, ...named, ...values, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' };
+    expect(taken()).toEqual({ target: 'DynamoDB_20120810.PutItem', body });
+    await table.replace(Item);
+    expect(taken()).toEqual({ target: 'DynamoDB_20120810.PutItem', body: put });
+  });
+
+  it('updates an item, with values or without them', async () => {
+    const { table, taken } = await tableThatGets(ok({ Attributes: { n: { N: '1' } } }), ok({}));
+    expect(await table.update(key, raise)).toEqual({ applied: true, item: { n: 1 } });
+    const returns = { ReturnValues: 'ALL_NEW', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' };
+    const values = { ExpressionAttributeValues: { ':one': { N: '1' } } };
+    const body = { TableName: 'locks', Key, ...raise, ...values, ...returns };
+    expect(taken()).toEqual({ target: 'DynamoDB_20120810.UpdateItem', body });
+    const remove = { UpdateExpression: 'REMOVE #n', ExpressionAttributeNames: { '#n': 'n' } };
+    expect(await table.update(key, remove, { wantsItem: false })).toEqual({ applied: true, item: {} });
+    expect(taken().body).toEqual({ TableName: 'locks', Key, ...remove, ReturnValues: 'NONE' });
+  });
+});
+
 describe('a call over the wire', () => {
   it('is signed as AWS requires, also with credentials of a role', async () => {
     const { sent, table } = await storeThatAnswers();
@@ -186,13 +234,96 @@ describe('a call over the wire', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('goes through the SDK if its signature is refused', async () => {
-    const { sent, table } = await storeThatAnswers(
-      refuse(400, 'InvalidSignatureException'),
-      ok({ Item: { n: { N: '5' } } }),
-    );
+  it.each([
+    'InvalidSignatureException',
+    'RequestExpired',
+    'RequestTimeTooSkewed',
+    'ExpiredTokenException',
+    'UnrecognizedClientException',
+  ])('goes through the SDK if its signature is refused: %s', async (why) => {
+    const no = refuse(400, why);
+    const { sent, table } = await storeThatAnswers(no, ok({ Item: { n: { N: '5' } } }), no, ok({}), no, ok({}));
     expect(await table.get(key)).toEqual({ n: 5 });
-    expect(sent[1]?.headers['amz-sdk-invocation-id']).toBeDefined();
+    await table.replace({ ...key, n: 5 });
+    await table.update(key, raise);
+    const bySdk = sent.map(({ headers }) => headers['amz-sdk-invocation-id'] !== undefined);
+    expect(bySdk).toEqual([false, true, false, true, false, true]);
+    const targets = sent.map(({ headers }) => headers['x-amz-target']?.split('.')[1]);
+    expect(targets).toEqual(['GetItem', 'GetItem', 'PutItem', 'PutItem', 'UpdateItem', 'UpdateItem']);
+  });
+
+  it('is signed with the time of AWS, as far as the SDK knows it', async () => {
+    const { sent, table, client } = await storeThatAnswers();
+    client.config.systemClockOffset = 5 * 3_600_000;
+    await table.get(key);
+    const signedAt = sent[0]?.headers['x-amz-date']?.replace(/^(....)(..)(.....)(..)/, '$1-$2-$3:$4:') ?? '';
+    const aheadMs = Date.parse(signedAt) - Date.now();
+    expect(aheadMs).toBeGreaterThan(4 * 3_600_000);
+    expect(aheadMs).toBeLessThanOrEqual(5 * 3_600_000);
+  });
+
+  it('goes over the wire again when a request can be prepared', async () => {
+    const { sent, table, client } = await storeThatAnswers();
+    client.middlewareStack.add((_next) => () => Promise.reject(new Error('no credentials yet')), {
+      step: 'initialize',
+      name: 'refuses',
+    });
+    await expect(table.get(key)).rejects.toThrow();
+    client.middlewareStack.remove('refuses');
+    await table.get(key);
+    expect(sent.map(({ headers }) => headers['amz-sdk-invocation-id'])).toEqual([undefined]);
+  });
+
+  /** As above, with another strategy of the SDK: it allows one more try without a pause, and notes what it is told. */
+  async function storeWithoutPauses(...replies: Reply[]) {
+    const store = await storeThatAnswers(ok({}), ...replies);
+    const { client, table, sent } = store;
+    // The SDK prepares its request with its own strategy.
+    await table.get(key);
+    sent.splice(0);
+    const told: unknown[] = [];
+    const token = { getRetryCount: () => 0, getRetryDelay: () => 0 };
+    client.config.retryStrategy = async () => ({
+      acquireInitialRetryToken: async () => token,
+      refreshRetryTokenForRetry: async (_token, { errorType }) => {
+        told.push(errorType);
+        if (told.length > 1) throw new Error('no more tries');
+        return token;
+      },
+      recordSuccess: () => void told.push('success'),
+    });
+    return { ...store, told };
+  }
+
+  it('tells the strategy of the SDK how each try ended', async () => {
+    const busy = await storeWithoutPauses(refuse(400, 'ThrottlingException'));
+    await busy.table.get(key);
+    expect(busy.told).toEqual(['THROTTLING', 'success']);
+    const broken = await storeWithoutPauses(cut, cut);
+    await expect(broken.table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(broken.told).toEqual(['TRANSIENT', 'TRANSIENT']);
+    expect(broken.sent).toHaveLength(2);
+  });
+
+  it('may be answered by a proxy in words that are not JSON', async () => {
+    const proxy =
+      (status: number): Reply =>
+      (response) =>
+        response.writeHead(status).end('<html>Bad gateway</html>');
+    const { sent, table } = await storeWithoutPauses(proxy(502), proxy(403));
+    const failure = await table.get(key).catch((error: unknown) => error);
+    expect((failure as Error).cause).toMatchObject({ name: 'UnknownError', message: 'DynamoDB answered 403.' });
+    expect(sent).toHaveLength(2);
+  });
+
+  it.each(['message', 'Message'])('fails with the words of DynamoDB, under the name %s', async (name) => {
+    const { table } = await storeThatAnswers((response) => {
+      response.statusCode = 400;
+      response.end(JSON.stringify({ __type: 'a#b#ValidationException', [name]: 'The key is too long.' }));
+    });
+    const failure = await table.get(key).catch((error: unknown) => error);
+    const { cause } = failure as Error;
+    expect(cause).toMatchObject({ name: 'ValidationException', message: 'The key is too long.' });
   });
 
   it('has no data of the first invocation', async () => {
