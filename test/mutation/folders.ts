@@ -133,7 +133,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/stream-images.ts': ['test/unit/notify'],
   'src/store/dynamodb/table.ts': ['test/unit/store/lock-item.test.ts', 'test/contract/lock-store.test.ts'],
   'src/store/dynamodb/wire.ts': ['test/unit/store/values.test.ts', 'test/unit/store/wire.test.ts'],
-  'src/store/history-rules.ts': ['test/property/history.test.ts', 'test/contract/history.test.ts'],
+  'src/store/history-rules.ts': ['test/unit/store/history-rules.test.ts', 'test/property/history.test.ts'],
   'src/store/history-store.ts': ['test/contract/history.test.ts'],
   // Virtual time sorts its timers by it, and never ends with most of its mutants.
   'src/tools/sorted-list.ts': ['test/unit/tools/sorted-list.test.ts'],

@@ -137,6 +137,39 @@ describe('the reaper', () => {
     expect(armed).toEqual([fired]);
   });
 
+  it('goes on with the other locks if one fails, and counts it', async () => {
+    const world = createWorld();
+    const broken = { namespace: 'test', name: 'broken' };
+    await world.acquire(holder, { leaseMs: 1_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    world.awaited.keys = [broken, lockKey];
+    const attempt = world.store.attempt.bind(world.store);
+    world.store.attempt = (key, ...more) =>
+      key.name === 'broken' ? Promise.reject(new Error('out of reach')) : attempt(key, ...more);
+    await world.clock.advance(10_000);
+    const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
+    expect(swept).toEqual({ looked: 2, failed: 1, complete: true });
+    expect((await world.store.read(lockKey)).holders).toMatchObject([{ leaseId: 'lease-waiter-00001' }]);
+    expect(world.awaited.keys, 'a lock that could not be read may still be awaited').toContain(broken);
+    expect(world.logged).toMatchObject([{ fields: { namespace: 'test', error: expect.stringContaining('reach') } }]);
+  });
+
+  it('does not even try to forget a lock that is awaited', async () => {
+    const world = createWorld();
+    await world.acquire(holder, { leaseMs: 60_000 });
+    await world.park('lease-waiter-00001', event('first'));
+    world.awaited.keys = [lockKey];
+    const forgotten: unknown[] = [];
+    world.awaited.forget = async (key) => void forgotten.push(key);
+    await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
+    expect(forgotten).toEqual([]);
+  });
+
+  it('has swept everything if nothing is awaited', async () => {
+    const world = createWorld();
+    expect(await world.reaper.sweepAwaited(world.clock.now())).toEqual({ looked: 0, failed: 0, complete: true });
+  });
+
   it('stops sweeping when its time is up, and says so', async () => {
     const world = createWorld();
     world.awaited.keys = [lockKey];
