@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { historyView } from '../../../src/notify/change-events.ts';
 import { createNotifier } from '../../../src/notify/notifier.ts';
+import type { Meter } from '../../../src/notify/ports.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
 import { createSession } from '../../../src/service/sessions.ts';
@@ -386,6 +387,49 @@ describe('what is optional', () => {
     expect(await world.drain()).toEqual([]);
     expect(world.measured).toContainEqual({ name: 'EventsRefused', unit: 'Count', value: 1 });
     expect(await world.historyTypes()).toEqual(['granted']);
+  });
+
+  it('counts only what the bus refuses for good, and tries the rest again', async () => {
+    const world = createWorld();
+    const other = { ...lockKey, name: 'other' };
+    world.ways.publish = ({ detail }) => (detail.lock === 'other' ? 'never' : false);
+    await world.acquire(holder);
+    await world.acquire('lease-holder-00002', {}, other);
+    expect(await world.drain()).toEqual([world.records()[0]?.dynamodb?.SequenceNumber]);
+    const refused = world.measured.filter(({ name }) => name === 'EventsRefused');
+    expect(refused).toEqual([{ name: 'EventsRefused', unit: 'Count', value: 1 }]);
+    expect(world.logged).toContainEqual({ message: expect.stringContaining('for good'), fields: { events: 1 } });
+  });
+
+  it('asks the bus for nothing if there is nothing to publish', async () => {
+    const world = createWorld();
+    await world.acquire(holder);
+    await world.drain();
+    const sent: unknown[] = [];
+    const publish = async (events: readonly unknown[]) => {
+      sent.push(events);
+      return [];
+    };
+    const publisher = createPublisher({ ...world.ports, bus: { publish } });
+    await world.clock.advance(1_000);
+    await world.do({ kind: 'renew', leaseId: holder });
+    expect(await publisher({ Records: structuredClone(world.records().slice(-1)) })).toEqual({ batchItemFailures: [] });
+    expect(sent).toEqual([]);
+  });
+
+  it('writes out what it measured before the batch ends', async () => {
+    const world = createWorld();
+    world.ways.publish = () => 'never';
+    await world.acquire(holder);
+    const done: string[] = [];
+    const meter: Meter = {
+      record: (measures) => void done.push(...measures.map(({ name }) => name)),
+      flush: () => void done.push('flush'),
+    };
+    await createPublisher({ ...world.ports, meter })({ Records: structuredClone(world.records()) });
+    expect(done[done.indexOf('EventsRefused') + 1]).toBe('flush');
+    expect(done.filter((name) => name !== 'EventsRefused').at(-1)).toBe('flush');
+    expect(done.filter((name) => name === 'flush')).toHaveLength(2);
   });
 
   it('is left out if nobody asked for it', async () => {
