@@ -1,7 +1,9 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import type { LockState } from '../../../src/lock/state.ts';
 import { LockMemory } from '../../../src/service/lock-memory.ts';
-import { NotifiedWaits } from '../../../src/service/notified-waits.ts';
+import { type FirstWaiter, NotifiedWaits } from '../../../src/service/notified-waits.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol } from '../lock/story.ts';
 import { key, SeenLock, watched } from './world.ts';
@@ -142,6 +144,126 @@ describe('a notified wait', () => {
     for (const wait of [first, repeat]) expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
+  it('goes on if another copy of its request ends', async () => {
+    const { lock, memory, begin, time } = awaitedLock();
+    const first = begin(bob, { withinMs: 2_000 });
+    const repeat = begin(bob);
+    await time.advance(2_000);
+    expect([first.done, repeat.done]).toEqual([true, false]);
+    memory.learn(key, lock.write(release));
+    await time.settle();
+    expect(repeat.done).toBe(true);
+    expect((await repeat.promise).holders).toMatchObject([{ leaseId: bob }]);
+  });
+
+  it('listens only while somebody waits', async () => {
+    const { lock, memory, waits } = awaitedLock();
+    let listeners = 0;
+    const listen = memory.onNewerState.bind(memory);
+    memory.onNewerState = (listener) => {
+      listeners += 1;
+      const stop = listen(listener);
+      return () => {
+        listeners -= 1;
+        stop();
+      };
+    };
+    const other = Object.assign(new SeenLock(), { key: { ...key, name: 'other' } });
+    const opened = [waits.begin(lock), waits.begin(other)];
+    expect(listeners).toBe(1);
+    opened[0]?.end();
+    expect(listeners).toBe(1);
+    opened[1]?.end();
+    expect(listeners).toBe(0);
+    waits.begin(lock).end();
+    expect(listeners).toBe(0);
+  });
+
+  it('reads no session before there is a waiter', () => {
+    const { lock, memory, waits } = awaitedLock();
+    let reads = 0;
+    const facts = lock.facts.bind(lock);
+    lock.facts = () => {
+      reads += 1;
+      return facts();
+    };
+    const open = waits.begin(lock);
+    memory.learn(key, lock.write(acquireOf(bob, waiting)));
+    expect(reads).toBe(0);
+    open.end();
+  });
+
+  it('stops listening to its caller when it ends', async () => {
+    const { lock, memory, begin } = awaitedLock();
+    const gone = new AbortController();
+    const wait = begin(bob, { gone: gone.signal });
+    expect(getEventListeners(gone.signal, 'abort')).toHaveLength(1);
+    memory.learn(key, lock.write(release));
+    await wait.promise;
+    expect(getEventListeners(gone.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('sweeps at once if the lease before it may already be taken over', async () => {
+    const { lock, waits, time } = awaitedLock(1_000);
+    const known = lock.write(acquireOf(bob, waiting));
+    await time.advance(1_000 + graceMs);
+    const open = waits.begin(lock);
+    const wait = watched(open.wait({ leaseId: bob, known, until: lock.in(20_000) }));
+    await time.advance(1);
+    expect([lock.sweeps, wait.done]).toEqual([1, true]);
+    open.end();
+  });
+
+  it('plans by the latest state, though the sessions of an earlier one were read for longer', async () => {
+    const { lock, memory, begin, time } = awaitedLock(1_000);
+    const readings: (() => void)[] = [];
+    const facts = lock.facts.bind(lock);
+    lock.facts = async () => {
+      await new Promise<void>((resolve) => readings.push(resolve));
+      return facts();
+    };
+    begin(bob);
+    await time.advance(900);
+    memory.learn(key, lock.write({ kind: 'renew', leaseId: alice }));
+    readings[1]?.();
+    await time.settle();
+    readings[0]?.();
+    await time.advance(1_000 + graceMs - 1);
+    expect(lock.sweeps).toBe(0);
+    await time.advance(1);
+    expect(lock.sweeps).toBe(1);
+  });
+
+  it('is not swept twice at a time for the same state, whoever joins meanwhile', async () => {
+    const { lock, memory, waits, time } = awaitedLock(1_000);
+    const sweeping: ((state: LockState) => void)[] = [];
+    lock.sweep = () => {
+      lock.sweeps += 1;
+      return new Promise((resolve) => sweeping.push(resolve));
+    };
+    const earlier = lock.write(acquireOf(bob, waiting));
+    const join = (known: LockState) => {
+      const open = waits.begin(lock);
+      return watched(open.wait({ leaseId: bob, known, until: lock.in(60_000) }).finally(() => open.end()));
+    };
+    const first = join(earlier);
+    await time.advance(1_000 + graceMs);
+    expect(lock.sweeps).toBe(1);
+    join(earlier);
+    await time.advance(1_000);
+    expect(lock.sweeps).toBe(1);
+    // A newer state is swept too, and the end of the first sweep is not taken for the end of the second.
+    const later = { ...earlier, rev: earlier.rev + 1 };
+    memory.learn(key, later);
+    await time.advance(1_000);
+    expect(lock.sweeps).toBe(2);
+    sweeping[0]?.(earlier);
+    await time.settle();
+    join(later);
+    await time.advance(1_000);
+    expect([lock.sweeps, first.done]).toEqual([2, false]);
+  });
+
   it('leaves no timer after the last waiter has left', async () => {
     const { lock, memory, begin, time } = awaitedLock();
     const waits = [begin(bob), begin(carol)];
@@ -279,4 +401,43 @@ describe('a notified wait in a page', () => {
       expect(waits.map(({ done }) => done)).toEqual([false, false]);
     },
   );
+
+  /** The first waiter of the process, as it was at each plan. */
+  function firsts() {
+    const { lock, memory } = pagedLock();
+    const seen: FirstWaiter[] = [];
+    const nextStep = (_state: unknown, first: FirstWaiter) => void seen.push(first);
+    const waits = new NotifiedWaits({ clock: lock.time, timers: lock.time, memory, nextStep });
+    const wait = async (leaseId: string, page?: number) => {
+      void waits.begin(lock).wait({ leaseId, known: lock.state, page, until: lock.in(20_000) });
+      await lock.time.settle();
+    };
+    return { lock, memory, seen, wait };
+  }
+
+  it('is behind those of earlier pages, and in one page the first that came is first', async () => {
+    const { seen, wait } = firsts();
+    await wait(carol, 8);
+    await wait('lease-dave-0000000', 8);
+    await wait(bob, 7);
+    await wait('lease-erin-0000000', 8);
+    const ofPage7 = { leaseId: bob, page: 7 };
+    expect(seen).toEqual([{ leaseId: carol, page: 8 }, { leaseId: carol, page: 8 }, ofPage7, ofPage7]);
+  });
+
+  it('is behind every waiter in the front, and one whose page moved up is not planned for', async () => {
+    const { lock, memory, seen, wait } = firsts();
+    await wait(bob, 7);
+    await wait(carol, 8);
+    seen.splice(0);
+    lock.state = { ...lock.state, rev: lock.state.rev + 1, pages: { first: 8, last: 8 } };
+    memory.learn(key, lock.state);
+    await lock.time.settle();
+    expect(seen).toEqual([{ leaseId: carol, page: 8 }]);
+    const { lock: other } = awaitedLock();
+    const { queue } = other.write(acquireOf('lease-dave-0000000', waiting));
+    lock.state = { ...lock.state, rev: lock.state.rev + 1, queue };
+    await wait('lease-dave-0000000');
+    expect(seen.at(-1)).toEqual({ leaseId: 'lease-dave-0000000', page: undefined });
+  });
 });

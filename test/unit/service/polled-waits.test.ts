@@ -158,6 +158,34 @@ describe('waiters in one process', () => {
     expect(lock.looks).toBeGreaterThanOrEqual(20);
   });
 
+  it('are looked for sooner when one further ahead joins, and still by one timer', async () => {
+    const lock = heldLock();
+    for (const leaseId of ['lease-dave-0000000', carol]) lock.write(acquireOf(leaseId, waiting));
+    await lock.time.advance(10_000);
+    const { waitFor: begin } = processOn(lock);
+    begin(carol);
+    await lock.time.advance(10);
+    begin(bob);
+    await lock.time.advance(50);
+    expect(lock.looks, 'the pace of the first waiter is 50 ms').toBe(1);
+    await lock.time.advance(950);
+    expect(lock.looks).toBe(20);
+  });
+
+  it('are looked for less often when the first of them has left', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    const { waitFor: begin } = processOn(lock);
+    begin(bob, { withinMs: 2_000 });
+    begin(carol);
+    await lock.time.advance(2_100);
+    lock.looks = 0;
+    lock.cheapLooks = 0;
+    await lock.time.advance(1_000);
+    expect(lock.looks).toBe(5);
+    expect(lock.cheapLooks).toBe(5);
+  });
+
   it('do not all fail if a look fails', async () => {
     const lock = heldLock();
     lock.write(acquireOf(carol, waiting));
