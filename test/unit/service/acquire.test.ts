@@ -1,7 +1,7 @@
 /** A request that waits: what it answers when its poll ends, its time is over or its caller is gone. */
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { type AcquireRequest, acquire } from '../../../src/service/acquire.ts';
+import { type AcquireRequest, acquire, askAgain } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
@@ -200,6 +200,29 @@ describe('an acquire', () => {
   });
 });
 
+describe('a parked waiter that asks again', () => {
+  const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'r' } } as const;
+  const request = { leaseId: leaseOf('parked'), owner: 'parked', leaseMs: 300_000, ...parked };
+
+  it('is answered by a read alone', async () => {
+    const { locks, ask } = world();
+    await ask('holder');
+    await ask('parked', parked);
+    const before = await locks.store.read(key);
+    expect(await askAgain(locks, key, request)).toMatchObject({
+      answer: { kind: 'waiting', position: 1 },
+      etaMs: null,
+    });
+    expect(await locks.store.read(key)).toBe(before);
+  });
+
+  it('is not even looked for if its lease is new', async () => {
+    const { locks } = world();
+    locks.store.read = () => Promise.reject(new Error('not needed'));
+    expect(await askAgain(locks, key, { ...request, place: 'new' })).toBeUndefined();
+  });
+});
+
 describe('a wait of one process among many', () => {
   /** The holder asks another process, so nothing wakes the waiters of this one. */
   function two() {
@@ -267,6 +290,39 @@ describe('a wait in a page', () => {
     expect(answer).toMatchObject({ page: pages?.first });
   });
 
+  it('is never told a worse position than before, and writes nothing when its poll ends', async () => {
+    const { time, store, ask } = await queue('first');
+    const polled = ask('second', { pollMs: 2_000 });
+    await time.settle();
+    void ask('third', { pollMs: 600_000 });
+    await time.settle();
+    const sent: string[] = [];
+    const attendInPage = store.attendInPage.bind(store);
+    store.attendInPage = (...asked) => {
+      sent.push('attend');
+      return attendInPage(...asked);
+    };
+    await time.advance(2_000);
+    expect((await polled).answer).toMatchObject({ kind: 'waiting', position: 2 });
+    expect(sent).toEqual([]);
+  });
+
+  it('ends in its page by one write, even if the process has forgotten where it waits', async () => {
+    const { time, store, context, ask } = await queue('first', 'second');
+    const waiting = ask('third', { waitMs: 5_000 });
+    await time.advance(4_000);
+    context.memory.forgetPlace(key, leaseOf('third'));
+    const sent: string[] = [];
+    const readPages = store.readPages.bind(store);
+    store.readPages = (pages) => {
+      sent.push('search');
+      return readPages(pages);
+    };
+    await time.advance(1_000);
+    expect((await waiting).answer).toEqual({ kind: 'wait-timeout', waitedMs: 5_000 });
+    expect(sent).toEqual([]);
+  });
+
   it('has no page any more when it is in the front', async () => {
     const { time, context, ask } = await queue('first', 'second');
     const polled = ask('third', { pollMs: 2_000 });
@@ -329,6 +385,17 @@ describe('a wait under a session', () => {
     expect((await served).answer.kind).toBe('granted');
     const wait = { lock: key.name, leaseId: leaseOf('waiter') };
     expect(forgotten).toEqual([[{ namespace: key.namespace, sessionId }, wait]]);
+  });
+
+  it('is not forgotten in any session if it has none', async () => {
+    const { time, locks, ask, forgotten } = await underSession();
+    await ask('holder');
+    const served = ask('waiter', { waitMs: 60_000 });
+    await time.settle();
+    await release(locks, key, { leaseId: leaseOf('holder') });
+    await time.advance(1);
+    expect((await served).answer.kind).toBe('granted');
+    expect(forgotten).toEqual([]);
   });
 
   it('is lost without another write to the lock if its session is over', async () => {
