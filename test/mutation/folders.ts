@@ -123,9 +123,8 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/store/dynamodb/notifier-items.ts': ['test/unit/store/requests.test.ts', 'test/contract/connections.test.ts'],
   'src/store/dynamodb/page-item.ts': ['test/unit/store/page-item.test.ts'],
   'src/store/dynamodb/record-items.ts': [
-    'test/unit/store/record-items.test.ts',
     'test/unit/store/record-store.test.ts',
-    'test/contract/records.test.ts',
+    'test/unit/store/record-items.test.ts',
   ],
   'src/store/dynamodb/session-item.ts': ['test/unit/store/session-item.test.ts', 'test/unit/store/requests.test.ts'],
   'src/store/dynamodb/session-store.ts': ['test/unit/store/requests.test.ts', 'test/contract/session-store.test.ts'],
