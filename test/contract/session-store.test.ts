@@ -95,6 +95,7 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
     ];
     await store.noteWait(key, one);
     const noted = await store.noteWait(key, two);
+    expect(noted.applied).toBe(true);
     expect(noted.session?.waits).toEqual(expect.arrayContaining([one, two]));
     await store.forgetWait(key, { lock: 'l:1', leaseId: 'somebody else' });
     await store.forgetWait(key, two);

@@ -155,6 +155,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/service/deadlock.ts': unit('service', 'deadlock', 'session-waits'),
   'src/service/lease.ts': unit('service', 'lease'),
   'src/service/look.ts': unit('service', 'look'),
+  'src/service/multi.ts': unit('service', 'multi', 'session-waits'),
   'src/service/notified-waits.ts': unit('service', 'notified-waits', 'polled-waits'),
   'src/service/polled-waits.ts': unit('service', 'polled-waits'),
   'src/service/records.ts': unit('service', 'records'),

@@ -8,6 +8,7 @@ import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
 import { createSession } from '../../../src/service/sessions.ts';
 import type { HistoryEntry } from '../../../src/store/history-store.ts';
+import type { LockStore } from '../../../src/store/lock-store.ts';
 import { epochMs, toIso } from '../../../src/time/clock.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
@@ -496,6 +497,73 @@ describe('a waiter behind the front of a long queue', () => {
     ]);
     const kinds = ['granted', 'queued', 'queued', 'queued', 'wait-cancelled', 'wait-cancelled'];
     expect((await world.historyTypes()).sort()).toEqual(kinds);
+  });
+});
+
+describe('the front of a long queue', () => {
+  const leaseOf = (index: number) => `lease-waiter-0000${index}`;
+  const other = { ...lockKey, name: 'other' };
+
+  /** Locks with a holder, three waiters in the front and two in a page. */
+  async function longQueues(...keys: readonly (typeof lockKey)[]) {
+    const world = createWorld({ sizes: { front: 3, page: 2 } });
+    for (const key of keys) {
+      await world.acquire(holder, { leaseMs: 600_000 }, key);
+      for (const index of [1, 2, 3, 4, 5])
+        await world.park(leaseOf(index), event(leaseOf(index)), { leaseMs: 600_000 }, key);
+    }
+    await world.drain();
+    const refilled: string[] = [];
+    const store: LockStore = world.store;
+    const attempt = store.attempt.bind(store);
+    store.attempt = (key, command, ...more) => {
+      if (command.kind === 'refill') refilled.push(key.name);
+      return attempt(key, command, ...more);
+    };
+    const inFront = async (key = lockKey) => (await world.store.read(key)).queue.map(({ leaseId }) => leaseId);
+    return { world, refilled, inFront };
+  }
+
+  it('is filled from the next page before it is empty, and not earlier', async () => {
+    const { world, refilled, inFront } = await longQueues(lockKey);
+    await world.release(holder);
+    await world.drain();
+    expect([refilled, await inFront()]).toEqual([[], [2, 3].map(leaseOf)]);
+    await world.release(leaseOf(1));
+    await world.drain();
+    expect([refilled, await inFront()]).toEqual([['wallet'], [3, 4, 5].map(leaseOf)]);
+  });
+
+  it('is filled once for all changes of a batch, for each lock', async () => {
+    const { world, refilled, inFront } = await longQueues(lockKey, other);
+    for (const key of [lockKey, other]) for (const leaseId of [holder, leaseOf(1)]) await world.release(leaseId, key);
+    await world.do({ kind: 'renew', leaseId: leaseOf(2), leaseMs: 900_000 });
+    await world.drain();
+    expect(refilled).toEqual(['wallet', 'other']);
+    expect(await inFront(other)).toEqual([3, 4, 5].map(leaseOf));
+  });
+});
+
+describe('a timer for the reaper', () => {
+  it('is armed for the first waiter, and again only if something is due earlier', async () => {
+    const world = createWorld();
+    const armed: [string, number][] = [];
+    world.ports.timers.arm = async ({ name }, at) => void armed.push([name, at]);
+    const { graceMs } = lockLimits;
+    await world.acquire(holder, { leaseMs: 10_000 });
+    await world.drain();
+    expect(armed, 'nobody waits').toEqual([]);
+    const heldUntil = world.clock.now() + 10_000;
+    await world.park(waiter, event('first'), { waitMs: 60_000 });
+    await world.drain();
+    expect(armed).toEqual([['wallet', heldUntil + graceMs]]);
+    await world.clock.advance(5_000);
+    await world.do({ kind: 'renew', leaseId: holder });
+    await world.drain();
+    expect(armed, 'the timer that is armed finds nothing due, and arms the next').toHaveLength(1);
+    await world.park(nextWaiter, event('second'), { waitMs: 1_000 });
+    await world.drain();
+    expect(armed.slice(1)).toEqual([['wallet', world.clock.now() + 1_000]]);
   });
 });
 

@@ -101,6 +101,13 @@ describe('a page of a listing', () => {
     expect(page.before).toBe(`${found[1]?.place}~${found[1]?.place}`);
   });
 
+  it('names a hold that ended while it was read, because the lock will not tell of its grant again', () => {
+    const found = [hold(1, 1)];
+    const page = listed({ ...nothing, limit: 1, found, standing: [granted(1)] });
+    expect(page.events).toEqual([released(1)]);
+    expect(readPlaces(page.before)).toEqual({ before: found[0]?.place, open: [found[0]?.place] });
+  });
+
   it('is the last one if all that it found is too old', () => {
     const found = [hold(9, 9, { endedAt: tooOld, grantedAt: tooOld })];
     expect(listed({ ...nothing, limit: 1, found })).toEqual({ events: [] });

@@ -2,13 +2,19 @@
 
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import type { Page } from '../../../src/lock/pages.ts';
 import type { LockState } from '../../../src/lock/state.ts';
+import type { Update } from '../../../src/store/dynamodb/attributes.ts';
 import type { TableAccess } from '../../../src/store/dynamodb/item-table.ts';
-import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
+import { lockItemKey, lockWords, toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
 import { DynamoDBLockStore, retentionMsDefault, retentionMsMin } from '../../../src/store/dynamodb/lock-store.ts';
+import { moveUpPages, openPage, releaseAndHandOff, renewIfLive } from '../../../src/store/dynamodb/lock-writes.ts';
+import { appendTo, attendIn, leave, pageItemKey, stepAwayIn } from '../../../src/store/dynamodb/page-item.ts';
 import type { TableCalls } from '../../../src/store/dynamodb/wire.ts';
 import { toWireMap } from '../../../src/store/dynamodb/wire.ts';
+import type { PageKey, PageWritten, Written } from '../../../src/store/lock-store.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { toPageItem } from '../../support/page-items.ts';
 import { alice, bob, LockStory } from '../lock/story.ts';
 
 const key = { namespace: 'test', name: 'lock' };
@@ -33,7 +39,22 @@ function storeThat(state: LockState, ...refusedAfterAttempts: (number | undefine
   };
   const access = { calls: { update }, client: {}, tableName: 'locks' } as unknown as TableAccess;
   const slots = () => inputs.map(({ ExpressionAttributeNames: names }) => names?.['#holder']);
-  return { store: new DynamoDBLockStore(access), slots };
+  return { store: new DynamoDBLockStore(access), slots, inputs };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
+type AnyInput = any;
+
+/** A table that answers every request in the same way, and notes the requests. */
+function storeThatAnswers(answer: (input: AnyInput) => object) {
+  const inputs: AnyInput[] = [];
+  const client = {
+    send: async ({ input }: { input: AnyInput }) => {
+      inputs.push(input);
+      return answer(input);
+    },
+  } as unknown as TableAccess['client'];
+  return { store: new DynamoDBLockStore({ client, tableName: 'locks' }), inputs };
 }
 
 describe.each(['renew', 'release'] as const)('%s', (kind) => {
@@ -71,6 +92,140 @@ describe.each(['renew', 'release'] as const)('%s', (kind) => {
   ])('may have been done if one of its two writes was sent twice: %i, %i', async (first, second, perhapsMine) => {
     const { store } = storeThat(part.state, first, second);
     expect(await store.attempt(key, command, facts)).toEqual({ applied: false, state: part.state, perhapsMine });
+  });
+});
+
+describe('a write of the lock store', () => {
+  const [waiter] = new LockStory().after(acquireOf(bob), acquireOf(alice, { waitMs: 1_000 })).state.queue;
+  if (waiter === undefined) throw new Error('Nobody waits.');
+  const { now } = facts;
+  const sizes = { front: 1, page: 2 };
+  const arrival = { waiter, limit: 1, sizes };
+  const page: PageKey = { lock: key, number: 7 };
+  const moved = { from: 7, to: 7, waiters: [waiter] };
+
+  it.each<[string, (store: DynamoDBLockStore) => Promise<Written>, Update]>([
+    ['openPage', (store) => store.openPage(key, arrival, undefined), openPage(key, arrival, undefined)],
+    ['moveUp', (store) => store.moveUp(key, moved, now), moveUpPages(moved, now)],
+    [
+      'renew',
+      (store) => store.attempt(key, { kind: 'renew', leaseId: alice }, facts),
+      renewIfLive('0', { kind: 'renew', leaseId: alice }, facts, retentionMsDefault),
+    ],
+    [
+      'release',
+      (store) => store.attempt(key, { kind: 'release', leaseId: alice }, facts),
+      releaseAndHandOff({ kind: 'release', leaseId: alice }, facts, retentionMsDefault),
+    ],
+  ])('is one update of the lock: %s', async (_what, write, update) => {
+    const { store, inputs } = storeThat(whole.state);
+    expect(await write(store)).toEqual({ applied: true, state: whole.state });
+    expect(inputs).toMatchObject([{ Key: lockItemKey(key), ...update }]);
+  });
+
+  const attendance = { leaseId: alice, presentUntil: now };
+  it.each<[string, (store: DynamoDBLockStore) => Promise<PageWritten>, Update]>([
+    ['append', (store) => store.appendToPage(page, { waiter, fence: 3 }, sizes), appendTo({ waiter, fence: 3 }, sizes)],
+    ['attend', (store) => store.attendInPage(page, attendance), attendIn(attendance)],
+    ['step away', (store) => store.stepAwayInPage(page, attendance), stepAwayIn(attendance)],
+    ['leave', (store) => store.leavePage(page, alice, 'released', now), leave(alice, 'released', now)],
+  ])('is one update of the page, and not of the lock: %s', async (_what, write, update) => {
+    const stored: Page = { number: 7, waiters: [waiter], left: [], closedAt: null, fence: 3 };
+    const { store, inputs } = storeThatAnswers(() => ({ Attributes: toPageItem(key, stored, now) }));
+    expect(await write(store)).toEqual({ applied: true, page: stored });
+    expect(inputs).toMatchObject([{ Key: pageItemKey(page), ...update }]);
+    const read = storeThatAnswers(() => ({ Responses: { locks: [toPageItem(key, stored, now)] } }));
+    expect(await read.store.readPages([page, { ...page, number: 8 }])).toEqual([
+      stored,
+      { number: 8, waiters: [], left: [], closedAt: null, fence: 0 },
+    ]);
+  });
+
+  it('makes a new item only if there is none, and otherwise replaces the revision that was read', async () => {
+    const { store, inputs } = storeThatAnswers(() => ({}));
+    await store.swap(key, { ...whole.state, rev: 1 });
+    await store.swap(key, { ...whole.state, rev: 9 });
+    expect(inputs[0].ConditionExpression).toBe('attribute_not_exists(#key)');
+    expect(inputs[1]).toMatchObject({
+      ConditionExpression: '#revision = :seen OR #revisionBefore = :seen',
+      ExpressionAttributeValues: { ':seen': 8 },
+    });
+  });
+
+  it('of several locks is one transaction, in which a renewal writes only the lease', async () => {
+    const { store, inputs } = storeThatAnswers(() => ({}));
+    const other = { ...key, name: 'other' };
+    const command = { kind: 'renew', leaseId: alice } as const;
+    const swaps = [
+      { key, next: whole.state, renewal: { command, facts, inPart: false } },
+      { key: other, next: whole.state },
+    ];
+    expect(await store.swapAll(swaps)).toBe(true);
+    const renewal = renewIfLive('0', command, facts, retentionMsDefault);
+    expect(inputs).toMatchObject([
+      {
+        TransactItems: [
+          { Update: { Key: lockItemKey(key), ...renewal } },
+          { Put: { Item: toLockItem(other, whole.state, retentionMsDefault) } },
+        ],
+      },
+    ]);
+  });
+});
+
+describe('a read of the lock store', () => {
+  it('is consistent, unless it is only a look', async () => {
+    const { store, inputs } = storeThatAnswers(() => ({ Item: itemOf(whole.state) }));
+    expect([await store.read(key), await store.look(key)]).toEqual([whole.state, whole.state]);
+    expect(inputs.map(({ ConsistentRead }) => ConsistentRead)).toEqual([true, undefined]);
+  });
+
+  it('takes the place of a write that the store does not have', async () => {
+    const { store, inputs } = storeThatAnswers(() => ({ Item: itemOf(whole.state) }));
+    const read = { applied: false, state: whole.state, perhapsMine: false };
+    expect(await store.attempt(key, { kind: 'sweep' }, facts)).toEqual(read);
+    expect(inputs).toMatchObject([{ ConsistentRead: true }]);
+  });
+});
+
+describe('a listing', () => {
+  /** A table whose index names these locks, and that has the items of some of them. */
+  const tableWith = (indexed: string[], stored: string[]) => {
+    let isFirst = true;
+    return storeThatAnswers((input) => {
+      if (input.IndexName === undefined) {
+        const Items = stored.map((name) => toLockItem({ ...key, name }, whole.state, retentionMsDefault));
+        return { Responses: { locks: Items } };
+      }
+      const Items = isFirst ? indexed.map((name) => ({ [lockWords.listingName]: name })) : [];
+      isFirst = false;
+      return { Items };
+    });
+  };
+
+  it('leaves out a lock whose item was deleted a moment ago', async () => {
+    const { store } = tableWith(['a', 'b', 'c'], ['a', 'c']);
+    expect(await store.list('test', { prefix: '', limit: 9 })).toStrictEqual({
+      locks: ['a', 'c'].map((name) => ({ name, state: whole.state })),
+    });
+  });
+
+  it('goes on after its last name only if there may be more', async () => {
+    const full = tableWith(['a', 'b'], ['a', 'b']);
+    expect((await full.store.list('test', { prefix: '', limit: 2 })).after).toBe('b');
+    const empty = tableWith([], []);
+    expect(await empty.store.list('test', { prefix: '', limit: 2 })).toStrictEqual({ locks: [] });
+  });
+
+  it.each([
+    ['', undefined, '!'],
+    ['job:', undefined, 'job:'],
+    ['job:', 'job:7', 'job:7!'],
+    ['job:', 'a', 'job:'],
+  ])('of prefix %j after %j begins at %j, because DynamoDB refuses an empty text', async (prefix, after, from) => {
+    const { store, inputs } = tableWith([], []);
+    await store.list('test', { prefix, limit: 2, ...(after === undefined ? {} : { after }) });
+    expect(inputs[0].ExpressionAttributeValues).toMatchObject({ ':from': from, ':to': `${prefix}\u007f` });
   });
 });
 
