@@ -698,6 +698,24 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'false',
     why: 'If there is no next state, there was none before either, and the two are the same.',
   },
+  {
+    file: 'src/store/history-rules.ts',
+    text: "''",
+    instead: '"Stryker was here!"',
+    why: 'A page that is full has found something.',
+  },
+  {
+    file: 'src/store/history-rules.ts',
+    text: 'hold !== undefined',
+    instead: 'true',
+    why: 'No comparison with undefined is true.',
+  },
+  {
+    file: 'src/store/dynamodb/record-items.ts',
+    text: "command.kind === 'put'",
+    instead: 'true',
+    why: 'A deletion has no end.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>

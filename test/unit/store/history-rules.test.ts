@@ -3,6 +3,7 @@ import type { LockEvent } from '../../../src/lock/events.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
 import {
   cursorPattern,
+  endedHold,
   grantPlaceOf,
   isShown,
   laterGrantsMax,
@@ -67,6 +68,22 @@ describe('the place of an event', () => {
   });
 });
 
+describe('a hold that ended', () => {
+  const ending = {
+    key: { namespace: 'test', name: 'lock' },
+    place: placeOf({ fence: 30, rev: 31 }, 0),
+    event: released(1),
+  };
+
+  it('is one item with its grant, or two if many grants came in between', () => {
+    expect(endedHold(ending, granted(1), laterGrantsMax)).toEqual([{ ...ending, grant: granted(1) }]);
+    expect(endedHold(ending, granted(1), laterGrantsMax + 1)).toEqual([
+      ending,
+      { key: ending.key, place: grantPlaceOf(1), event: granted(1) },
+    ]);
+  });
+});
+
 describe('a page of a listing', () => {
   it('says that there is no other if it shows everything, even if it is full', () => {
     const found = [hold(1, 1)];
@@ -95,10 +112,11 @@ describe('a page of a listing', () => {
 
   it('shows nothing that was before an event which it has not read', () => {
     // Two hosts disagree about the time, so an older place may have a younger event.
-    const found = [hold(9, 9, { endedAt: tooOld, grantedAt: tooOld }), hold(3, 8)];
-    const page = listed({ ...nothing, limit: 2, found });
+    const old = { endedAt: tooOld, grantedAt: tooOld };
+    const found = [hold(10, 10, old), hold(9, 9, old), hold(3, 8)];
+    const page = listed({ ...nothing, limit: 3, found });
     expect(page.events).toEqual([released(3)]);
-    expect(page.before).toBe(`${found[1]?.place}~${found[1]?.place}`);
+    expect(readPlaces(page.before)).toEqual({ before: found[2]?.place, open: [found[2]?.place] });
   });
 
   it('names a hold that ended while it was read, because the lock will not tell of its grant again', () => {

@@ -45,6 +45,17 @@ describe('a refused write of a record', () => {
     expect({ applied, by: state.writeIds[0] }).toEqual({ applied: false, by: put.writeId });
   });
 
+  it('is its own first try if that is one of the latest writes', async () => {
+    const earlier = [put.writeId];
+    const error = new ConditionalCheckFailedException({
+      message: 'The conditional request failed',
+      $metadata: { attempts: 2 },
+      Item: marshall(toRecordItems(key, stateAfter(theirs, { version: 6, earlier }, now))[0]),
+    });
+    const { applied, state } = await tableThatAnswers(error).store.attempt(key, put, now);
+    expect({ applied, writeIds: state.writeIds }).toEqual({ applied: false, writeIds: [theirs.writeId, put.writeId] });
+  });
+
   it.each(['absent', 'present'] as const)(
     'is unknown if it named no version, was sent twice, and a second version is there: %s',
     async (kind) => {
@@ -125,6 +136,19 @@ describe('a write of a record', () => {
     expect(inputs).toHaveLength(4);
   });
 
+  it('of a record that was never written makes the first version, or is refused with nothing', async () => {
+    const first: Put = { ...withEnd, expects: { kind: 'absent' } };
+    expect(await tableThatAnswers().store.attempt(key, first, now)).toMatchObject({
+      applied: true,
+      state: { version: 1 },
+    });
+    const refusal = new ConditionalCheckFailedException({ message: 'no', $metadata: { attempts: 1 } });
+    expect(await tableThatAnswers(refusal).store.attempt(key, put, now)).toMatchObject({
+      applied: false,
+      state: { version: 0 },
+    });
+  });
+
   it('with an end is refused if the record is as it was read', async () => {
     const { store, inputs } = tableThatAnswers({ Item: itemsAfter(theirs, 7)[0] }, refusedBy(theirs, 7));
     expect(await store.attempt(key, withEnd, now)).toMatchObject({ applied: false, state: { version: 7 } });
@@ -154,7 +178,14 @@ describe('a read of a record', () => {
   it('is one consistent query', async () => {
     const { store, inputs } = tableThatAnswers({ Items: itemsAfter(withEnd, 6) });
     expect(await store.read(key)).toMatchObject({ version: 6, value: '1' });
-    expect(inputs).toMatchObject([{ ConsistentRead: true }]);
+    expect(inputs).toMatchObject([
+      {
+        KeyConditionExpression: '#partition = :partition',
+        ExpressionAttributeNames: { '#partition': 'pk' },
+        ExpressionAttributeValues: { ':partition': 'test/record/record' },
+        ConsistentRead: true,
+      },
+    ]);
   });
 
   it('finds no record if only a value is left', async () => {
