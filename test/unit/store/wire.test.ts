@@ -10,6 +10,7 @@ import {
   tableClients,
 } from '../../../src/store/dynamodb/client.ts';
 import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
+import { eventually } from '../../support/eventually.ts';
 import { patientServer } from '../../support/patient-server.ts';
 
 interface Sent {
@@ -112,7 +113,7 @@ describe('two hundred calls at once', () => {
     const patient = { ...patience, connectionMs: 60_000, requestMs: 60_000 };
     const { table, sent, client, connections } = await storeFor(patient, [], hold);
     const calls = Promise.all(Array.from({ length: 200 }, () => table.update(key, raise)));
-    await vi.waitFor(() => expect(held).toHaveLength(socketsMax), { timeout: 15_000 });
+    await eventually(() => expect(held).toHaveLength(socketsMax));
     isHolding = false;
     for (const response of held) ok({})(response);
     await calls;
