@@ -21,7 +21,7 @@ interface Switches {
 }
 
 /** Read when this file is loaded, because a test may fake timers later. */
-const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
+const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: runSoon } = globalThis;
 
 /** A mutant that waits for ever is ended after this time, or after ten times what the test takes without it. */
 const hangMsMin = 1_500;
@@ -79,7 +79,15 @@ export default class MutantRunner extends TestRunner {
     const hangMs = Math.max(hangMsMin, 10 * (performance.now() - from));
     for (const [index, [mutant, count]] of waiting.entries()) {
       note({ kind: 'planted', mutant });
-      if (await this.#passes(test, { mutant, hitLimit: 1_000 + 100 * count, hangMs })) continue;
+      const unhandled = listenForUnhandled();
+      const isPassed = await this.#passes(test, { mutant, hitLimit: 1_000 + 100 * count, hangMs });
+      const isUnhandled = await unhandled();
+      if (isPassed && !isUnhandled) continue;
+      if (isPassed) {
+        // It may be what an earlier mutant left behind. A process of its own tells.
+        note({ kind: 'damaging', mutant });
+        continue;
+      }
       if (await this.#passes(test)) {
         note({ kind: 'noticed', mutant, test: nameOf(test) });
         continue;
@@ -133,6 +141,21 @@ export default class MutantRunner extends TestRunner {
       for (const cleanup of [...after, ...cleanups, ...finished]) await (async () => cleanup())().catch(() => {});
     }
   }
+}
+
+/** Whether an error was left unhandled since the call. Vitest fails a run by that, even if each test passes. */
+function listenForUnhandled(): () => Promise<boolean> {
+  let isUnhandled = false;
+  const listener = () => {
+    isUnhandled = true;
+  };
+  process.on('unhandledRejection', listener);
+  return async () => {
+    // Node reports it after all promises that are ready.
+    await new Promise((resolve) => runSoon(resolve));
+    process.off('unhandledRejection', listener);
+    return isUnhandled;
+  };
 }
 
 /** The suites around a test, the innermost first. */

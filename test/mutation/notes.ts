@@ -10,7 +10,7 @@ export type Note =
   | { readonly kind: 'loaded'; readonly mutants: readonly string[] }
   | { readonly kind: 'planted'; readonly mutant: string }
   | { readonly kind: 'noticed'; readonly mutant: string; readonly test: string }
-  /** The test fails with the mutant, and afterwards without it too. */
+  /** The test fails with the mutant, and afterwards without it too. Or it passes, and an error is left unhandled. */
   | { readonly kind: 'damaging'; readonly mutant: string }
   /** A test that was damaged for good could not judge these. */
   | { readonly kind: 'unjudged'; readonly mutants: readonly string[] };

@@ -132,7 +132,7 @@ async function judge(folder: string, source: string): Promise<Set<string>> {
   const alone = notes.flatMap((note) => (note.kind === 'loaded' ? note.mutants.filter((id) => !reached.has(id)) : []));
   for (const note of notes) {
     if (note.kind === 'noticed') noticed.add(note.mutant);
-    // Its harm outlived it.
+    // Its harm outlived it, or can't be told from that of another.
     if (note.kind === 'damaging') alone.push(note.mutant);
     if (note.kind === 'unjudged') alone.push(...note.mutants);
   }
@@ -178,7 +178,8 @@ function isNoticedAlone(folder: string, source: string, id: string): Promise<boo
     child.on('close', (code, signal) => {
       clearTimeout(timer);
       // A process that could not even start its tests has noticed nothing.
-      if (code !== 0 && signal === null && !output.includes('FAIL')) reject(new Error(output.slice(-2_000)));
+      const isJudged = output.includes('FAIL') || output.includes('Unhandled');
+      if (code !== 0 && signal === null && !isJudged) reject(new Error(output.slice(-2_000)));
       else resolve(code !== 0);
     });
   });
