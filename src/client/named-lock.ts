@@ -43,7 +43,7 @@ export class NamedLock {
   /** As {@link LockScope.withLock}. */
   withLock<T>(work: (lock: HeldLock) => T | Promise<T>): Promise<T>;
   withLock<T>(options: NamedAcquireOptions, work: (lock: HeldLock) => T | Promise<T>): Promise<T>;
-  withLock<T>(
+  async withLock<T>(
     optionsOrWork: NamedAcquireOptions | ((lock: HeldLock) => T | Promise<T>),
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<T> {

@@ -322,6 +322,19 @@ describe('semaphore, readLock and writeLock', () => {
     await expect(other.semaphore('gpu', 4).tryAcquire()).rejects.toMatchObject({ code: 'limit-mismatch', limit: 3 });
   });
 
+  it('runs work while permits are held, with options or without', async () => {
+    const { one, other } = world();
+    const gpus = one.semaphore('gpu', 3);
+    const tried = () => other.semaphore('gpu', 3).tryAcquire({ permits: 2 });
+    expect(await gpus.withLock({ permits: 2 }, async ({ permits }) => [permits, (await tried()).ok])).toEqual([
+      2,
+      false,
+    ]);
+    expect(await gpus.withLock(({ permits, limit }) => [permits, limit])).toEqual([1, 3]);
+    expect((await tried()).ok).toBe(true);
+    await expect(gpus.withLock({}, undefined as never)).rejects.toThrow('withLock');
+  });
+
   it('lets readers share and keeps a writer out', async () => {
     const { one, other } = world();
     const reading = await one.readLock('catalogue').acquire();
