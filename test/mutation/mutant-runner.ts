@@ -51,19 +51,26 @@ export default class MutantRunner extends TestRunner {
 
   async runTask(test: Test): Promise<void> {
     try {
+      await this.#runOnce(test);
+      const hits = { ...switches.mutantCoverage?.perTest[test.id] };
+      note({ kind: 'ran', test: nameOf(test) });
+      const { onFinished } = test;
+      await this.#judge(test, hits);
+      if (onFinished === undefined) delete test.onFinished;
+      else test.onFinished = onFinished;
+    } finally {
+      // Only now: what a repetition of the test reaches must not count as reached while its suite was loaded.
+      switches.currentTestId = undefined;
+    }
+  }
+
+  async #runOnce(test: Test): Promise<void> {
+    try {
       await TestRunner.getTestFn(test)();
     } catch (error) {
       note({ kind: 'broken', test: nameOf(test) });
       throw error;
-    } finally {
-      switches.currentTestId = undefined;
     }
-    const hits = switches.mutantCoverage?.perTest[test.id] ?? {};
-    note({ kind: 'reached', mutants: Object.keys(hits) });
-    const { onFinished } = test;
-    await this.#judge(test, hits);
-    if (onFinished === undefined) delete test.onFinished;
-    else test.onFinished = onFinished;
   }
 
   override onAfterRunFiles(files: Parameters<TestRunner['onAfterRunFiles']>[0]): void {

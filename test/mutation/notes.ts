@@ -4,9 +4,9 @@ export type Note =
   | { readonly kind: 'broken'; readonly test: string }
   /** A test can't run twice in one process. */
   | { readonly kind: 'once-only'; readonly test: string }
-  /** These mutants are in code that a test ran. */
-  | { readonly kind: 'reached'; readonly mutants: readonly string[] }
-  /** These mutants are in code that ran while modules were loaded. */
+  /** A test ended without a mutant. It shows that the process goes on. */
+  | { readonly kind: 'ran'; readonly test: string }
+  /** These mutants are in code that ran outside of all tests, such as while modules and suites were loaded. */
   | { readonly kind: 'loaded'; readonly mutants: readonly string[] }
   | { readonly kind: 'planted'; readonly mutant: string }
   | { readonly kind: 'noticed'; readonly mutant: string; readonly test: string }
