@@ -716,6 +716,90 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'true',
     why: 'A deletion has no end.',
   },
+  {
+    file: 'src/client/tracing.ts',
+    text: 'tracing?.wait',
+    instead: 'tracing.wait',
+    why: 'The TypeError is caught, as an error of a tracer is.',
+  },
+  {
+    file: 'src/client/tracing.ts',
+    text: 'wait?.granted',
+    instead: 'wait.granted',
+    why: 'The TypeError is caught, as an error of a tracer is.',
+  },
+  {
+    file: 'src/client/tracing.ts',
+    text: 'wait?.failed',
+    instead: 'wait.failed',
+    why: 'The TypeError is caught, as an error of a tracer is.',
+  },
+  {
+    file: 'src/client/tracing.ts',
+    text: 'hold?.end',
+    instead: 'hold.end',
+    why: 'The TypeError is caught, as an error of a tracer is.',
+  },
+  {
+    file: 'src/client/tracing.ts',
+    text: '{\n    return undefined;\n  }',
+    instead: '{}',
+    why: 'A function that returns nothing returns undefined.',
+  },
+  {
+    file: 'src/client/observer.ts',
+    text: 'onEvent?.(event)',
+    instead: 'onEvent(event)',
+    why: 'The TypeError is caught, as an error of a listener is.',
+  },
+  {
+    file: 'src/client/once.ts',
+    text: 'kept === undefined',
+    instead: 'false',
+    why: 'JSON leaves out what is undefined.',
+  },
+  {
+    file: 'src/client/once.ts',
+    text: "''",
+    instead: '"Stryker was here!"',
+    why: 'A result that is not there always fits, whatever text is counted for it.',
+  },
+  {
+    file: 'src/client/once.ts',
+    text: 'now === undefined',
+    instead: 'false',
+    why: 'The record of every completed run has an end, so the time is known.',
+  },
+  {
+    file: 'src/client/sockets.ts',
+    text: "typeof leaseId === 'string'",
+    instead: 'true',
+    why: 'The map has only strings as keys.',
+  },
+  {
+    file: 'src/client/sockets.ts',
+    text: 'this.#expected.clear();',
+    instead: ';',
+    why: 'Nobody listens on a closed socket any more, and a promise resolves only once.',
+  },
+  {
+    file: 'src/client/sockets.ts',
+    text: '{ once: true }',
+    instead: '{}',
+    why: 'A signal fires only once.',
+  },
+  {
+    file: 'src/client/tenure.ts',
+    text: '{ once: true }',
+    instead: '{}',
+    why: 'A signal fires only once.',
+  },
+  {
+    file: 'src/client/watch.ts',
+    text: '{ once: true }',
+    instead: '{}',
+    why: 'A signal fires only once.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>

@@ -1,7 +1,8 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { Holdfast, Term } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { coreOf } from './inside.ts';
+import { coreOf, timersOf } from './inside.ts';
 
 /** Candidates whose work runs until their signal fires, and a log of the leaders. */
 const world = () => {
@@ -208,5 +209,64 @@ describe('elect', () => {
     stand(client, 'open');
     await twin.advance(60_000);
     expect(log).toEqual([]);
+  });
+
+  it('closes at the end of its block', async () => {
+    const { twin, log, stand, clients } = world();
+    const block = async () => {
+      await using _ = stand(clients[0], 'first');
+      await twin.settle();
+    };
+    await twin.until(block());
+    expect(log).toEqual(['first elected', 'first stops']);
+    expect((await clients[1].inspect('scheduler')).state).toBe('free');
+  });
+
+  it('does not report work that fails because its term is over', async () => {
+    const { twin, clients } = world();
+    const errors: unknown[] = [];
+    const onElected = ({ signal }: Term) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    const onError = (error: unknown) => errors.push(error);
+    clients[0].elect('scheduler', { leaseMs: 9_000, onElected, onError });
+    await twin.settle();
+    await clients[1].revoke('scheduler', { fence: (await clients[1].inspect('scheduler')).fence, reason: 'test' });
+    await twin.advance(9_000);
+    expect(errors).toEqual([]);
+    expect((await clients[1].inspect('scheduler')).state).toBe('held');
+  });
+
+  it('goes on without listeners of its own', async () => {
+    const { twin, clients } = world();
+    let terms = 0;
+    const onElected = () => {
+      terms += 1;
+      if (terms === 1) throw new Error('failed at once');
+      return new Promise(() => {});
+    };
+    const election = clients[0].elect('scheduler', { leaseMs: 9_000, onElected, handOverMs: 0 });
+    await twin.advance(5_000);
+    expect(terms).toBe(2);
+    twin.partition(clients[0]);
+    await twin.advance(20_000);
+    expect(election.isLeader).toBe(false);
+    await twin.until(election.close());
+  });
+
+  it('leaves neither a timer nor a listener behind', async () => {
+    const { twin, clients } = world();
+    const timers = timersOf(clients[0]);
+    const { signal } = new AbortController();
+    const stopped = Promise.withResolvers<void>();
+    const onElected = () => stopped.promise;
+    const election = clients[0].elect('scheduler', { signal, onElected, handOverMs: 60_000 });
+    await twin.settle();
+    const closing = election.close();
+    await twin.settle();
+    stopped.resolve();
+    await twin.until(closing);
+    expect([timers.size, getEventListeners(signal, 'abort')]).toEqual([0, []]);
   });
 });

@@ -3,28 +3,39 @@ import * as errors from '../../../src/client/errors.ts';
 
 describe('an error of the SDK', () => {
   it.each([
-    [new errors.HoldfastError('forbidden', 'm'), 'HoldfastError', 'forbidden', {}],
-    [new errors.LockHeldError('m'), 'LockHeldError', 'lock-held', { holders: [], queueDepth: 0, retryAfterMs: 0 }],
-    [new errors.WaitTimeoutError('m'), 'WaitTimeoutError', 'wait-timeout', { blockedBy: [], waitedMs: 0 }],
-    [new errors.LeaseLostError('m', 'expired'), 'LeaseLostError', 'lease-lost', { reason: 'expired' }],
-    [new errors.DeadlockError('m', []), 'DeadlockError', 'deadlock', { cycle: [] }],
-    [new errors.StaleFenceError('m', 7), 'StaleFenceError', 'stale-fence', { floor: 7 }],
-    [new errors.VersionMismatchError('m', null), 'VersionMismatchError', 'version-mismatch', { version: null }],
-    [new errors.LimitMismatchError('m', 3), 'LimitMismatchError', 'limit-mismatch', { limit: 3 }],
-    [new errors.SessionLostError('m'), 'SessionLostError', 'session-lost', {}],
-    [new errors.UnavailableError('m'), 'UnavailableError', 'unavailable', { retryAfterMs: 0, circuitOpen: false }],
-    [new errors.ThrottledError('m', 5), 'ThrottledError', 'throttled', { retryAfterMs: 5 }],
-    [new errors.QueueFullError('m', 5), 'QueueFullError', 'queue-full', { retryAfterMs: 5 }],
-    [new errors.InvalidRequestError('m'), 'InvalidRequestError', 'invalid-request', { errors: [] }],
-    [new errors.TooManyRetriesError('m', 9), 'TooManyRetriesError', 'too-many-retries', { tries: 9 }],
+    ['HoldfastError', 'forbidden', () => new errors.HoldfastError('forbidden', 'm'), {}],
     [
-      new errors.OnceFailedError('m', { name: 'Error', message: 'x', startedAt: 'then' }),
+      'LockHeldError',
+      'lock-held',
+      () => new errors.LockHeldError('m'),
+      { holders: [], queueDepth: 0, retryAfterMs: 0 },
+    ],
+    ['WaitTimeoutError', 'wait-timeout', () => new errors.WaitTimeoutError('m'), { blockedBy: [], waitedMs: 0 }],
+    ['LeaseLostError', 'lease-lost', () => new errors.LeaseLostError('m', 'expired'), { reason: 'expired' }],
+    ['DeadlockError', 'deadlock', () => new errors.DeadlockError('m', []), { cycle: [] }],
+    ['StaleFenceError', 'stale-fence', () => new errors.StaleFenceError('m', 7), { floor: 7 }],
+    ['VersionMismatchError', 'version-mismatch', () => new errors.VersionMismatchError('m', null), { version: null }],
+    ['LimitMismatchError', 'limit-mismatch', () => new errors.LimitMismatchError('m', 3), { limit: 3 }],
+    ['SessionLostError', 'session-lost', () => new errors.SessionLostError('m'), {}],
+    [
+      'UnavailableError',
+      'unavailable',
+      () => new errors.UnavailableError('m'),
+      { retryAfterMs: 0, circuitOpen: false },
+    ],
+    ['ThrottledError', 'throttled', () => new errors.ThrottledError('m', 5), { retryAfterMs: 5 }],
+    ['QueueFullError', 'queue-full', () => new errors.QueueFullError('m', 5), { retryAfterMs: 5 }],
+    ['InvalidRequestError', 'invalid-request', () => new errors.InvalidRequestError('m'), { errors: [] }],
+    ['TooManyRetriesError', 'too-many-retries', () => new errors.TooManyRetriesError('m', 9), { tries: 9 }],
+    [
       'OnceFailedError',
       'once-failed',
+      () => new errors.OnceFailedError('m', { name: 'Error', message: 'x', startedAt: 'then' }),
       { failure: { name: 'Error', message: 'x', startedAt: 'then' } },
     ],
-    [new errors.ClosedError('m'), 'ClosedError', 'closed', {}],
-  ])('has its name, its code and its fields: %s', (error, name, code, fields) => {
+    ['ClosedError', 'closed', () => new errors.ClosedError('m'), {}],
+  ])('has its name, its code and its fields: %s', (name, code, made, fields) => {
+    const error = made();
     expect(error).toBeInstanceOf(errors.HoldfastError);
     expect(error).toMatchObject({ name, code, message: 'm', status: undefined, requestId: undefined, ...fields });
     expect(error).not.toHaveProperty('cause');

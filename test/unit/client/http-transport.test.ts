@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { HttpTransport, type WebSocketClass } from '../../../src/client/http-transport.ts';
+import { HttpTransport, type HttpTransportOptions, type WebSocketClass } from '../../../src/client/http-transport.ts';
 import { bearer, Holdfast, type WebSocketLike } from '../../../src/client/index.ts';
+import type { Call } from '../../../src/client/transport.ts';
 
 const answer = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   new Response(body === undefined ? null : JSON.stringify(body), {
@@ -166,30 +167,130 @@ describe('HttpTransport', () => {
   });
 });
 
+describe('a request of HttpTransport', () => {
+  const call: Call = {
+    operation: 'putRecord',
+    method: 'PUT',
+    route: '/v1/{ns}/records/{name}',
+    parameters: { ns: 'test', name: 'a' },
+  };
+  const never = new AbortController().signal;
+
+  /** Sends the call, and tells what was sent and what came back. */
+  async function sent(more: Partial<Call>, options: Partial<HttpTransportOptions> = {}, answered = new Response('{}')) {
+    const fetch = vi.fn(async (_url: unknown, _init?: RequestInit) => answered);
+    const transport = new HttpTransport({ url: 'https://locks.example.com', fetch: fetch as never, ...options });
+    const came = await transport.request({ ...call, ...more }, never);
+    const [url, init] = fetch.mock.calls[0] ?? [];
+    return { came, url: String(url), init: init as RequestInit };
+  }
+
+  it('has its body as JSON, and the headers of the call and of JSON', async () => {
+    const { url, init } = await sent({ body: { value: 1 }, headers: { 'if-match': '"7"' } });
+    expect(url).toBe('https://locks.example.com/v1/test/records/a');
+    expect(init).toMatchObject({ method: 'PUT', body: '{"value":1}', signal: never });
+    expect(init.headers).toEqual({
+      accept: 'application/json',
+      'content-type': 'application/json',
+      'if-match': '"7"',
+    });
+  });
+
+  it('has neither a body nor its type if there is nothing to send', async () => {
+    const { init } = await sent({ method: 'GET' });
+    expect(init.headers).toEqual({ accept: 'application/json' });
+    expect(init).not.toHaveProperty('body');
+  });
+
+  it('is shown to the authorization as it will be sent', async () => {
+    const auth = vi.fn(async () => ({ authorization: 'x' }));
+    const { url, init } = await sent({ body: 1, query: { page: '2' } }, { auth });
+    expect(auth).toHaveBeenCalledWith({
+      method: 'PUT',
+      url: new URL(url),
+      headers: { accept: 'application/json', 'content-type': 'application/json' },
+      body: '1',
+    });
+    expect(url).toContain('?page=2');
+    expect(init.headers).toMatchObject({ authorization: 'x', accept: 'application/json' });
+  });
+
+  it.each([
+    ['{"fence":7}', { fence: 7 }],
+    ['', undefined],
+    ['<html>Bad gateway</html>', undefined],
+  ])('reads the answer %j', async (text, body) => {
+    const { came } = await sent({}, {}, new Response(text, { status: 502, headers: { 'X-Request-Id': 'r1' } }));
+    expect(came).toMatchObject({ status: 502, headers: { 'x-request-id': 'r1' } });
+    expect(came.body).toEqual(body);
+  });
+
+  it('uses the fetch of the runtime as it is at the time of the call', async () => {
+    const transport = new HttpTransport({ url: 'https://locks.example.com' });
+    const fetch = vi.fn(async () => new Response('{}'));
+    vi.stubGlobal('fetch', fetch);
+    try {
+      expect(await transport.request(call, never)).toMatchObject({ status: 200, body: {} });
+      expect(fetch).toHaveBeenCalledWith(expect.any(URL), expect.objectContaining({ method: 'PUT' }));
+    } finally {
+      vi.unstubAllGlobals();
+    }
+  });
+
+  it.each(['https://locks.example.com/prod', 'https://locks.example.com/prod//'])('goes to %s', (url) => {
+    expect(new HttpTransport({ url }).target).toBe('https://locks.example.com/prod');
+    expect(new HttpTransport({ url: new URL(url) }).target).toBe('https://locks.example.com/prod');
+  });
+
+  it.each([
+    [undefined, 'url is missing'],
+    ['localhost', 'url must be a URL'],
+    ['ftp://locks.example.com', 'url must be http or https'],
+  ])('is not sent to the address %s', (url, message) => {
+    const make = () => new HttpTransport({ url: url as string });
+    expect(make).toThrow(message);
+    expect(make).toThrow(expect.objectContaining({ errors: [expect.objectContaining({ field: 'url' })] }));
+  });
+});
+
 describe('a WebSocket of HttpTransport', () => {
+  interface Made {
+    readonly url: string;
+    readonly options: unknown;
+    readonly events: EventTarget;
+    readonly said: string[];
+    code?: number | undefined;
+  }
+
   /** The sockets that were made. The test says what happens to them. */
-  function world(options: Partial<ConstructorParameters<typeof HttpTransport>[0]> = {}) {
-    const made: { url: string; code?: number | undefined; events: EventTarget }[] = [];
+  function world(options: Partial<HttpTransportOptions> = {}, url = 'https://locks.example.com') {
+    const made: Made[] = [];
     const webSocket = class extends EventTarget {
-      readonly #own: (typeof made)[number];
-      constructor(url: string) {
+      readonly #own: Made;
+      constructor(url: string, ...more: unknown[]) {
         super();
-        this.#own = { url, events: this };
+        this.#own = { url, options: more, events: this, said: [] };
         made.push(this.#own);
+      }
+      send(text: string) {
+        this.#own.said.push(text);
       }
       close(code?: number) {
         this.#own.code = code;
       }
     } as unknown as WebSocketClass;
-    const transport = new HttpTransport({ url: 'https://locks.example.com', webSocket, ...options });
-    const heard: string[] = [];
+    const transport = new HttpTransport({ url, webSocket, ...options });
+    const heard: unknown[] = [];
     const handlers = {
       open: () => heard.push('open'),
-      message: () => heard.push('message'),
+      message: (body: unknown) => heard.push(body),
       closed: () => heard.push('closed'),
     };
     const open = () => transport.socket('wss://said.example.com/v1', { ticket: 't' }, handlers);
-    return { made, heard, open };
+    const watch = () => transport.watch({ lock: 'a' }, handlers);
+    const happens = (type: string, data?: unknown) =>
+      made[0]?.events.dispatchEvent(Object.assign(new Event(type), { data }));
+    return { made, heard, open, watch, happens };
   }
   const later = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -198,6 +299,100 @@ describe('a WebSocket of HttpTransport', () => {
     open();
     await later();
     expect(made[0]?.url).toBe('wss://proxy.example.com/v1?ticket=t');
+  });
+
+  it.each([
+    ['http://127.0.0.1:4100', {}, 'ws://127.0.0.1:4100/v1/watch?lock=a'],
+    ['https://locks.example.com/prod/', {}, 'wss://locks.example.com/prod/v1/watch?lock=a'],
+    ['https://x', { watchUrl: 'wss://proxy.example.com/v1' }, 'wss://proxy.example.com/v1?lock=a'],
+  ])('watches at the address of the service %s with %j', async (url, options, watched) => {
+    const { made, heard, watch, happens } = world(options, url);
+    const leave = watch();
+    await later();
+    expect(made[0]?.url).toBe(watched);
+    happens('open');
+    happens('message', '{"type":"connected"}');
+    leave();
+    expect([heard, made[0]?.code]).toEqual([[{ type: 'connected' }], 1000]);
+  });
+
+  it('tells a watch that it has ended', async () => {
+    const { heard, watch, happens } = world();
+    watch();
+    await later();
+    happens('close');
+    expect(heard).toEqual(['closed']);
+  });
+
+  it('is signed as a request over http, and gets no options without a signature', async () => {
+    const auth = vi.fn(async () => ({ authorization: 'x' }));
+    const [signed, plain] = [world({ auth }), world()];
+    for (const { open } of [signed, plain]) open();
+    await later();
+    const url = new URL('https://said.example.com/v1?ticket=t');
+    expect(auth).toHaveBeenCalledWith({ method: 'GET', url, headers: {}, body: undefined });
+    expect(signed.made[0]?.options).toEqual([{ headers: { authorization: 'x' } }]);
+    expect(plain.made[0]?.options).toEqual([]);
+  });
+
+  it('passes on only messages of text that are JSON', async () => {
+    const { heard, open, happens } = world();
+    open();
+    await later();
+    for (const data of ['{"type":"granted"}', '', 'pong', new Uint8Array([123, 125]), 7]) happens('message', data);
+    expect(heard).toEqual([{ type: 'granted' }]);
+  });
+
+  it('sends only while it is open', async () => {
+    const { made, open, happens } = world();
+    const socket = open();
+    expect(() => socket.send('early')).not.toThrow();
+    await later();
+    socket.send('hello');
+    happens('close');
+    socket.send('late');
+    expect(made[0]?.said).toEqual(['hello']);
+  });
+
+  it('opens no more after its user closed it', async () => {
+    const { heard, open, happens } = world();
+    const socket = open();
+    await later();
+    socket.close();
+    happens('open');
+    expect(heard).toEqual([]);
+  });
+
+  it('keeps the process alive or not, if its TCP connection can be reached', async () => {
+    const { made, open } = world();
+    const socket = open();
+    expect(socket.keepsAlive(false)).toBe(false);
+    await later();
+    expect([socket.keepsAlive(true), socket.keepsAlive(false)]).toEqual([false, false]);
+    const done: string[] = [];
+    const connection = { ref: () => done.push('ref'), unref: () => done.push('unref') };
+    Object.assign(made[0]?.events ?? {}, { _socket: connection });
+    expect([socket.keepsAlive(false), socket.keepsAlive(true)]).toEqual([true, true]);
+    expect(done).toEqual(['unref', 'ref']);
+  });
+
+  it('is that of the runtime, if it has one', async () => {
+    const made: string[] = [];
+    class Own extends EventTarget {
+      constructor(url: string) {
+        super();
+        made.push(url);
+      }
+    }
+    vi.stubGlobal('WebSocket', Own);
+    try {
+      const { open } = world({ webSocket: undefined });
+      open();
+      await later();
+      expect(made).toEqual(['wss://said.example.com/v1?ticket=t']);
+    } finally {
+      vi.unstubAllGlobals();
+    }
   });
 
   it('is not opened if it was closed before the keys were there', async () => {
@@ -212,10 +407,10 @@ describe('a WebSocket of HttpTransport', () => {
     ['an error and then a close', ['error', 'close'], ['closed']],
     ['a message after the close', ['open', 'close', 'message'], ['open', 'closed']],
   ])('reports its end once: %s', async (_, events, expected) => {
-    const { made, heard, open } = world();
+    const { heard, open, happens } = world();
     open();
     await later();
-    for (const type of events) made[0]?.events.dispatchEvent(Object.assign(new Event(type), { data: '{}' }));
+    for (const type of events) happens(type, '{}');
     expect(heard).toEqual(expected);
   });
 

@@ -472,6 +472,42 @@ describe('close', () => {
   });
 });
 
+describe('several locks', () => {
+  it('have their names in the order of the call, and each its own fence', async () => {
+    const { one, other } = world();
+    await (await one.acquire('a')).release();
+    const both = await one.acquireAll(['b', 'a']);
+    const fenceOf = async (name: string) => (await other.inspect(name)).fence;
+    expect(both.names).toEqual(['b', 'a']);
+    expect([...both.fences]).toEqual([
+      ['b', await fenceOf('b')],
+      ['a', await fenceOf('a')],
+    ]);
+    expect(both.fence('a')).toBe(await fenceOf('a'));
+    expect(both.fence('a')).not.toBe(both.fence('b'));
+  });
+
+  it('have no fence for a lock that is not one of them', async () => {
+    const { one } = world();
+    const both = await one.acquireAll(['a', 'b']);
+    expect(() => both.fence('c')).toThrow(RangeError);
+    expect(() => both.fence('c')).toThrow('c is not one of the locks');
+  });
+
+  it('are known as lost after a freeze, as soon as their fences are read', async () => {
+    const { twin, one } = world();
+    const both = await one.acquireAll(['a', 'b'], { leaseMs: 10_000 });
+    const { signal } = both;
+    twin.freeze(one);
+    await twin.advance(60_000);
+    const thawed = twin.thaw(one);
+    expect(signal.aborted).toBe(false);
+    expect(both.fences.size).toBe(2);
+    expect(signal.aborted).toBe(true);
+    await thawed;
+  });
+});
+
 describe('acquireAll', () => {
   it('tries once with waitMs 0, whatever the default is', async () => {
     const { twin, one } = world();

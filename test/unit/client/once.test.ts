@@ -210,6 +210,144 @@ describe('a caller that waits for the result', () => {
   });
 });
 
+describe('a caller that waits after a run has failed', () => {
+  /** One caller works and two wait. When the work fails, both know it, and one of them works next. */
+  const failed = async () => {
+    const { twin, one, other, third } = world();
+    const { work, run } = slowWork();
+    const first = one.once('job', run);
+    await twin.settle();
+    return { twin, other, third, work, run, first };
+  };
+
+  it('waits no longer than it was asked to, all its waits together', async () => {
+    const { twin, other, third, work, run, first } = await failed();
+    const beganAt = twin.now();
+    const waiting = [other, third].map((client) => client.once('job', { waitMs: 5_000 }, run));
+    await twin.advance(3_000);
+    work.fail(new Error('card declined'));
+    await expect(twin.until(first)).rejects.toThrow('card declined');
+    expect(await twin.until(Promise.race(waiting))).toEqual({ ran: false, done: false });
+    expect(twin.now() - beganAt).toBe(5_000);
+    expect(work.runs).toBe(2);
+    work.end('mended');
+    await twin.until(Promise.all(waiting));
+  });
+
+  it('gives its read lock back before it asks for the lock, so that it does not wait for itself', async () => {
+    const { twin, other, work, run, first } = await failed();
+    const waiting = other.once('job', run);
+    await twin.advance(1_000);
+    twin.delay(other, 700, { operation: 'release' });
+    const sent = callsOf(other);
+    const locksAsked = () => sent.filter(({ operation }) => operation === 'acquireLock').length;
+    work.fail(new Error('card declined'));
+    await expect(twin.until(first)).rejects.toThrow('card declined');
+    await twin.advance(699);
+    expect(locksAsked()).toBe(0);
+    await twin.advance(1);
+    expect(locksAsked()).toBe(1);
+    work.end('mended');
+    expect(await twin.until(waiting)).toMatchObject({ ran: true, value: 'mended' });
+  });
+
+  it('gets a result at once, although its read lock is not given back yet', async () => {
+    const { twin, other, work, run, first } = await failed();
+    const waiting = other.once('job', run);
+    await twin.advance(1_000);
+    twin.delay(other, 700, { operation: 'release' });
+    const endedAt = twin.now();
+    work.end('done');
+    await twin.until(first);
+    expect(await twin.until(waiting)).toMatchObject({ ran: false, value: 'done' });
+    expect(twin.now()).toBe(endedAt);
+  });
+});
+
+describe('a signal', () => {
+  it('ends the first look at the record', async () => {
+    const { twin, one } = world();
+    twin.delay(one, 1_000, { operation: 'getRecord' });
+    const giveUp = new AbortController();
+    const ended = one.once('job', { signal: giveUp.signal }, () => 1).catch((error: unknown) => error);
+    await twin.settle();
+    const beganAt = twin.now();
+    giveUp.abort(new Error('no patience'));
+    expect(await twin.until(ended)).toMatchObject({ message: 'no patience' });
+    expect(twin.now()).toBe(beganAt);
+  });
+});
+
+describe('the note of a failure', () => {
+  const noteOf = async (failure: unknown) => {
+    const { twin, one, other } = world();
+    const fail = () => Promise.reject(failure);
+    await expect(twin.until(one.once('job', { onFailure: 'close' }, fail))).rejects.toBe(failure);
+    const { value } = (await other.record('once:job').get()) as { value: { once: string; error: object } };
+    return value;
+  };
+
+  it('has the name and the message of the error', async () => {
+    expect(await noteOf(new TypeError('card declined'))).toMatchObject({
+      once: 'failed',
+      error: { name: 'TypeError', message: 'card declined' },
+    });
+  });
+
+  it('has the text of what was thrown, if that is no error', async () => {
+    expect((await noteOf('card declined')).error).toEqual({ name: 'Error', message: 'card declined' });
+  });
+
+  it('has only the beginning of a long text, so that it always fits', async () => {
+    const long = Object.assign(new Error('m'.repeat(300_000)), { name: 'n'.repeat(300_000) });
+    expect((await noteOf(long)).error).toEqual({ name: 'n'.repeat(1_000), message: 'm'.repeat(1_000) });
+  });
+
+  it('says the same if the result could not be kept', async () => {
+    const { one, other } = world();
+    await expect(one.once<unknown>('job', () => 1n)).rejects.toThrow(TypeError);
+    expect((await other.record('once:job').get())?.value).toMatchObject({ once: 'failed' });
+  });
+});
+
+describe('the mark of a run', () => {
+  /** The answer to the first marks of the client, by their number. */
+  const refusedMarks = (client: Holdfast, refusal: (mark: number) => object | undefined) => {
+    const transport = transportOf(client);
+    const request = transport.request.bind(transport);
+    let marks = 0;
+    transport.request = async (call, signal) => {
+      const body = call.operation === 'putRecord' ? refusal(++marks) : undefined;
+      return body === undefined ? request(call, signal) : { status: 412, headers: {}, body };
+    };
+    return () => marks;
+  };
+  const changed = { code: 'version-mismatch', detail: 'It has another version.', version: 1 };
+
+  it('is tried again if the record has changed and the work is still to be done', async () => {
+    const { one } = world();
+    refusedMarks(one, (mark) => (mark <= 2 ? changed : undefined));
+    expect(await one.once('job', () => 'mine')).toEqual({ ran: true, done: true, value: 'mine' });
+  });
+
+  it('is tried three times at most', async () => {
+    const { one } = world();
+    const marks = refusedMarks(one, () => changed);
+    const { work, run } = slowWork();
+    await expect(one.once('job', run)).rejects.toMatchObject({ code: 'version-mismatch' });
+    expect([marks(), work.runs]).toEqual([3, 0]);
+  });
+
+  it('is not tried again after another refusal', async () => {
+    const { one, other } = world();
+    const marks = refusedMarks(one, () => ({ code: 'forbidden', detail: 'You may not write.' }));
+    const { work, run } = slowWork();
+    await expect(one.once('job', run)).rejects.toMatchObject({ code: 'forbidden' });
+    expect([marks(), work.runs]).toEqual([1, 0]);
+    expect((await other.inspect('once:job')).state).toBe('free');
+  });
+});
+
 describe('a run that comes too late', () => {
   it('does not do the work again if another caller completed it between its look and its lock', async () => {
     const { twin, one, other } = world();
@@ -409,6 +547,7 @@ describe('what it asks', () => {
     [{ keepMs: 1.5 }, 'keepMs'],
     [{ everyMs: 60_000, keepMs: 60_000 }, 'keepMs'],
     [{ offsetMs: 5 }, 'offsetMs'],
+    [{ offsetMs: 0 }, 'offsetMs'],
     [{ everyMs: 60_000, offsetMs: 60_000 }, 'offsetMs'],
   ] as [OnceOptions, string][])('refuses %o and sends nothing', async (options, field) => {
     const { one } = world();
@@ -419,9 +558,27 @@ describe('what it asks', () => {
     expect(sent).toEqual([]);
   });
 
-  it('does not touch a record of the same name that another program wrote', async () => {
+  it('accepts the shortest and the longest spans', async () => {
     const { one } = world();
-    await one.record('once:job').put({ mine: true }, 'absent');
+    for (const span of [1_000, 31_536_000_000]) {
+      expect(await one.once(`every:${span}`, { everyMs: span, offsetMs: 0 }, () => 1)).toMatchObject({ ran: true });
+      expect(await one.once(`keep:${span}`, { keepMs: span }, () => 1)).toMatchObject({ ran: true });
+    }
+  });
+
+  it('is two requests if it does not wait for another caller', async () => {
+    const { twin, one, other } = world();
+    const { work, run } = slowWork();
+    const running = one.once('job', run);
+    await twin.settle();
+    expect(await callsOf(other, () => other.once('job', { waitMs: 0 }, run))).toEqual(['getRecord', 'acquireLock']);
+    work.end(1);
+    await twin.until(running);
+  });
+
+  it.each([[{ mine: true }], [null]])('does not touch the record %j that another program wrote', async (value) => {
+    const { one } = world();
+    await one.record('once:job').put(value, 'absent');
     await expect(one.once('job', () => 1)).rejects.toMatchObject({ code: 'unexpected-answer' });
     expect(await one.record('once:job').get()).toMatchObject({ version: 1 });
   });

@@ -2,16 +2,19 @@
 import { describe, expect, it } from 'vitest';
 import { Breaker } from '../../../src/client/breaker.ts';
 import { Caller } from '../../../src/client/caller.ts';
-import { pause } from '../../../src/client/runtime.ts';
-import type { ParkingSocket } from '../../../src/client/sockets.ts';
-import { Sockets } from '../../../src/client/sockets.ts';
-import type { SocketHandlers, Transport } from '../../../src/client/transport.ts';
+import { HoldfastError } from '../../../src/client/errors.ts';
+import { pause, type Runtime } from '../../../src/client/runtime.ts';
+import { ParkingSocket, Sockets } from '../../../src/client/sockets.ts';
+import type { Call, SocketHandlers, Transport } from '../../../src/client/transport.ts';
 import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.ts';
 
 interface Fake {
   readonly handlers: SocketHandlers;
+  readonly url: string;
+  readonly query: Readonly<Record<string, string>>;
   readonly said: string[];
   isClosed: boolean;
+  keepsAlive: boolean;
 }
 
 type Opens = 'always' | 'never' | 'once' | 'not yet';
@@ -20,16 +23,18 @@ function world({ ticketStatus = 201, canRest = true, opens = 'always' as Opens, 
   const time = new VirtualTime();
   const runtime = new VirtualProcess(time, 'client', 1);
   const fakes: Fake[] = [];
+  const asked: Call[] = [];
   let tickets = 0;
   const transport: Transport = {
-    request: async () => {
+    request: async (call) => {
+      asked.push(call);
       tickets += 1;
       if (ticketMs > 0) await pause(runtime, ticketMs);
       return { status: ticketStatus, headers: {}, body: { ticket: `t${tickets}`, url: 'ws://x', expiresInMs: 60_000 } };
     },
-    socket: (_url, _query, handlers) => {
-      const fake: Fake = { handlers, said: [], isClosed: false };
-      fakes.push(fake);
+    socket: (url, query, handlers) => {
+      const fake: Fake = { handlers, url, query, said: [], isClosed: false, keepsAlive: true };
+      const connectionId = `c${fakes.push(fake)}`;
       queueMicrotask(() => {
         if (opens === 'not yet') return;
         if (opens === 'always' || (opens === 'once' && fakes.length === 1)) handlers.open();
@@ -38,12 +43,15 @@ function world({ ticketStatus = 201, canRest = true, opens = 'always' as Opens, 
       return {
         send: (text) => {
           fake.said.push(text);
-          if (text === 'hello') handlers.message({ type: 'connected', connectionId: `c${fakes.length}` });
+          if (text === 'hello') handlers.message({ type: 'connected', connectionId });
         },
         close: () => {
           fake.isClosed = true;
         },
-        keepsAlive: () => canRest,
+        keepsAlive: (wanted) => {
+          fake.keepsAlive = wanted;
+          return canRest;
+        },
       };
     },
   };
@@ -53,8 +61,43 @@ function world({ ticketStatus = 201, canRest = true, opens = 'always' as Opens, 
   const caller = new Caller({ transport, runtime, breaker, observe, closed });
   const sockets = new Sockets({ namespace: 'test', transport, caller, runtime });
   const open = async () => (await sockets.open(2_000)) as ParkingSocket;
-  return { time, fakes, sockets, open, ticketsAsked: () => tickets };
+  return { time, runtime, fakes, asked, sockets, open, transport, ticketsAsked: () => tickets };
 }
+
+const isPending = async (promise: Promise<unknown>): Promise<boolean> =>
+  (await Promise.race([promise, Promise.resolve('pending')])) === 'pending';
+
+describe('a socket that waits are parked on', () => {
+  it('gives no other message than a grant and the end of a wait', async () => {
+    const socket = new ParkingSocket('c1');
+    const { message } = socket.expect('mine');
+    for (const body of [undefined, 'text', {}, { type: 'granted' }, { type: 'renewed', leaseId: 'mine' }])
+      socket.receive(body);
+    socket.receive({ type: 'wait-ended', leaseId: 'another' });
+    expect(await isPending(message)).toBe(true);
+    socket.receive({ type: 'granted', leaseId: 'mine' });
+    expect(await message).toBe('granted');
+  });
+
+  it('does not tell a wait that has left, and still tells one that began later under the same lease', async () => {
+    const socket = new ParkingSocket('c1');
+    const [first, second] = [socket.expect('mine'), socket.expect('mine')];
+    first.forget();
+    socket.receive({ type: 'granted', leaseId: 'mine' });
+    expect([await isPending(first.message), await second.message]).toEqual([true, 'granted']);
+    const third = socket.expect('mine');
+    third.forget();
+    socket.receive({ type: 'granted', leaseId: 'mine' });
+    expect(await isPending(third.message)).toBe(true);
+  });
+
+  it('says whether it is open', () => {
+    const socket = new ParkingSocket('c1');
+    expect(socket.isOpen).toBe(true);
+    socket.closed();
+    expect(socket.isOpen).toBe(false);
+  });
+});
 
 describe('the client’s socket', () => {
   it('serves ten thousand waits, and each gets the message about its own lease once', async () => {
@@ -148,6 +191,113 @@ describe('the client’s socket', () => {
     }
   });
 
+  it('is opened with a ticket of the namespace', async () => {
+    const { open, asked, fakes } = world();
+    await open();
+    expect(asked).toMatchObject([
+      { operation: 'createTicket', method: 'POST', route: '/v1/{ns}/tickets', parameters: { ns: 'test' }, body: {} },
+    ]);
+    expect(fakes).toMatchObject([{ url: 'ws://x', query: { ticket: 't1' } }]);
+  });
+
+  it('keeps the process alive only while somebody waits', async () => {
+    const { open, sockets, fakes } = world();
+    const leave = sockets.join();
+    await open();
+    leave();
+    expect(fakes[0]?.keepsAlive).toBe(false);
+    sockets.join();
+    expect(fakes[0]?.keepsAlive).toBe(true);
+  });
+
+  it('has only timers that do not keep the process alive, and none after its end', async () => {
+    const { open, sockets, runtime, time } = world();
+    const after = runtime.after.bind(runtime);
+    const leave = sockets.join();
+    await open();
+    const timers: (boolean | undefined)[] = [];
+    (runtime as Runtime).after = (ms, run, background) => {
+      timers.push(background);
+      return after(ms, run);
+    };
+    await time.advance(240_000);
+    leave();
+    // One for the next ping, and one for the end of the idle socket.
+    expect(timers).toEqual([true, true]);
+    sockets.close();
+    expect(time.nextAt).toBeUndefined();
+  });
+
+  it('leaves no timer behind if it could not be opened', async () => {
+    const { sockets, time } = world({ opens: 'never' });
+    expect(await sockets.open(2_000)).toBeUndefined();
+    expect(time.nextAt).toBeUndefined();
+  });
+
+  it('is open only after the service has told its connection id', async () => {
+    const { sockets, fakes, time } = world({ opens: 'not yet' });
+    const opening = sockets.open(9_000);
+    await time.settle();
+    for (const body of [undefined, { type: 'connected' }, { type: 'granted', connectionId: 'c0' }])
+      fakes[0]?.handlers.message(body);
+    await time.settle();
+    expect(await isPending(opening)).toBe(true);
+    fakes[0]?.handlers.message({ type: 'connected', connectionId: 'c1' });
+    expect((await opening)?.connectionId).toBe('c1');
+  });
+
+  it('is given up if it does not open within ten seconds, even if it opens later', async () => {
+    const { sockets, fakes, time } = world({ opens: 'not yet' });
+    const opening = sockets.open(60_000);
+    await time.advance(9_999);
+    expect(fakes[0]?.isClosed).toBe(false);
+    await time.advance(1);
+    expect([await opening, fakes[0]?.isClosed]).toEqual([undefined, true]);
+    fakes[0]?.handlers.message({ type: 'connected', connectionId: 'c1' });
+    const again = sockets.open(60_000);
+    await time.settle();
+    fakes[1]?.handlers.message({ type: 'connected', connectionId: 'c2' });
+    expect((await again)?.connectionId).toBe('c2');
+  });
+
+  it('is not blocked for good if its opening was ended on purpose, however often', async () => {
+    const { sockets, time } = world({ opens: 'not yet' });
+    for (let tries = 1; tries <= 4; tries++) {
+      const leave = sockets.join();
+      void sockets.open(2_000);
+      await time.settle();
+      leave();
+      await time.settle();
+    }
+    expect(sockets.isPossible).toBe(true);
+  });
+
+  it('is opened once if a wait begins at the moment at which the last one has left', async () => {
+    const { sockets, time, ticketsAsked } = world({ ticketMs: 1_000 });
+    const leave = sockets.join();
+    void sockets.open(2_000);
+    await time.settle();
+    leave();
+    sockets.join();
+    void sockets.open(2_000);
+    await time.settle();
+    const opening = sockets.open(2_000);
+    await time.advance(1_000);
+    expect([(await opening)?.connectionId, ticketsAsked()]).toEqual(['c1', 2]);
+  });
+
+  it('stays if an earlier connection is discarded, or breaks late', async () => {
+    const { open, sockets, fakes } = world();
+    const first = await open();
+    sockets.discard(first);
+    const second = await open();
+    sockets.discard(first);
+    fakes[0]?.handlers.closed(new Error('late'));
+    expect([await open(), second.isOpen, fakes[1]?.isClosed]).toEqual([second, true, false]);
+    fakes[1]?.handlers.closed(new Error('cut'));
+    expect(() => sockets.discard(second)).not.toThrow();
+  });
+
   it('sends at least two messages in the ten minutes after which API Gateway closes an idle connection', async () => {
     const { open, fakes, time } = world();
     (await open()).expect('a');
@@ -187,6 +337,28 @@ describe('the client’s socket', () => {
     away.fakes[0]?.handlers.closed(new Error('cut'));
     for (let tries = 1; tries <= 5; tries++) expect(await away.sockets.open(2_000)).toBeUndefined();
     expect(away.sockets.isPossible).toBe(true);
+  });
+
+  it.each([401, 403, 405])('is not tried again if the ticket is refused with %i', async (ticketStatus) => {
+    const { sockets, ticketsAsked } = world({ ticketStatus });
+    for (let tries = 1; tries <= 2; tries++) expect(await sockets.open(2_000)).toBeUndefined();
+    expect([sockets.isPossible, ticketsAsked()]).toEqual([false, 1]);
+  });
+
+  it('is not tried again if the runtime has no WebSocket', async () => {
+    const { sockets, transport, ticketsAsked } = world();
+    transport.socket = () => {
+      throw new HoldfastError('unsupported', 'This runtime has no WebSocket.');
+    };
+    for (let tries = 1; tries <= 2; tries++) expect(await sockets.open(2_000)).toBeUndefined();
+    expect([sockets.isPossible, ticketsAsked()]).toEqual([false, 1]);
+  });
+
+  it('is not possible with a transport that has none', async () => {
+    const { transport, runtime } = world();
+    const { socket: _, ...bare } = transport;
+    const sockets = new Sockets({ namespace: 'test', transport: bare, caller: {} as Caller, runtime });
+    expect([sockets.isPossible, await sockets.open(2_000)]).toEqual([false, undefined]);
   });
 
   it('is tried again however often a busy service gives no ticket: that says nothing about WebSockets', async () => {
