@@ -185,7 +185,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/client/election.ts': unit('client', 'election'),
   'src/client/errors.ts': unit('client', 'errors'),
   'src/client/held-lock.ts': unit('client', 'lock', 'keeper'),
-  'src/client/holdfast.ts': unit('client', 'holdfast', 'routes', 'views'),
+  'src/client/holdfast.ts': unit('client', 'holdfast', 'routes', 'views', 'once', 'election'),
   'src/client/http-transport.ts': unit('client', 'http-transport'),
   'src/client/lock-options.ts': unit('client', 'breaker', 'lock', 'deadlines', 'session'),
   'src/client/named-lock.ts': unit('client', 'lock'),

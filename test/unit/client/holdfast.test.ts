@@ -4,7 +4,7 @@ import { ClosedError, Holdfast, type TransportOptions } from '../../../src/clien
 import type { Answer, Call } from '../../../src/client/transport.ts';
 import { Twin } from '../../../src/testing/index.ts';
 import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { coreOf } from './inside.ts';
+import { callsOf, coreOf, timersOf } from './inside.ts';
 
 /** A client of a service that answers as the test says. */
 function world(answer: (call: Call) => Partial<Answer>, options: Partial<TransportOptions> = {}) {
@@ -190,5 +190,28 @@ describe('the end of a client', () => {
     expect([isClosed, close.mock.calls.length]).toEqual([false, 0]);
     await time.advance(1);
     expect([isClosed, close.mock.calls.length]).toEqual([true, 1]);
+  });
+
+  it('comes at the end of its block, and leaves no timer behind', async () => {
+    const twin = new Twin();
+    const seen: { locks?: Holdfast; timers?: ReturnType<typeof timersOf> } = {};
+    const block = async () => {
+      await using locks = twin.client();
+      Object.assign(seen, { locks, timers: timersOf(locks) });
+      await locks.acquire('a');
+    };
+    await twin.until(block());
+    expect([seen.timers?.size, coreOf(seen.locks as Holdfast).sockets.isPossible]).toEqual([0, false]);
+    expect((await twin.client().inspect('a')).state).toBe('free');
+  });
+
+  it('gives each lock back with one request', async () => {
+    const twin = new Twin();
+    const locks = twin.client();
+    for (const name of ['a', 'b']) await locks.acquire(name);
+    twin.delay(locks, 1_000, { operation: 'release', lock: 'b' });
+    const sent = callsOf(locks);
+    await twin.until(locks.close());
+    expect(sent.map(({ operation }) => operation)).toEqual(['releaseLock', 'releaseLock']);
   });
 });

@@ -1,12 +1,14 @@
 /** A locked step without the durable SDK: the test runs the steps and completes the callback. */
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { describe, expect, it } from 'vitest';
+import { LeaseLostError } from '../../../src/client/index.ts';
 import { type LockedStepOptions, lockedStep, type StepLock } from '../../../src/durable/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 import { callsOf, timersOf } from '../client/inside.ts';
 
 interface CallbackConfig {
   readonly timeout: { readonly seconds: number };
+  readonly serdes: { readonly deserialize: (text: string | undefined) => Promise<unknown> };
 }
 
 function world() {
@@ -16,19 +18,69 @@ function world() {
   // A callback may fail before the function waits for it.
   callback.promise.catch(() => undefined);
   const configs: CallbackConfig[] = [];
+  const steps: string[] = [];
   const context = {
-    step: (_name: string, run: () => Promise<unknown>) => run(),
-    createCallback: async (_name: string, config: CallbackConfig) => {
+    step: (name: string, run: () => Promise<unknown>) => {
+      steps.push(name);
+      return run();
+    },
+    createCallback: async (name: string, config: CallbackConfig) => {
+      steps.push(name);
       configs.push(config);
       return [callback.promise, 'callback1'];
     },
   } as unknown as DurableContext;
   const run = (work: (lock: StepLock) => Promise<unknown>, options: Partial<LockedStepOptions> = {}) =>
     lockedStep(context, locks, 'a', { leaseMs: 60_000, ...options }, work);
-  return { twin, locks, other: twin.client(), callback, configs, run };
+  return { twin, locks, other: twin.client(), callback, configs, steps, run };
 }
 
 describe('lockedStep', () => {
+  it('has one step for each request, and each step has a name of its own', async () => {
+    const { other, steps, run } = world();
+    const value = await run(async ({ fence, name, leaseId }) => {
+      expect(await other.inspect('a')).toMatchObject({ state: 'held', fence });
+      expect([name, leaseId]).toEqual(['a', expect.stringMatching(/^[\w-]{16,}$/)]);
+      return 'done';
+    });
+    expect(value).toBe('done');
+    expect(steps).toEqual(['a: lease', 'a: grant', 'a: park', 'a: release']);
+    expect((await other.inspect('a')).state).toBe('free');
+  });
+
+  it('gets the fence from its callback if it had to wait', async () => {
+    const { other, callback, configs, run } = world();
+    await other.acquire('a');
+    const working = run(async ({ fence }) => fence, { waitMs: 60_000 });
+    callback.resolve({ fence: 7 });
+    expect(await working).toBe(7);
+    const read = configs[0]?.serdes.deserialize;
+    expect([await read?.('{"fence":7}'), await read?.(undefined)]).toEqual([{ fence: 7 }, undefined]);
+  });
+
+  it('fails if the lease ended before the work, although the work succeeded', async () => {
+    const { twin, other, run } = world();
+    const working = run(async () => {
+      await twin.expire('a');
+      await other.acquire('a');
+      return 'done';
+    });
+    await expect(working).rejects.toThrow(LeaseLostError);
+    await expect(working).rejects.toMatchObject({
+      reason: 'expired',
+      message: expect.stringContaining('The lease on a'),
+    });
+  });
+
+  it('succeeds if the work has released the lock itself', async () => {
+    const { locks, run } = world();
+    const work = async ({ name, leaseId }: StepLock) => {
+      await locks.release({ lock: name, leaseId });
+      return 'done';
+    };
+    expect(await run(work)).toBe('done');
+  });
+
   it.each([
     [undefined, 86_400],
     [90_500, 91],
@@ -71,5 +123,20 @@ describe('lockedStep', () => {
     const working = run(async () => 1, { waitMs: 60_000 });
     callback.reject(Object.assign(new Error(fields.message ?? ''), fields));
     await expect(working).rejects.toMatchObject({ code });
+  });
+
+  it('keeps the error of its callback as the cause, with what a caller may ask for', async () => {
+    const failedWith = async (name: string) => {
+      const { other, callback, run } = world();
+      await other.acquire('a');
+      const error = Object.assign(new Error('failed'), { cause: { name } });
+      callback.reject(error);
+      const caught = await run(async () => 1, { waitMs: 60_000 }).catch((thrown: unknown) => thrown);
+      expect(caught).toMatchObject({ cause: error });
+      return caught;
+    };
+    expect(await failedWith('Holdfast.WaitTimeout')).toMatchObject({ waitedMs: 60_000 });
+    expect(await failedWith('Holdfast.WaitCancelled')).toMatchObject({ code: 'closed' });
+    expect(await failedWith('Holdfast.LeaseLost')).toMatchObject({ reason: 'expired' });
   });
 });

@@ -45,6 +45,8 @@ describe('the spans of a lock', () => {
     ]);
     expect(attributesOf('holdfast hold')).toEqual([{ ...subject, 'holdfast.outcome': 'released' }]);
     expect(spans('holdfast hold')[0]?.links[0]?.context).toEqual(spans('holdfast wait')[0]?.spanContext());
+    for (const { status, instrumentationScope } of exporter.getFinishedSpans())
+      expect([status.code, instrumentationScope.name]).toEqual([SpanStatusCode.UNSET, 'holdfast']);
   });
 
   it('hold the spans that the work makes', async () => {
@@ -76,6 +78,7 @@ describe('the spans of a lock', () => {
     giveUp.abort(new RangeError('card 4711 declined'));
     await twin.until(waiting);
     expect(spans('holdfast wait')[0]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'RangeError' });
+    expect(attributesOf('holdfast wait')).toMatchObject([{ 'holdfast.outcome': 'failed' }]);
   });
 
   it('report a lost lock as lost, at the time of the loss', async () => {
@@ -92,16 +95,31 @@ describe('the spans of a lock', () => {
     expect(spans('holdfast hold')).toHaveLength(1);
   });
 
-  it('report a wait that its caller ended as aborted', async () => {
+  it.each([
+    ['its caller ended', undefined],
+    ['took longer than its caller allowed', new DOMException('too late', 'TimeoutError')],
+    ['its caller ended without an error', 'enough'],
+  ])('report a wait that %s as aborted, which is no failure', async (_, reason) => {
     const { twin, one, other } = world();
     await twin.until(other.acquire('wallet:42'));
     const stop = new AbortController();
-    const waiting = one.acquire('wallet:42', { signal: stop.signal, waitMs: 10_000 });
-    waiting.catch(() => undefined);
+    const waiting = one.acquire('wallet:42', { signal: stop.signal, waitMs: 10_000 }).catch(() => 'ended');
     await twin.advance(100);
-    stop.abort();
-    await expect(twin.until(waiting)).rejects.toThrow();
+    stop.abort(reason);
+    expect(await twin.until(waiting)).toBe('ended');
     expect(attributesOf('holdfast wait')).toMatchObject([{ 'holdfast.outcome': 'aborted' }]);
+    expect(spans('holdfast wait')[0]?.status.code).toBe(SpanStatusCode.UNSET);
+  });
+
+  it('report a wait that ended with its client as closed, which is no failure', async () => {
+    const { twin, one, other } = world();
+    await twin.until(other.acquire('wallet:42'));
+    const waiting = one.acquire('wallet:42', { waitMs: 10_000 }).catch(() => 'ended');
+    await twin.advance(100);
+    await twin.until(one.close());
+    expect(await twin.until(waiting)).toBe('ended');
+    expect(attributesOf('holdfast wait')).toMatchObject([{ 'holdfast.outcome': 'closed' }]);
+    expect(spans('holdfast wait')[0]?.status.code).toBe(SpanStatusCode.UNSET);
   });
 
   it('name every lock that is taken at once', async () => {
