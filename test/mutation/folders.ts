@@ -66,6 +66,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/guards/s3.ts': [...unit('guards', 's3', 'fence'), 'test/property/guards-s3.test.ts'],
   'src/guards/sql.ts': unit('guards', 'sql', 'fence'),
   'src/http/api-gateway.ts': unit('http', 'api-gateway', 'request'),
+  'src/http/locks.ts': unit('http', 'answers', 'maxima', 'parked', 'grant-body'),
   'src/http/multi-locks.ts': unit('http', 'multi-maxima', 'answers'),
   'src/http/node-http.ts': unit('http', 'node-http'),
   'src/http/openapi.ts': unit('http', 'openapi'),
@@ -98,6 +99,8 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/local/pump/stream.ts': shards,
   'src/local/request-id.ts': unit('local', 'request-id'),
   'src/local/timers.ts': unit('local', 'timers'),
+  // Where direct mode is wrongly set up, a test waits for seconds.
+  'src/server/direct-transport.ts': unit('server', 'direct'),
   'src/store/dynamodb/attributes.ts': ['test/unit/store/attributes.test.ts'],
   'src/store/dynamodb/claim-item.ts': [
     'test/unit/store/page-item.test.ts',
@@ -179,6 +182,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/notify/aws/reaper-handler.ts': unit('notify', 'reaper'),
   'src/notify/aws/timers.ts': unit('notify', 'sqs-timers', 'aws-ports'),
   'src/client/abort.ts': unit('client', 'abort', 'signals'),
+  'src/client/acquire.ts': unit('client', 'waiting', 'lock', 'deadlines', 'session'),
   'src/client/calls.ts': unit('client', 'routes', 'views', 'session'),
   'src/client/lease-calls.ts': unit('client', 'lease-calls'),
   'src/client/core.ts': unit('client', 'core'),
@@ -187,6 +191,8 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/client/held-lock.ts': unit('client', 'lock', 'keeper'),
   'src/client/holdfast.ts': unit('client', 'holdfast', 'routes', 'views', 'once', 'election'),
   'src/client/http-transport.ts': unit('client', 'http-transport'),
+  'src/client/keeper.ts': unit('client', 'keeper', 'shortened-lease', 'session'),
+  'src/client/lock-scope.ts': unit('client', 'lock', 'breaker', 'session'),
   'src/client/lock-options.ts': unit('client', 'breaker', 'lock', 'deadlines', 'session'),
   'src/client/named-lock.ts': unit('client', 'lock'),
   'src/client/observer.ts': unit('client', 'tracing'),

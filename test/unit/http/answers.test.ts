@@ -36,7 +36,7 @@ function world() {
   };
   const take = (name: string, more: object = {}) => call(`POST /locks/${name}/acquire`, { leaseId, ...more });
   const iso = (ms: number) => new Date(time.now() + ms).toISOString();
-  return { time, service, call, take, iso };
+  return { time, service, sockets: store, call, take, iso };
 }
 
 /** Two callers: one holds the lock, the other asks. */
@@ -545,6 +545,12 @@ describe('a ticket', () => {
       status: 201,
       body: { ticket: expect.any(String), expiresInMs: 60_000, url: 'wss://here/watch' },
     });
+  });
+
+  it('opens a connection of its own namespace and its own caller', async () => {
+    const { time, sockets, call } = world();
+    const { ticket } = (await call('POST /tickets')).body;
+    expect(await sockets.redeem(ticket, time.now())).toEqual({ namespace: 'test', caller: 'anonymous' });
   });
 });
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Answer, Handler } from '../../../src/http/handler.ts';
+import type { AccessRule } from '../../../src/local/access.ts';
 import { Exchanges } from '../../../src/local/exchange.ts';
 
 const bodyBytesMax = 10;
@@ -16,12 +17,14 @@ class FakeResponse extends EventEmitter {
   writableFinished = false;
   shouldKeepAlive = true;
   readonly statuses: number[] = [];
+  readonly bodies: string[] = [];
 
   writeHead(status: number): void {
     this.headersSent = true;
     this.statuses.push(status);
   }
-  end(): void {
+  end(body: string): void {
+    this.bodies.push(body);
     this.writableFinished = true;
     this.emit('close');
   }
@@ -32,11 +35,11 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function world(handler: Handler = async () => fine) {
+function world(handler: Handler = async () => fine, access: AccessRule = () => undefined) {
   const lines: string[] = [];
   const handled = vi.fn(handler);
   const logger = { error: (line: string) => void lines.push(line) };
-  const exchanges = new Exchanges({ handler: handled, access: () => undefined, logger, bodyBytesMax, answerMs });
+  const exchanges = new Exchanges({ handler: handled, access, logger, bodyBytesMax, answerMs });
   const receive = (headers: Record<string, string> = {}, url = '/v1/health') => {
     const rawHeaders = Object.entries(headers).flat();
     const request = Object.assign(new PassThrough(), { method: 'GET', url, rawHeaders, socket: new PassThrough() });
@@ -59,9 +62,42 @@ describe('an exchange', () => {
     const { exchanges, lines, receive, settle } = world();
     const { request, response } = receive();
     expect(exchanges.isRunningOn(request.socket)).toBe(true);
+    expect(exchanges.isRunningOn(new PassThrough())).toBe(false);
     await settle();
-    expect([response.statuses, lines, vi.getTimerCount()]).toEqual([[200], [], 0]);
+    expect([response.statuses, response.bodies, lines, vi.getTimerCount()]).toEqual([[200], ['fine'], [], 0]);
     expect(exchanges.isRunningOn(request.socket)).toBe(false);
+  });
+
+  it('that is not allowed is refused, and its handler never sees it', async () => {
+    const seen: unknown[] = [];
+    const refusal = { status: 401, title: 'Unauthorized', code: 'unauthorized', detail: 'A token is required.' };
+    const { handled, receive, settle } = world(undefined, (headers) => {
+      seen.push(headers);
+      return refusal;
+    });
+    const { response } = receive({ authorization: 'Bearer guess' });
+    await settle();
+    expect([seen, response.statuses]).toEqual([[{ authorization: 'Bearer guess' }], [401]]);
+    expect(JSON.parse(response.bodies[0] ?? '')).toMatchObject({ code: 'unauthorized', detail: refusal.detail });
+    expect(handled).not.toHaveBeenCalled();
+  });
+
+  it('whose answer has no body ends without one', async () => {
+    const { receive, settle } = world(async () => ({ status: 304, headers: {}, body: undefined }));
+    const { response } = receive();
+    await settle();
+    expect([response.statuses, response.bodies]).toEqual([[304], ['']]);
+  });
+
+  it('does not tell its handler that the caller left, if the answer was sent', async () => {
+    const signals: (AbortSignal | undefined)[] = [];
+    const { receive, settle } = world(async ({ signal }) => {
+      signals.push(signal);
+      return fine;
+    });
+    receive();
+    await settle();
+    expect(signals[0]?.aborted).toBe(false);
   });
 
   it('is the last one of its connection if the gateway closes', async () => {
@@ -132,6 +168,30 @@ describe('an exchange', () => {
 });
 
 describe('a body', () => {
+  it.each([
+    ['in one piece', ['{"a":1}']],
+    ['in several pieces', ['{"a', '":', '1}']],
+  ])('reaches the handler whole: %s', async (_, pieces) => {
+    const { handled, receive, settle } = world();
+    const { request } = receive(chunked);
+    for (const piece of pieces) {
+      request.write(piece);
+      await settle();
+    }
+    request.end();
+    await settle();
+    expect(handled).toHaveBeenCalledWith(expect.objectContaining({ body: '{"a":1}' }));
+  });
+
+  it('that is missing is no body', async () => {
+    const { handled, receive, settle } = world();
+    receive();
+    const { request } = receive(chunked);
+    request.end();
+    await settle();
+    expect(handled.mock.calls.map(([{ body }]) => body)).toEqual([undefined, undefined]);
+  });
+
   it('of the largest size is taken, with its length or in chunks', async () => {
     for (const headers of [{ 'content-length': '10' }, chunked]) {
       const { handled, receive, settle } = world();
@@ -148,6 +208,10 @@ describe('a body', () => {
     const { handled, receive, settle } = world();
     const { request, response } = receive({ 'content-length': '11' });
     expect([response.statuses, request.readableFlowing]).toEqual([[413], true]);
+    expect(JSON.parse(response.bodies[0] ?? '')).toMatchObject({
+      code: 'too-large',
+      detail: 'A body has at most 10 bytes.',
+    });
     request.end('01234567890');
     await settle();
     expect([response.statuses, handled.mock.calls]).toEqual([[413], []]);
