@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { createStack, templateOf } from './synthesized.ts';
+import { createStack, spell, templateOf } from './synthesized.ts';
 
 describe('the stack', () => {
   const deployed = templateOf(createStack()).toJSON();
@@ -20,5 +20,17 @@ describe('the stack', () => {
 
   it('needs no account, Region or lookup to be written', () => {
     expect(JSON.stringify(deployed)).not.toMatch(/dummy-value|cdk-hnb659fds-lookup/);
+  });
+
+  it('shows how to make a client: with IAM, or with a token', () => {
+    const sdkOf = (given: Parameters<typeof createStack>[0]) =>
+      spell(templateOf(createStack(given)).toJSON().Outputs.Sdk.Value);
+    expect(sdkOf({})).toMatch(/^import { Holdfast, sigv4 } from 'holdfast'; .*auth: sigv4\(\) }\);$/);
+    const jwt = { issuer: 'https://issuer.example.com', audience: ['locks'] };
+    expect(sdkOf({ jwt })).toMatch(/^import { Holdfast, bearer } from 'holdfast'; .*auth: bearer\(token\) }\);$/);
+  });
+
+  it('tells only the name of the table if there is nothing else', () => {
+    expect(Object.keys(templateOf(createStack({ tableOnly: true })).toJSON().Outputs)).toEqual(['TableName']);
   });
 });

@@ -46,10 +46,10 @@ const shards = unit('local', 'pump-shards');
 /** Only the suites that say something about a file, for folders with many: all of them would take hours. */
 const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'infra/access.ts': infra('grants'),
-  'infra/callbacks.ts': infra('stack', 'notifications'),
+  'infra/callbacks.ts': infra('locked-section'),
   'infra/dashboard.ts': infra('stack', 'monitoring'),
   'infra/expiry.ts': infra('stack', 'notifications'),
-  'infra/function-code.ts': infra('stack', 'functions'),
+  'infra/function-code.ts': infra('function-code'),
   'infra/http-api.ts': infra('stack', 'http-api', 'locked-section'),
   'infra/locked-section.ts': infra('locked-section'),
   'infra/monitoring.ts': infra('stack', 'monitoring'),
@@ -192,7 +192,7 @@ const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'src/client/holdfast.ts': unit('client', 'holdfast', 'routes', 'views', 'once', 'election'),
   'src/client/http-transport.ts': unit('client', 'http-transport'),
   'src/client/keeper.ts': unit('client', 'keeper', 'shortened-lease', 'session'),
-  'src/client/lock-scope.ts': unit('client', 'lock', 'breaker', 'session'),
+  'src/client/lock-scope.ts': unit('client', 'lock', 'breaker', 'session', 'tracing'),
   'src/client/lock-options.ts': unit('client', 'breaker', 'lock', 'deadlines', 'session'),
   'src/client/named-lock.ts': unit('client', 'lock'),
   'src/client/observer.ts': unit('client', 'tracing'),

@@ -28,6 +28,11 @@ describe('a client', () => {
     expect(patience({ deadlineMs: 800, patience: { tryMs: 7 } })).toMatchObject({ retryMs: 800, tryMs: 7 });
   });
 
+  it('shows the defaults of its calls', () => {
+    const defaults = { owner: 'me', leaseMs: 9_000, waitMs: 4_000 };
+    expect(world(() => ({}), defaults).locks.defaults).toMatchObject(defaults);
+  });
+
   it('refuses to fail open without the tier that allows it, and a wrong namespace', () => {
     expect(() => world(() => ({}), { onUnavailable: 'fail-open' })).toThrow('efficiency');
     expect(() => world(() => ({}), { namespace: 'a/b' })).toThrow('namespace');

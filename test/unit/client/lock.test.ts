@@ -341,6 +341,7 @@ describe('semaphore, readLock and writeLock', () => {
     expect((await other.readLock('catalogue').tryAcquire()).ok).toBe(true);
     expect((await other.writeLock('catalogue').tryAcquire()).ok).toBe(false);
     expect(reading.mode).toBe('shared');
+    expect((await one.writeLock('prices').acquire()).mode).toBe('exclusive');
   });
 });
 

@@ -2,9 +2,12 @@ import middy from '@middy/core';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import {
+  DeadlockError,
   type HeldLock,
   InvalidRequestError,
   LockHeldError,
+  QueueFullError,
+  ThrottledError,
   UnavailableError,
   WaitTimeoutError,
 } from '../../../src/client/index.ts';
@@ -81,6 +84,52 @@ describe('a refusal', () => {
     if (expected === undefined) expect(() => answerRefusal(event, error, {})).toThrow(error);
     else expect(answerRefusal(event, error, {})).toMatchObject(expected);
   });
+
+  it('tells an HTTP caller what is the matter, and never who holds the lock', () => {
+    const error = new LockHeldError('held', { retryAfterMs: 1_500, holders: [{ owner: 'they', fence: 7 } as never] });
+    const answer = answerRefusal(httpEvent, error, { refusedStatus: 423 }) as { headers: object; body: string };
+    expect(answer).toMatchObject({
+      statusCode: 423,
+      headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', 'retry-after': '2' },
+    });
+    expect(JSON.parse(answer.body)).toEqual({
+      type: 'urn:holdfast:problem:lock-held',
+      title: 'This request is already being worked on',
+      status: 423,
+      code: 'lock-held',
+      retryAfterMs: 1_500,
+    });
+  });
+
+  it('tells an HTTP caller that the service is away, with its own status', () => {
+    const { statusCode, body } = answerRefusal(httpEvent, new UnavailableError('away'), { refusedStatus: 423 }) as {
+      statusCode: number;
+      body: string;
+    };
+    expect([statusCode, JSON.parse(body)]).toMatchObject([
+      503,
+      { title: 'The lock service cannot be reached', status: 503, code: 'unavailable', retryAfterMs: 0 },
+    ]);
+  });
+
+  it.each([
+    ['queue-full', new QueueFullError('full', 100)],
+    ['throttled', new ThrottledError('busy', 100)],
+    ['deadlock', new DeadlockError('circle', [])],
+    ['wait-timeout', new WaitTimeoutError('late')],
+    ['unavailable', new UnavailableError('away')],
+  ])('lets SQS deliver the whole batch again: %s', (_, error) => {
+    expect(answerRefusal(batch(message('1', 'a'), message('2', 'b')), error, {})).toEqual({
+      batchItemFailures: [{ itemIdentifier: '1' }, { itemIdentifier: '2' }],
+    });
+  });
+
+  it.each([undefined, null, 'text', { Records: 'none' }, { requestContext: {} }, { httpMethod: 7 }])(
+    'fails the invocation for an event of another source: %j',
+    (event) => {
+      expect(() => answerRefusal(event, held(0), {})).toThrow(LockHeldError);
+    },
+  );
 });
 
 describe('holdfastLock', () => {
@@ -441,6 +490,32 @@ describe.each([
     expect(await twin.until(first)).toEqual({ statusCode: 201 });
     expect(await twin.until(repeat(webhook('a'), contextWith(30_000)))).toEqual({ statusCode: 201 });
   });
+
+  it('answers 503 and does not run if the service is away', async () => {
+    const { twin, locks } = world();
+    twin.partition(locks);
+    let runs = 0;
+    const handler = handle(locks, async () => ++runs);
+    expect(await twin.until(handler(webhook('a'), contextWith(30_000)))).toMatchObject({ statusCode: 503 });
+    expect(runs).toBe(0);
+  });
+
+  it('fails with an error that no repeat would mend', async () => {
+    const { locks } = world();
+    const handler = handle(locks, async () => 'never');
+    await expect(handler(webhook('not a name'), contextWith(30_000))).rejects.toThrow(InvalidRequestError);
+  });
+
+  it.each([{ statusCode: 499 }, { statusCode: '500' }, 'text', null])('keeps the answer %j', async (answer) => {
+    const { locks } = world();
+    let runs = 0;
+    const handler = handle(locks, async () => {
+      runs += 1;
+      return answer;
+    });
+    for (let time = 0; time < 2; time++) expect(await handler(webhook('a'), contextWith(30_000))).toEqual(answer);
+    expect(runs).toBe(1);
+  });
 });
 
 describe('holdfastOnce', () => {
@@ -476,6 +551,19 @@ describe('holdfastOnce', () => {
       answers.push(await handler({}, contextWith(30_000)));
     }
     expect(answers).toEqual([1, 1, 2]);
+  });
+
+  it('is not handled again after a failure if asked to, and is held under the given owner', async () => {
+    const { locks, other } = world();
+    const owners: unknown[] = [];
+    const job = { locks, key: 'charge', onFailure: 'close' as const, owner: 'night shift' };
+    const handler = withOnceHandler(job, async () => {
+      owners.push((await other.inspect('once:charge')).holders[0]?.owner);
+      throw new Error('card declined');
+    });
+    await expect(handler({}, contextWith(30_000))).rejects.toThrow('card declined');
+    await expect(handler({}, contextWith(30_000))).rejects.toMatchObject({ code: 'once-failed' });
+    expect(owners).toEqual(['night shift']);
   });
 
   it('counts windows from their offset', async () => {
