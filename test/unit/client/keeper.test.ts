@@ -71,6 +71,58 @@ describe('renewal', () => {
     expect(lock.signal.reason).toBeInstanceOf(LeaseLostError);
   });
 
+  it('never asks for a lease that ends after holdMsMax, except for the shortest one that there is', async () => {
+    const { twin, one, other } = world();
+    const beganAt = twin.now();
+    await one.acquire('wallet:42', { leaseMs: 9_000, holdMsMax: 20_000 });
+    const ends: number[] = [];
+    for (let second = 1; second <= 20; second++) {
+      await twin.advance(1_000);
+      const [holder] = (await other.inspect('wallet:42')).holders;
+      ends.push(twin.now() - beganAt + (holder?.remainingMs ?? 0));
+    }
+    expect(Math.max(...ends)).toBeGreaterThanOrEqual(20_000);
+    expect(Math.max(...ends)).toBeLessThanOrEqual(21_000);
+  });
+
+  it('is tried again soon after a failure, then less often, and each failure is reported', async () => {
+    const { twin, one, events } = world();
+    const failedAt: number[] = [];
+    const lock = await one.acquire('wallet:42', { leaseMs: 30_000 });
+    twin.partition(one);
+    const beganAt = twin.now();
+    while (twin.now() < beganAt + 25_000) {
+      await twin.advance(50);
+      const failures = events.filter(({ type }) => type === 'renewal-failed').length;
+      while (failedAt.length < failures) failedAt.push(twin.now());
+    }
+    expect(events.find(({ type }) => type === 'renewal-failed')).toMatchObject({
+      name: 'wallet:42',
+      error: { code: 'unavailable' },
+    });
+    const pauses = failedAt.slice(1).map((at, index) => at - (failedAt[index] as number));
+    expect(pauses[0]).toBeLessThanOrEqual(500);
+    expect(Math.max(...pauses)).toBeGreaterThan(1_000);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(4_000);
+    expect(lock.isHeld()).toBe(true);
+    twin.heal(one);
+    await twin.advance(4_000);
+    expect(events.at(-1)).toEqual({ type: 'renewed', name: 'wallet:42', remainingMs: 30_000 });
+  });
+
+  it('uses the new length from then on, if it was renewed for another one', async () => {
+    const { twin, one, other, events } = world();
+    const lock = await one.acquire('wallet:42', { leaseMs: 9_000 });
+    await lock.renew(60_000);
+    expect(lock.remainingMs()).toBe(59_000);
+    await twin.advance(15_000);
+    // The next one is due after a third of the new lease, not of the old one.
+    expect(events.filter(({ type }) => type === 'renewed')).toHaveLength(1);
+    await twin.advance(8_000);
+    expect(events.filter(({ type }) => type === 'renewed')).toHaveLength(2);
+    expect((await other.inspect('wallet:42')).holders[0]?.remainingMs).toBeGreaterThan(50_000);
+  });
+
   it('does not happen if autoRenew is off', async () => {
     const { twin, one } = world();
     const lock = await one.acquire('wallet:42', { leaseMs: 9_000, autoRenew: false });

@@ -500,6 +500,12 @@ describe.each([
     expect(runs).toBe(0);
   });
 
+  it('fails if its answer cannot be kept: a repeat could not get the same one', async () => {
+    const { locks } = world();
+    const handler = handle(locks, async () => ({ statusCode: 200, body: 'x'.repeat(300_000) }));
+    await expect(handler(webhook('a'), contextWith(30_000))).rejects.toMatchObject({ code: 'too-large' });
+  });
+
   it('fails with an error that no repeat would mend', async () => {
     const { locks } = world();
     const handler = handle(locks, async () => 'never');

@@ -1,8 +1,10 @@
 /** Every operation over HTTP, on the service in memory: the whole answer, field by field. */
 import { describe, expect, it } from 'vitest';
 import { createHandler } from '../../../src/http/handler.ts';
+import { refusalOf } from '../../../src/http/locks.ts';
 import { requestOfNode } from '../../../src/http/node-http.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import { inspect } from '../../../src/service/look.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
@@ -227,6 +229,33 @@ describe('renew, release and revoke', () => {
 });
 
 describe('looking at locks', () => {
+  it('finds the fence of each holder valid, and names all holders in a refusal', async () => {
+    const { call, take } = world();
+    const one = await take('rooms', { limit: 2, owner: 'one' });
+    const two = await take('rooms', { limit: 2, owner: 'two', leaseId: theirs });
+    for (const { body } of [one, two])
+      expect((await call(`GET /locks/rooms/check?fence=${body.fence}`)).body).toMatchObject({ valid: true });
+    const { body } = await take('rooms', { limit: 2, leaseId: 'lease-of-a-third-00' });
+    expect(body).toMatchObject({ code: 'lock-held', detail: 'rooms is held by one, two.' });
+  });
+
+  it('shows the first hundred waiters, and how many there are', async () => {
+    const { call, take } = await heldWorld();
+    const notify = { type: 'event', ref: 'r' };
+    for (let number = 0; number < 101; number++)
+      await take('a', { leaseId: `waiter-${String(number).padStart(10, '0')}`, waitMs: 60_000, notify });
+    const { queue, queueDepth } = (await call('GET /locks/a')).body;
+    expect([queue.length, queueDepth]).toEqual([100, 101]);
+  });
+
+  it('refuses a caller if the queue is full, and says when to try again', async () => {
+    const { service } = await heldWorld();
+    const { state, facts } = await inspect(service.locks, { namespace: 'test', name: 'a' });
+    const refusal = refusalOf('a', { answer: { kind: 'queue-full' }, state, facts });
+    expect([refusal.code, refusal.fields]).toEqual(['queue-full', { retryAfterMs: 2_000 }]);
+    expect(refusal.message).toContain('the queue of a');
+  });
+
   it('shows a lock that was never used, and one that is held, without any secret', async () => {
     const { time, call, take, held, iso } = await heldWorld({ metadata: { job: 'nightly' } });
     expect((await call('GET /locks/unused')).body).toEqual({

@@ -15,6 +15,8 @@ describe('the maxima of a deployment', () => {
 
   it('accept a value within them', () => {
     expect(withinMaxima(deployment, { leaseMs: 10_000, waitMs: 60_000 })).toEqual({ leaseMs: 10_000, waitMs: 60_000 });
+    expect(withinMaxima(deployment, { leaseMs: 5_000 })).toEqual({ leaseMs: 5_000 });
+    expect(renewalWithin(deployment, { leaseMs: 10_000 })).toEqual({ leaseMs: 10_000 });
     expect(renewalWithin(deployment, {})).toEqual({});
   });
 
