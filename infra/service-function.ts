@@ -72,13 +72,7 @@ export class ServiceFunction extends Construct {
     });
   }
 
-  allow(actions: readonly string[], resources: readonly string[], conditions?: Record<string, unknown>): void {
-    this.role.addToPrincipalPolicy(
-      new PolicyStatement({
-        actions: [...actions],
-        resources: [...resources],
-        ...(conditions === undefined ? {} : { conditions }),
-      }),
-    );
+  allow(actions: readonly string[], resources: readonly string[]): void {
+    this.role.addToPrincipalPolicy(new PolicyStatement({ actions: [...actions], resources: [...resources] }));
   }
 }
