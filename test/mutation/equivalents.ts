@@ -800,6 +800,42 @@ export const equivalents: readonly Equivalent[] = [
     instead: '{}',
     why: 'A signal fires only once.',
   },
+  {
+    file: 'infra/expiry.ts',
+    text: 'setter !== this.reaper',
+    instead: 'true',
+    why: 'The reaper has this variable already, with the same value.',
+  },
+  {
+    file: 'infra/service-function.ts',
+    text: 'props.recursiveLoop === undefined',
+    instead: 'false',
+    why: 'The CDK leaves out what is undefined.',
+  },
+  {
+    file: 'infra/service-function.ts',
+    text: 'props.reservedConcurrency === undefined',
+    instead: 'false',
+    why: 'The CDK leaves out what is undefined.',
+  },
+  {
+    file: 'src/local/exchange.ts',
+    text: 'length !== undefined',
+    instead: 'true',
+    why: 'No comparison with undefined is true.',
+  },
+  {
+    file: 'src/local/exchange.ts',
+    text: 'chunks.length === 1',
+    instead: 'false',
+    why: 'One piece is joined to the same bytes. The check saves a copy.',
+  },
+  {
+    file: 'src/durable/locked-step.ts',
+    text: "''",
+    instead: '"Stryker was here!"',
+    why: 'None of the texts is the name of an error of the service.',
+  },
 ];
 
 export const isEquivalent = (mutant: Omit<Equivalent, 'why'>): boolean =>

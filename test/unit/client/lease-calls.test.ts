@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Core } from '../../../src/client/core.ts';
 import { lockCalls, manyCalls, nameOf } from '../../../src/client/lease-calls.ts';
 import type { Resolved } from '../../../src/client/lock-options.ts';
+import { type Call, pathOf } from '../../../src/client/transport.ts';
 
 const core = { namespace: 'test' } as Core;
 const resolved: Resolved = {
@@ -44,8 +45,19 @@ describe('the requests for one lock', () => {
   });
 
   it('renew and release by the lease', () => {
-    expect(calls.renew(9_000)).toMatchObject({ operation: 'renewLock', body: { leaseId: 'lease', leaseMs: 9_000 } });
-    expect(calls.release()).toMatchObject({ operation: 'releaseLock', body: { leaseId: 'lease' } });
+    const [renew, release] = [calls.renew(9_000), calls.release()];
+    expect(renew).toMatchObject({ operation: 'renewLock', body: { leaseId: 'lease', leaseMs: 9_000 } });
+    expect(release).toMatchObject({ operation: 'releaseLock', body: { leaseId: 'lease' } });
+  });
+
+  it('go to the paths of the lock', () => {
+    const made = [calls.acquire(0), calls.park?.(1, 'c1') as Call, calls.renew(), calls.release()];
+    expect(made.map((call) => `${call.method} ${pathOf(call)}`)).toEqual([
+      'POST /v1/test/locks/wallet/acquire',
+      'POST /v1/test/locks/wallet/acquire',
+      'POST /v1/test/locks/wallet/renew',
+      'POST /v1/test/locks/wallet/release',
+    ]);
   });
 });
 
@@ -68,5 +80,14 @@ describe('the requests for several locks', () => {
     expect(calls.renew(9_000)).toMatchObject({ operation: 'renewLocks', body: { ...body, leaseMs: 9_000 } });
     expect(calls.release()).toMatchObject({ operation: 'releaseLocks', body });
     expect(entries.map(nameOf)).toEqual(['a', 'b']);
+  });
+
+  it('go to the paths of several locks', () => {
+    const made = [calls.acquire(0), calls.renew(), calls.release()];
+    expect(made.map((call) => `${call.method} ${pathOf(call)}`)).toEqual([
+      'POST /v1/test/multi-locks/acquire',
+      'POST /v1/test/multi-locks/renew',
+      'POST /v1/test/multi-locks/release',
+    ]);
   });
 });
