@@ -8,7 +8,6 @@ import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
 import { createSession } from '../../../src/service/sessions.ts';
 import type { HistoryEntry } from '../../../src/store/history-store.ts';
-import type { LockStore } from '../../../src/store/lock-store.ts';
 import { epochMs, toIso } from '../../../src/time/clock.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
@@ -514,11 +513,11 @@ describe('the front of a long queue', () => {
     }
     await world.drain();
     const refilled: string[] = [];
-    const store: LockStore = world.store;
-    const attempt = store.attempt.bind(store);
-    store.attempt = (key, command, ...more) => {
-      if (command.kind === 'refill') refilled.push(key.name);
-      return attempt(key, command, ...more);
+    const { store } = world;
+    const closePage = store.closePage.bind(store);
+    store.closePage = (page, ...more) => {
+      refilled.push(page.lock.name);
+      return closePage(page, ...more);
     };
     const inFront = async (key = lockKey) => (await world.store.read(key)).queue.map(({ leaseId }) => leaseId);
     return { world, refilled, inFront };
