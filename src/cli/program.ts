@@ -12,16 +12,20 @@ import { helpOf, helpOfGroup, helpOfProgram } from './help.ts';
 import { exitCodeOfSignal, Interrupted, Signals } from './signals.ts';
 import { didYouMean } from './suggestion.ts';
 import { harmless } from './table.ts';
-import { Terminal } from './terminal.ts';
+import { Terminal, type TerminalStreams } from './terminal.ts';
 
 const versionFlag = listOf({ 'version, -v': 'Show the version.' });
 
-/** Runs the command line. Resolves with the exit code. */
-export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  endWithReader();
+/** Runs the command line. Resolves with the exit code. Tests give streams of their own. */
+export async function runProgram(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  streams: TerminalStreams = process,
+): Promise<number> {
+  endWithReader(streams.stdout);
   // Everything after -- belongs to the command, even if it looks like one of our flags.
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
-  const terminal = new Terminal({ json: own.includes('--json'), color: !own.includes('--no-color'), env });
+  const terminal = new Terminal({ json: own.includes('--json'), color: !own.includes('--no-color'), env }, streams);
   let connection: Connection | undefined;
   const connected = (open: () => Connection) => {
     connection ??= open();
@@ -43,8 +47,8 @@ export async function runProgram(args: readonly string[], env: NodeJS.ProcessEnv
 }
 
 /** The reader of our output closed the pipe, as `head` does. That is not an error. */
-function endWithReader(): void {
-  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+function endWithReader(stdout: NodeJS.WriteStream): void {
+  stdout.once('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.exit(exitCodeOfSignal('SIGPIPE'));
   });
@@ -65,7 +69,7 @@ async function dispatch(
     if (terminal.json && words.length === 0 && !leading.some((flag) => flag === '--help' || flag === '-h')) {
       throw new UsageError("The command is missing. 'holdfast --help' lists all commands.");
     }
-    process.stdout.write(helpFor(words.slice(1)));
+    terminal.write(helpFor(words.slice(1)));
     return args.length === 0 ? exitCodes.usage : exitCodes.ok;
   }
   const command = findCommand(words);
@@ -73,12 +77,12 @@ async function dispatch(
     if (terminal.json && !words.some((word) => word === '--help' || word === '-h')) {
       throw new UsageError(`'${words[0]}' needs a second word. 'holdfast ${words[0]} --help' lists them.`);
     }
-    process.stdout.write(helpOfGroup(words[0] ?? ''));
+    terminal.write(helpOfGroup(words[0] ?? ''));
     return words.slice(1).some((word) => word === '--help' || word === '-h') ? exitCodes.ok : exitCodes.usage;
   }
   const given = readArguments(command, [...leading, ...words.slice(command.name.split(' ').length)]);
   if (given.has('help')) {
-    process.stdout.write(helpOf(command));
+    terminal.write(helpOf(command));
     return exitCodes.ok;
   }
   const code = await command.run({ ...around, given, connection: () => connected(() => connect(given, env)) });

@@ -35,9 +35,14 @@ export class Terminal {
     return wanted ? styleText(format, text, { validateStream: false }) : text;
   }
 
+  /** Text that ends its lines itself. */
+  write(text: string): void {
+    this.#streams.stdout.write(text);
+  }
+
   /** One line of a result. */
   print(line: string): void {
-    this.#streams.stdout.write(`${line}\n`);
+    this.write(`${line}\n`);
   }
 
   printJson(value: unknown): void {

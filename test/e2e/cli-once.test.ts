@@ -39,7 +39,15 @@ describe.concurrent('once', () => {
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0]);
     expect(ended.map(({ stdout }) => stdout).sort()).toEqual(['', '', 'settled\n']);
     expect(runsOf('nightly')).toBe(1);
-    const { code, json } = await cli.run('once', 'nightly', '--every', '24h', '--json', '--', ...counted('nightly'));
+    const { code, json } = await cli.runHere(
+      'once',
+      'nightly',
+      '--every',
+      '24h',
+      '--json',
+      '--',
+      ...counted('nightly'),
+    );
     expect({ code, json }).toEqual({
       code: 0,
       json: { job: 'nightly', ran: false, done: true, by: expect.any(String) },
@@ -57,7 +65,7 @@ describe.concurrent('once', () => {
   it('does not run it again if a failure closes it', async () => {
     const closing = ['once', 'risky', '--close-on-failure', '--'];
     expect(await cli.run(...closing, ...counted('risky', 'exit 3'))).toMatchObject({ code: 3 });
-    const again = await cli.run(...closing, ...counted('risky'));
+    const again = await cli.runHere(...closing, ...counted('risky'));
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('The command exited with 3.') });
     expect(runsOf('risky')).toBe(1);
   });
@@ -65,7 +73,7 @@ describe.concurrent('once', () => {
   it('exits with 75 while another one runs it', async () => {
     const running = cli.start('once', 'long', '--', 'sh', '-c', 'echo began; read line');
     await running.said(/began/);
-    expect(await cli.run('once', 'long', '--', 'true')).toMatchObject({ code: 75 });
+    expect(await cli.runHere('once', 'long', '--', 'true')).toMatchObject({ code: 75 });
     running.endInput();
     await running.finished;
   });
@@ -75,7 +83,7 @@ describe.concurrent('once', () => {
     [['--offset', '1h'], '--every'],
     [['--every', '1h', '--offset', '1h'], '--offset'],
   ])('refuses %j before anything is sent', async (flags, named) => {
-    const { code, stderr } = await cli.run('once', 'job', ...flags, '--', 'true');
+    const { code, stderr } = await cli.runHere('once', 'job', ...flags, '--', 'true');
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(named) });
   });
 });

@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
 import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -49,6 +51,37 @@ export interface Finished {
   readonly json: any;
 }
 
+const finishedWith = (code: number | null, stdout: string, stderr: string): Finished => ({
+  code,
+  stdout,
+  stderr,
+  get json() {
+    if (stdout === '') throw new Error(`The program printed nothing and ended with ${code}: ${stderr}`);
+    return JSON.parse(stdout);
+  },
+});
+
+/** An output that is no terminal, and keeps what is written. */
+function keptStream(): { readonly stream: NodeJS.WriteStream; readonly text: () => string } {
+  let text = '';
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk: string, _, done) {
+      text += chunk;
+      done();
+    },
+  });
+  return { stream: stream as unknown as NodeJS.WriteStream, text: () => text };
+}
+
+/** Runs the whole command line in this process. */
+async function runHere(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Finished> {
+  const [stdout, stderr] = [keptStream(), keptStream()];
+  const streams = { stdout: stdout.stream, stderr: stderr.stream };
+  const code = await runProgram(args, { ...plainEnv, ...env }, streams);
+  return finishedWith(code, stdout.text(), stderr.text());
+}
+
 /** A running program: its output so far, and how it ends. */
 export class Started {
   readonly process: ChildProcess;
@@ -68,18 +101,7 @@ export class Started {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.stderr += text;
     });
-    this.finished = once(child, 'close').then(([code]) => {
-      const { stdout, stderr } = this;
-      return {
-        code,
-        stdout,
-        stderr,
-        get json() {
-          if (stdout === '') throw new Error(`The program printed nothing and ended with ${code}: ${stderr}`);
-          return JSON.parse(stdout);
-        },
-      };
-    });
+    this.finished = once(child, 'close').then(([code]) => finishedWith(code, this.stdout, this.stderr));
   }
 
   get pid(): number {
@@ -111,7 +133,12 @@ export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
   return {
     env,
     start,
-    /** Runs to the end with no input. */
+    /**
+     * Runs to the end in this process, where only what it answers is tested. A process of its own computes ten times as
+     * much. It can't run a command, because that would get the output of this process.
+     */
+    runHere: (...args: string[]): Promise<Finished> => runHere(args, env),
+    /** Runs to the end in a process of its own, with no input. */
     run: (...args: string[]): Promise<Finished> => {
       const running = start(...args);
       running.endInput();

@@ -118,9 +118,9 @@ describe.concurrent('run', () => {
 
   it('refuses with 75 and names the holder, without running the command', async () => {
     await lockAt(call, 'taken').acquire({ owner: 'alice' });
-    const refused = await cli.run('run', 'taken', '--', 'echo', 'ran');
+    const refused = await cli.runHere('run', 'taken', '--', 'echo', 'ran');
     expect(refused).toMatchObject({ code: 75, stdout: '', stderr: expect.stringContaining('held by alice') });
-    const waited = await cli.run('run', 'taken', '--wait', '100ms', '--json', '--', 'echo', 'ran');
+    const waited = await cli.runHere('run', 'taken', '--wait', '100ms', '--json', '--', 'echo', 'ran');
     expect(waited).toMatchObject({ code: 75, stdout: '' });
     expect(JSON.parse(waited.stderr).error).toMatchObject({ code: 'wait-timeout', exitCode: 75 });
   });
@@ -248,7 +248,7 @@ describe.concurrent('run, when the service is killed with -9', () => {
 
   it('exits with 69 if there is no service', async () => {
     const nobody = cliOf(`http://127.0.0.1:${await freePort()}`, { HOLDFAST_TIMEOUT: '300ms' });
-    const { code, stderr } = await nobody.run('inspect', 'x');
+    const { code, stderr } = await nobody.runHere('inspect', 'x');
     expect(code).toBe(69);
     expect(stderr).toContain('ECONNREFUSED');
   });

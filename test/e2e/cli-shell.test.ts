@@ -9,13 +9,27 @@ beforeAll(async () => {
 });
 afterAll(endStarted);
 
-/** The shell line as a script runs it. `holdfast` is a function instead of the installed program. */
-const script = (shell: string, flags: string[], lines: string) => {
-  const holdfast = `holdfast() { "${process.execPath}" "${program}" "$@"; }`;
-  const running = new Started(shell, [...flags, '-c', `${holdfast}\n${lines}`], cli.env);
+/** `holdfast` is a function instead of the installed program. */
+const installed = `holdfast() { "${process.execPath}" "${program}" "$@"; }`;
+
+/** The shell line as a script runs it. */
+const script = (shell: string, flags: string[], lines: string, holdfast = installed, more: NodeJS.ProcessEnv = {}) => {
+  const running = new Started(shell, [...flags, '-c', `${holdfast}\n${lines}`], { ...cli.env, ...more });
   running.endInput();
   return running.finished;
 };
+
+/**
+ * Evaluates what the program prints. The first shell starts the program. The others get what it printed in this
+ * process, because each start computes more than all the shells.
+ */
+async function evaluated(shell: string, flags: string[], args: string, next: string) {
+  const lines = `eval "$(holdfast ${args})"\n${next}`;
+  if (shell === 'sh' && flags.length === 0) return script(shell, flags, lines);
+  const { code, stdout, stderr } = await cli.runHere(...args.split(' '));
+  const printed = `holdfast() { printf %s "$PRINTED"; printf %s "$COMPLAINED" >&2; return ${code}; }`;
+  return script(shell, flags, lines, printed, { PRINTED: stdout, COMPLAINED: stderr });
+}
 
 /** A service that nobody reaches, and no time to try it again. */
 const away = ['--url', 'http://127.0.0.1:9', '--timeout', '300ms'];
@@ -46,16 +60,16 @@ describe.concurrent.each([
   it('ends the script if the lock is held', async () => {
     const lock = `held-${shell}${flags.join('')}`;
     await take(lock);
-    const { code, stdout, stderr } = await script(shell, flags, `eval "$(holdfast acquire ${lock} --export)"\n${step}`);
+    const { code, stdout, stderr } = await evaluated(shell, flags, `acquire ${lock} --export`, step);
     expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
     expect(stderr).toContain('held by');
   });
 
   it('ends the script if the command line or the address is wrong', async () => {
-    const wrong = await script(shell, flags, `eval "$(holdfast acquire a --export --laese 1m)"\n${step}`);
+    const wrong = await evaluated(shell, flags, 'acquire a --export --laese 1m', step);
     expect(wrong).toMatchObject({ code: 64, stdout: '' });
-    const unreached = `eval "$(holdfast acquire a --export --url http://127.0.0.1:9 --timeout 300ms)"\n${step}`;
-    expect(await script(shell, flags, unreached)).toMatchObject({ code: 69, stdout: '' });
+    const unreached = await evaluated(shell, flags, `acquire a --export ${away.join(' ')}`, step);
+    expect(unreached).toMatchObject({ code: 69, stdout: '' });
   });
 });
 
@@ -67,17 +81,17 @@ describe.concurrent('--if-held', () => {
   ])('%s exits with %i, and runs nothing', async (choice, code) => {
     const lock = `busy-${choice}`;
     await take(lock);
-    const ran = await cli.run('run', lock, '--if-held', choice, '--', 'echo', 'ran');
+    const ran = await cli.runHere('run', lock, '--if-held', choice, '--', 'echo', 'ran');
     expect(ran).toMatchObject({ code, stdout: '' });
     expect(ran.stderr === '').toBe(choice !== 'fail');
-    expect(await cli.run('acquire', lock, '--if-held', choice)).toMatchObject({ code, stdout: '' });
+    expect(await cli.runHere('acquire', lock, '--if-held', choice)).toMatchObject({ code, stdout: '' });
   });
 
   it('is only about a held lock: the command keeps its own exit code, and so do other failures', async () => {
     expect(await cli.run('run', 'idle', '--if-held', 'skip', '--', 'sh', '-c', 'exit 75')).toMatchObject({ code: 75 });
-    const unreached = await cli.run('run', 'idle', '--if-held', 'skip', ...away, '--', 'true');
+    const unreached = await cli.runHere('run', 'idle', '--if-held', 'skip', ...away, '--', 'true');
     expect(unreached.code).toBe(69);
-    expect(await cli.run('run', 'idle', '--if-held', 'maybe', '--', 'true')).toMatchObject({ code: 64 });
+    expect(await cli.runHere('run', 'idle', '--if-held', 'maybe', '--', 'true')).toMatchObject({ code: 64 });
   });
 
   it('ends a script that evaluates the exports, quietly', async () => {
@@ -100,7 +114,8 @@ describe.concurrent('--json', () => {
     ['a wrong option of serve', ['serve', '--json', '--port', 'x'], 64],
   ])('says %s as JSON on stderr, and nothing else', async (_, args, code) => {
     if (args.includes('json-held')) await take('json-held');
-    const finished = await cli.run(...args);
+    // A command that is started would write to the output of this process.
+    const finished = await (args[0] === 'run' ? cli.run(...args) : cli.runHere(...args));
     expect(finished).toMatchObject({ code, stdout: '' });
     const lines = finished.stderr.trim().split('\n');
     expect(lines).toHaveLength(1);
