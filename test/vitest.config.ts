@@ -30,6 +30,12 @@ const project = (name: string, more: object = {}) => ({
  */
 const shared = { isolate: false };
 
+/**
+ * These suites only compute, so more workers than cores gain nothing, and each worker loads the modules again. They run
+ * after the others: Vitest wants that of projects with another number of workers.
+ */
+const computing = { ...shared, maxWorkers: 2, sequence: { groupOrder: 1 } };
+
 /** Suites with properties. */
 const sameDraws = { setupFiles: ['test/support/same-draws.ts'] };
 
@@ -44,12 +50,12 @@ export default defineConfig({
     // needs that, because no test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
-      project('unit', { ...shared, ...sameDraws }),
-      project('property', { ...shared, ...sameDraws }),
+      project('unit', { ...computing, ...sameDraws }),
+      project('property', { ...computing, ...sameDraws }),
       project('simulation'),
       project('contract', { ...shared, globalSetup: engineSetup, ...sameDraws }),
       project('integration', { ...shared, globalSetup: engineSetup }),
-      project('infra', shared),
+      project('infra', computing),
       project('docs', { ...shared, globalSetup: engineSetup }),
       project('e2e', shared),
       project('emulated', { testTimeout: 600_000 }),

@@ -81,7 +81,8 @@ describe.concurrent('--if-held', () => {
   ])('%s exits with %i, and runs nothing', async (choice, code) => {
     const lock = `busy-${choice}`;
     await take(lock);
-    const ran = await cli.runHere('run', lock, '--if-held', choice, '--', 'echo', 'ran');
+    // If it ran, its code would be 1.
+    const ran = await cli.runHere('run', lock, '--if-held', choice, '--', 'false');
     expect(ran).toMatchObject({ code, stdout: '' });
     expect(ran.stderr === '').toBe(choice !== 'fail');
     expect(await cli.runHere('acquire', lock, '--if-held', choice)).toMatchObject({ code, stdout: '' });
