@@ -821,6 +821,28 @@ export const equivalents: readonly Equivalent[] = [
   {
     file: 'src/local/exchange.ts',
     text: 'length !== undefined',
+  },
+  {
+    file: 'src/service/acquire.ts',
+    text: 'page === undefined',
+    instead: 'false',
+    why: 'A place that is undefined counts as missing.',
+  },
+  {
+    file: 'src/service/acquire.ts',
+    text: 'facts.now >= pollEndsAt',
+    instead: 'false',
+    why: 'If the poll is over, the next wait ends at once, with the same answer.',
+  },
+  {
+    file: 'src/service/acquire.ts',
+    text: 'facts.now >= pollEndsAt',
+    instead: 'facts.now > pollEndsAt',
+    why: 'If the poll is over, the next wait ends at once, with the same answer.',
+  },
+  {
+    file: 'src/service/notified-waits.ts',
+    text: 'page !== undefined',
     instead: 'true',
     why: 'No comparison with undefined is true.',
   },
@@ -835,6 +857,12 @@ export const equivalents: readonly Equivalent[] = [
     text: "''",
     instead: '"Stryker was here!"',
     why: 'None of the texts is the name of an error of the service.',
+  },
+  {
+    file: 'src/service/notified-waits.ts',
+    text: 'first === undefined',
+    instead: 'false',
+    why: 'Without a first waiter there is no step either.',
   },
 ];
 

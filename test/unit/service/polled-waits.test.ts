@@ -265,6 +265,16 @@ describe('a polled wait', () => {
     expect(lock.looks).toBeGreaterThan(lock.cheapLooks);
   });
 
+  it('pays for no full look while nothing has changed for its waiter', async () => {
+    const lock = heldLock();
+    lock.write(acquireOf(carol, waiting));
+    const wait = waitFor(lock, carol);
+    lock.look = () => Promise.reject(new Error('too expensive'));
+    await lock.time.advance(1_000);
+    expect(lock.cheapLooks).toBeGreaterThan(2);
+    expect(wait.done).toBe(false);
+  });
+
   it('does not end by a look for half of the price alone', async () => {
     const lock = heldLock();
     lock.write(acquireOf(carol, waiting));
