@@ -870,6 +870,12 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'byLock.get(lockIdIn(item)).some',
     why: 'Every lock that is looked at has changes in the batch.',
   },
+  {
+    file: 'src/store/dynamodb/lock-store.ts',
+    text: 'last !== undefined',
+    instead: 'true',
+    why: 'A page that is full has a last name.',
+  },
 ];
 
 /** The tool breaks lines in other places than the sources do. */

@@ -190,34 +190,9 @@ describe('a call over the wire', () => {
     expect(JSON.parse(request.body)).toMatchObject({ Key: { pk: { S: 'a' } }, ReturnValues: 'ALL_NEW' });
   });
 
-  it.each([
-    ['the connection breaks', cut, 60_000],
-    ['the answer is cut short', cutShort, 60_000],
-    ['the store is out of order', refuse(500, 'InternalServerError'), 60_000],
-    ['the store asks for less traffic', refuse(400, 'ThrottlingException'), 60_000],
-    // Long enough for the second request to be answered on a busy machine.
-    ['nothing is answered', () => {}, 3_000],
-    ['an answer begins and does not end', (response: ServerResponse) => response.write('{'), 3_000],
-  ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault, requestMs) => {
-    const Item = { n: { N: '1' } };
-    const refusal = refuse(400, 'ConditionalCheckFailedException', { Item });
-    const { sent, table } = await storeFor({ requestMs }, [fault, refusal]);
-    const written = await table.update(key, raise);
-    expect(written).toEqual({ applied: false, item: { n: 1 }, perhapsMine: true });
-    expect(sent).toHaveLength(2);
-  });
-
   it('that is refused at once was not done by its own earlier try', async () => {
     const { table } = await storeThatAnswers(refuse(400, 'ConditionalCheckFailedException'));
     expect(await table.update(key, raise)).toEqual({ applied: false, item: undefined, perhapsMine: false });
-  });
-
-  it('ends after three tries, and says that the store is unavailable or busy', async () => {
-    const { sent, table } = await storeThatAnswers(cut, cut, cut);
-    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
-    expect(sent).toHaveLength(3);
-    const throttled = await storeThatAnswers(...Array.from({ length: 3 }, () => refuse(400, 'ThrottlingException')));
-    await expect(throttled.table.get(key)).rejects.toMatchObject({ code: 'throttled' });
   });
 
   it('is repeated after a conflict with a transaction on the same item', async () => {
@@ -364,6 +339,49 @@ describe('a call over the wire', () => {
     });
   });
 
+  it('may be the reason for its own refusal, also if two wrap the same client of the SDK', async () => {
+    const { client } = await storeThatAnswers(cut, refuse(400, 'ConditionalCheckFailedException'));
+    const table = new ItemTable({ client: documentClient(client), tableName: 'locks' });
+    expect(await table.update(key, raise)).toMatchObject({ applied: false, perhapsMine: true });
+  });
+
+  it('leaves out undefined values through the SDK too', async () => {
+    const { sent, table } = await storeThatAnswers();
+    await table.replaceMany([{ ...key, n: 1, m: undefined }]);
+    const [request] = sent as [Sent];
+    expect(JSON.parse(request.body).RequestItems.locks).toEqual([
+      { PutRequest: { Item: { pk: { S: 'a' }, sk: { S: 'lock' }, n: { N: '1' } } } },
+    ]);
+  });
+});
+
+// These take seconds, because the pauses of the SDK pass.
+describe('a call over the wire that gets no answer', () => {
+  it.each([
+    ['the connection breaks', cut, 60_000],
+    ['the answer is cut short', cutShort, 60_000],
+    ['the store is out of order', refuse(500, 'InternalServerError'), 60_000],
+    ['the store asks for less traffic', refuse(400, 'ThrottlingException'), 60_000],
+    // Long enough for the second request to be answered on a busy machine.
+    ['nothing is answered', () => {}, 3_000],
+    ['an answer begins and does not end', (response: ServerResponse) => response.write('{'), 3_000],
+  ])('is repeated if %s, and then its first try may be the reason for a refusal', async (_what, fault, requestMs) => {
+    const Item = { n: { N: '1' } };
+    const refusal = refuse(400, 'ConditionalCheckFailedException', { Item });
+    const { sent, table } = await storeFor({ requestMs }, [fault, refusal]);
+    const written = await table.update(key, raise);
+    expect(written).toEqual({ applied: false, item: { n: 1 }, perhapsMine: true });
+    expect(sent).toHaveLength(2);
+  });
+
+  it('ends after three tries, and says that the store is unavailable or busy', async () => {
+    const { sent, table } = await storeThatAnswers(cut, cut, cut);
+    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(sent).toHaveLength(3);
+    const throttled = await storeThatAnswers(...Array.from({ length: 3 }, () => refuse(400, 'ThrottlingException')));
+    await expect(throttled.table.get(key)).rejects.toMatchObject({ code: 'throttled' });
+  });
+
   it('does not say that nothing was done if an earlier try got no answer before the throttling', async () => {
     const throttle = refuse(400, 'ThrottlingException');
     const uncertain = await storeThatAnswers(cut, throttle, throttle);
@@ -378,20 +396,5 @@ describe('a call over the wire', () => {
     await expect(uncertain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'unavailable' });
     const certain = await storeThatAnswers(throttle, throttle, throttle);
     await expect(certain.table.writeAll([{ key, update: raise }])).rejects.toMatchObject({ code: 'throttled' });
-  });
-
-  it('says the same if two wrap the same client of the SDK', async () => {
-    const { client } = await storeThatAnswers(cut, refuse(400, 'ConditionalCheckFailedException'));
-    const table = new ItemTable({ client: documentClient(client), tableName: 'locks' });
-    expect(await table.update(key, raise)).toMatchObject({ applied: false, perhapsMine: true });
-  });
-
-  it('leaves out undefined values through the SDK too', async () => {
-    const { sent, table } = await storeThatAnswers();
-    await table.replaceMany([{ ...key, n: 1, m: undefined }]);
-    const [request] = sent as [Sent];
-    expect(JSON.parse(request.body).RequestItems.locks).toEqual([
-      { PutRequest: { Item: { pk: { S: 'a' }, sk: { S: 'lock' }, n: { N: '1' } } } },
-    ]);
   });
 });
