@@ -876,6 +876,24 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'true',
     why: 'A page that is full has a last name.',
   },
+  {
+    file: 'src/client/watch.ts',
+    text: 'transport.socket?.(url, { ticket, ...what }, { open: () => {}, ...handlers })',
+    instead: 'transport.socket(url, { ticket, ...what }, { open: () => {}, ...handlers })',
+    why: 'This function is made only if the transport has sockets.',
+  },
+  {
+    file: 'src/client/watch.ts',
+    text: 'socket?.close',
+    instead: 'socket.close',
+    why: 'This function is made only if the transport has sockets.',
+  },
+  {
+    file: 'src/client/watch.ts',
+    text: 'transport.watch?.({ namespace, ...what }, handlers)',
+    instead: 'transport.watch({ namespace, ...what }, handlers)',
+    why: 'This function is made only if the transport can watch.',
+  },
 ];
 
 /** The tool breaks lines in other places than the sources do. */
