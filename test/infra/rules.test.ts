@@ -1,4 +1,5 @@
-import { Validations } from 'aws-cdk-lib';
+import { type Stack, Validations } from 'aws-cdk-lib';
+import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, it } from 'vitest';
@@ -32,6 +33,21 @@ describe('the rules of CloudFormation and of AWS Solutions', () => {
 
   it.each(variants)('have nothing to say about %s', (_, props) => {
     expect(findings(props)).toEqual([]);
+  });
+
+  it('accept that callbacks of a durable function are completed in each of its versions', () => {
+    const arn = 'arn:aws:lambda:eu-west-1:123456789012:function:settle';
+    const known = (stack: Stack) => LambdaFunction.fromFunctionArn(stack, 'Settle', arn);
+    const own = (stack: Stack) =>
+      new LambdaFunction(stack, 'Settle', {
+        runtime: Runtime.NODEJS_24_X,
+        handler: 'index.handler',
+        code: Code.fromInline('exports.handler = () => {};'),
+      });
+    for (const settle of [known, own]) {
+      const found = findings({}, (stack) => stack.locks.grantCallbacks(settle(stack)));
+      expect(found.filter((rule) => rule.startsWith('AwsSolutions-IAM5'))).toEqual([]);
+    }
   });
 
   it('would say so otherwise', () => {

@@ -46,7 +46,7 @@ const shards = unit('local', 'pump-shards');
 /** Only the suites that say something about a file, for folders with many: all of them would take hours. */
 const suitesOfFile: Readonly<Record<string, readonly string[]>> = {
   'infra/access.ts': infra('grants'),
-  'infra/callbacks.ts': infra('locked-section'),
+  'infra/callbacks.ts': infra('locked-section', 'rules'),
   'infra/dashboard.ts': infra('stack', 'monitoring'),
   'infra/expiry.ts': infra('stack', 'notifications'),
   'infra/function-code.ts': infra('function-code'),
