@@ -821,6 +821,8 @@ export const equivalents: readonly Equivalent[] = [
   {
     file: 'src/local/exchange.ts',
     text: 'length !== undefined',
+    instead: 'true',
+    why: 'No comparison with undefined is true.',
   },
   {
     file: 'src/service/acquire.ts',
