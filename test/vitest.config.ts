@@ -30,32 +30,27 @@ const project = (name: string, more: object = {}) => ({
  */
 const shared = { isolate: false };
 
-/**
- * These suites only compute, so more workers than cores gain nothing, and each worker loads the modules again. They run
- * after the others: Vitest wants that of projects with another number of workers.
- */
-const computing = { ...shared, maxWorkers: 2, sequence: { groupOrder: 1 } };
-
 /** Suites with properties. */
 const sameDraws = { setupFiles: ['test/support/same-draws.ts'] };
 
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    // Most suites wait for an engine, a lease or a process, and compute little. So more of them run at once than there
-    // are cores.
-    maxWorkers: 5,
+    // Many suites wait for an engine, a lease or a process, so more of them run at once than there are cores. But each
+    // worker loads the modules of each project again: with five, the suites of integration compute a quarter more than
+    // with two.
+    maxWorkers: 3,
     sequence: { sequencer: SlowFirst },
     // Node runs TypeScript as it is, and keeps what it compiled. Vite would transform each module first. Nothing here
     // needs that, because no test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
-      project('unit', { ...computing, ...sameDraws }),
-      project('property', { ...computing, ...sameDraws }),
+      project('unit', { ...shared, ...sameDraws }),
+      project('property', { ...shared, ...sameDraws }),
       project('simulation'),
       project('contract', { ...shared, globalSetup: engineSetup, ...sameDraws }),
       project('integration', { ...shared, globalSetup: engineSetup }),
-      project('infra', computing),
+      project('infra', shared),
       project('docs', { ...shared, globalSetup: engineSetup }),
       project('e2e', shared),
       project('emulated', { testTimeout: 600_000 }),
