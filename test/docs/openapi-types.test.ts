@@ -73,7 +73,16 @@ describe('the OpenAPI document', () => {
     const strict = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'esnext', '--lib', 'es2024,dom'];
     const { stdout } = await run(
       join(root, 'node_modules/.bin/tsc'),
-      ['--ignoreConfig', ...strict, '--moduleResolution', 'bundler', '--pretty', 'false', 'client.ts'],
+      [
+        '--ignoreConfig',
+        ...strict,
+        '--moduleResolution',
+        'bundler',
+        '--pretty',
+        'false',
+        '--singleThreaded',
+        'client.ts',
+      ],
       { cwd: folder },
     ).catch((error: { stdout: string }) => error);
     expect(stdout).toBe('');

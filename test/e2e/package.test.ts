@@ -98,6 +98,7 @@ describe('the packed tarball in an empty folder', () => {
     await writeFile(join(folder, 'use.ts'), source);
     const options = [
       '--noEmit',
+      '--singleThreaded',
       '--strict',
       '--skipLibCheck',
       '--module',
