@@ -18,8 +18,15 @@ beforeAll(async () => {
 
 afterAll(endStarted);
 
-/** A command that prints its pid and runs until it is ended. It ignores signals, except those in `traps`. */
-const lasting = (traps = '', work = 'sleep 0.05') => ['sh', '-c', `${traps} echo pid $$; while :; do ${work}; done`];
+/**
+ * A command that prints its pid and runs until it is ended. It ignores signals, except those in `traps`. A shell runs a
+ * trap at once while it waits, so it need not look often.
+ */
+const lasting = (traps = '', work = 'sleep 0.5 & wait $!') => [
+  'sh',
+  '-c',
+  `${traps} echo pid $$; while :; do ${work}; done`,
+];
 
 async function pidOf(running: Started): Promise<number> {
   const [, pid] = await running.said(/pid (\d+)/);
