@@ -424,6 +424,17 @@ describe('a wait that is parked', () => {
     expect((await acquiring).fence).toBe(7);
   });
 
+  it('leaves a connection that is closed with the client at once, although it is idle', async () => {
+    const { time, locks, closed, acquiring, tell } = world();
+    await time.advance(3_000);
+    tell('granted');
+    await time.advance(0);
+    await acquiring;
+    expect(closed).toEqual([]);
+    await Promise.all([locks.close(), time.advance(0)]);
+    expect(closed).toEqual([1]);
+  });
+
   it('leaves its connection when it is granted, so that the idle connection is closed', async () => {
     const { time, closed, acquiring, tell } = world();
     await time.advance(3_000);
