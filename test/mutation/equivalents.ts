@@ -896,6 +896,48 @@ export const equivalents: readonly Equivalent[] = [
     instead: 'transport.watch({ namespace, ...what }, handlers)',
     why: 'This function is made only if the transport can watch.',
   },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: "['{}']",
+    instead: '[]',
+    why: 'The SDK reads an empty answer as an empty result, and the result is not used.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: "'{}'",
+    instead: '""',
+    why: 'The SDK reads an empty answer as an empty result, and the result is not used.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: "{ pk: { S: 'template' } }",
+    instead: '{}',
+    why: 'The body of the request that is captured is not used.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: "{ S: 'template' }",
+    instead: '{}',
+    why: 'The body of the request that is captured is not used.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: 'captured === undefined',
+    instead: 'false',
+    why: 'To read its parts then fails too, and every failure here is a NoTemplateError.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: '/^.*#/',
+    instead: '/.*#/',
+    why: 'The longest match begins at the start of the text.',
+  },
+  {
+    file: 'src/store/dynamodb/wire.ts',
+    text: 'answer.Item !== undefined',
+    instead: 'true',
+    why: 'An item that is undefined counts as missing.',
+  },
 ];
 
 /** The tool breaks lines in other places than the sources do. */
