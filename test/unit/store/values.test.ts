@@ -45,4 +45,10 @@ describe('values on the wire', () => {
     expect(toWireMap({ a: undefined, b: 1 })).toEqual({ b: { N: '1' } });
     expect(() => toWireMap({ a: () => {} })).toThrow(TypeError);
   });
+
+  it.each([{ B: 'AAAA' }, { NS: ['1'] }])('are not read if they are of a type that is never written: %j', (value) => {
+    expect(() => fromWireMap({ a: value as unknown as WireValue })).toThrow(
+      new TypeError(`A stored value is of a type that isn't used here: ${Object.keys(value).join()}.`),
+    );
+  });
 });
