@@ -329,7 +329,7 @@ describe('a handler that fails', () => {
     const stream = new ScriptedStream();
     stream.shards.set('a', { records: [1, 2], open: true });
     const seen: string[] = [];
-    const { onDeadLetter } = pumpOf(stream, {
+    const { onDeadLetter, logger } = pumpOf(stream, {
       handlerTimeoutMs: 10,
       retriesMax: 1,
       handler: ({ Records }) => {
@@ -340,6 +340,9 @@ describe('a handler that fails', () => {
     });
     await sees(seen, ['a#2']);
     expect(onDeadLetter).toHaveBeenCalledOnce();
+    // A record has lease ids in it, so the log names the record and shows none of its content.
+    const given = { sequenceNumbers: ['1'], error: expect.any(String) };
+    expect(logger.error.mock.calls).toEqual([['stream pump: a record was given up', given]]);
   });
 
   it('may do so before it returns a promise', async () => {
