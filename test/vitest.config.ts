@@ -38,8 +38,8 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     // Many suites wait for an engine, a lease or a process, so more of them run at once than there are cores. But each
     // worker loads the modules of each project again: with five, the suites of integration compute a quarter more than
-    // with two.
-    maxWorkers: 3,
+    // with two. So twice as many as cores, and not more.
+    maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
     // Node runs TypeScript as it is, and keeps what it compiled. Vite would transform each module first. Nothing here
     // needs that, because no test replaces a module.
