@@ -96,7 +96,12 @@ export async function runHandOffsOf(field: Field, plan: Plan, only: string, befo
   const contestants = field.contestants.filter(({ id }) => id === only);
   if (contestants.length === 0) throw new StartError(`There is no ${only} in this run. ${field.absent.join(' ')}`);
   const some = { contestants, storeOf: field.storeOf.bind(field) };
-  const { rows, requests } = await benchHandOffs(some, plan.waiters, () => plan.handOff, onProgress);
+  const bounds = contestants.some(({ ours }) => ours) ? plan.ownHandOff : plan.handOff;
+  const { rows, requests } = await benchHandOffs(some, plan.waiters, () => bounds, onProgress);
+  await field.refresh({ counting: true });
+  // Contestants on DynamoDB are counted by a proxy, and the others count themselves.
+  const counted = field.counted.filter(({ contestant }) => contestant.id === only);
+  requests.push(...(await countHandOffs(counted, plan.waiters, plan.countedRunMs, onProgress)));
   const others = <Row extends { readonly contestant: string }>(known: readonly Row[]) =>
     known.filter(({ contestant }) => contestant !== only);
   const byWaiters = (one: { readonly waiters: number }, other: { readonly waiters: number }) =>
