@@ -24,7 +24,14 @@ beforeAll(async () => {
 const put = (Item: Record<string, unknown>) => table.own.send(new PutCommand({ TableName: table.tableName, Item }));
 
 const lockNamed = (name: string): LockKey => ({ namespace: 'layout', name });
-const ask = (leaseId: string, more: object = {}) => ({ leaseId, owner: 'me', waitMs: 0, ...more });
+const ask = (leaseId: string, more: object = {}) => ({
+  leaseId,
+  owner: 'me',
+  // On a busy machine, a test may take longer than the usual lease.
+  leaseMs: 600_000,
+  waitMs: 0,
+  ...more,
+});
 
 /** A lock as this release writes it, held by somebody. */
 async function heldItem(key: LockKey): Promise<Record<string, unknown>> {
@@ -65,7 +72,7 @@ describe("a lock's item", () => {
 
 describe('a session id', () => {
   it('is in no key and in no index', async () => {
-    const { session } = await createSession(context, 'layout', { ttlMs: 30_000, owner: 'me' });
+    const { session } = await createSession(context, 'layout', { ttlMs: 600_000, owner: 'me' });
     const { sessionId } = session;
     await acquire(context, lockNamed('whole'), ask('lease-under-session', { sessionId }));
     await acquire(context, lockNamed('part'), ask('lease-under-session', { sessionId, limit: 3 }));

@@ -490,6 +490,7 @@ describe('many waiters', () => {
       notify: { type: 'event' as const, ref: 'crowd' },
       leaseId: leaseOf(index),
       owner: 'me',
+      leaseMs: 600_000,
       waitMs: 600_000,
       ...more,
     });
@@ -533,7 +534,7 @@ describe('many waiters', () => {
       });
     const [context, other] = [contextOf(), contextOf()];
     const key = newKey();
-    await acquire(context, key, { leaseId: leaseOf(0), owner: 'me', waitMs: 0 });
+    await acquire(context, key, { leaseId: leaseOf(0), owner: 'me', leaseMs: 600_000, waitMs: 0 });
     const places = new Map<number, number | undefined>();
     for (let index = 1; index <= 200; index++) {
       const asked = { leaseId: leaseOf(index), owner: 'me', waitMs: 600_000, place: 'new' as const };
@@ -565,7 +566,7 @@ describe('many waiters', () => {
     const store = new DynamoDBLockStore(table.access);
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
     const key = newKey();
-    await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', waitMs: 0 });
+    await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', leaseMs: 600_000, waitMs: 0 });
     const long = (index: number) => `reader-${String(index).padStart(121, '0')}`;
     const metadata = { note: 'x'.repeat(900) };
     for (let index = 0; index < 40; index++) {

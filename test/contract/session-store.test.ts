@@ -179,10 +179,10 @@ describe('requests to the store', exactOnly('counts requests'), () => {
     context = serviceOn({ ...access, alone: true, engine: 'test' }).locks;
     sent.take();
   });
-  const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', waitMs: 0, ...more });
+  const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', leaseMs: 600_000, waitMs: 0, ...more });
 
   it('are one write for a keepalive, for any number of locks', async () => {
-    const { session } = await createSession(context, 'count', { ttlMs: 30_000, owner: 'me' });
+    const { session } = await createSession(context, 'count', { ttlMs: 600_000, owner: 'me' });
     const key = { namespace: 'count', sessionId: session.sessionId };
     expect(sent.take()).toEqual({ reads: 0, writes: 1 });
     for (let index = 0; index < 20; index++) {

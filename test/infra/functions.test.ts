@@ -126,6 +126,20 @@ describe('the functions', () => {
     // A shorter one could collect a lock that is held.
     expect(() => createStack({ retention: Duration.hours(47) })).toThrow('retention must be at least 172800000 ms');
     expect(() => createStack({ poll: Duration.seconds(29) })).toThrow('poll must be from 0 to 25000 ms');
+    expect(() => createStack({ waitMax: Duration.minutes(16) })).toThrow('waitMax must be from 0 to 900000 ms');
+  });
+
+  it('take the smallest and the greatest value that a setting may have', () => {
+    for (const [poll, leaseMax] of [
+      [0, 1_000],
+      [25_000, 86_400_000],
+    ] as const) {
+      const template = templateOf(createStack({ poll: Duration.millis(poll), leaseMax: Duration.millis(leaseMax) }));
+      expect(variables('acquire', template)).toMatchObject({
+        HOLDFAST_POLL_MS: String(poll),
+        HOLDFAST_LEASE_MS_MAX: String(leaseMax),
+      });
+    }
   });
 
   it('know the namespaces that have their own metrics, and refuse one that no namespace can be called', () => {

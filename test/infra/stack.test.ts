@@ -30,6 +30,20 @@ describe('the stack', () => {
     expect(sdkOf({ jwt })).toMatch(/^import { Holdfast, bearer } from 'holdfast'; .*auth: bearer\(token\) }\);$/);
   });
 
+  it('gives its parts to the stack of the user, who may add alarms and permissions', () => {
+    const { locks } = createStack();
+    const parts = [locks.acquire, locks.http, locks.websocket, locks.expiry, locks.notifications, locks.monitoring];
+    expect(parts.map((part) => part?.node.id)).toEqual([
+      'Acquire',
+      'Http',
+      'Websocket',
+      'Expiry',
+      'Notifications',
+      'Monitoring',
+    ]);
+    expect(createStack({ monitoring: false }).locks.monitoring).toBeUndefined();
+  });
+
   it('tells only the name of the table if there is nothing else', () => {
     expect(Object.keys(templateOf(createStack({ tableOnly: true })).toJSON().Outputs)).toEqual(['TableName']);
   });
