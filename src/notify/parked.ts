@@ -12,7 +12,7 @@ import type { Delivered, NotifierPorts } from './ports.ts';
 
 export const grantedToWaiter = 'granted-to-waiter';
 
-/** The error that a state machine or a durable function can catch, with its cause for people: why a wait got no grant, or no use of it. */
+/** How a wait ended without a lease: the error that a state machine or a durable function can catch, and its cause in words. */
 const taskErrors: Readonly<Record<EndedWait['how'] | 'lease-lost', readonly [error: string, cause: string]>> = {
   cancelled: ['Holdfast.WaitCancelled', 'The place in the queue was given up.'],
   'wait-timeout': ['Holdfast.WaitTimeout', 'The lock was not granted within waitMs.'],
