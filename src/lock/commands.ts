@@ -43,6 +43,8 @@ export interface GiveUp {
   readonly kind: 'give-up';
   readonly leaseId: string;
   readonly place?: Place;
+  /** Since when it waits. So it learns how long it waited, even if another command has removed it already. */
+  readonly queuedAt?: EpochMs;
   /** The cycle of the deadlock, as text. The waiter's next request is answered with it. */
   readonly deadlock?: string;
 }

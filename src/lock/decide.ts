@@ -253,7 +253,7 @@ function giveUp(before: LockState, command: GiveUp, facts: Facts): Outcome {
   const ended = before.ended.find(isOf(command));
   if (ended !== undefined) return [before, answerTo(ended)];
   const waiter = before.queue.find(isOf(command));
-  if (waiter === undefined) return [before, { kind: 'wait-timeout', waitedMs: 0 }];
+  if (waiter === undefined) return [before, { kind: 'wait-timeout', waitedMs: waitedMs(command, facts.now) }];
   const left = without(before, command);
   if (command.deadlock === undefined) {
     const served = serve(left, facts);

@@ -148,13 +148,16 @@ async function poll(
     // In a page only an upper bound is known. A waiter never moves back, so the smallest one counts.
     const behind = positionBehind(state, page, facts);
     const position = inFront ?? (behind === undefined ? undefined : Math.min(behind, earlier));
-    if (position === undefined) {
+    if (position === undefined && facts.now < waiter.deadlineAt) {
       // The lease neither waits nor holds. The rules know how it ended, or put it into the queue again.
       applied = await begin(context, key, { ...command, ...place });
       if (facts.now >= pollEndsAt) return applied;
       continue;
     }
-    if (waiter.deadlineAt <= pollEndsAt) return apply(context, key, { kind: 'give-up', leaseId, ...place });
+    // Another writer may have removed the waiter at its deadline. Its wait is over all the same.
+    if (position === undefined || waiter.deadlineAt <= pollEndsAt) {
+      return apply(context, key, { kind: 'give-up', leaseId, queuedAt: waiter.queuedAt, ...place });
+    }
     const isBehind = inFront === undefined && page !== undefined;
     return { answer: { kind: 'waiting', waiter, position, ...(isBehind ? { page } : {}) }, state, facts };
   }

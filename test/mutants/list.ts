@@ -1645,6 +1645,18 @@ export const mutants: readonly Mutant[] = [
     instead: '(answer.position * grants) / Math.max(1, facts.now - began.at)',
   },
   {
+    name: 'a waiter that was removed at its deadline joins the queue again',
+    file: 'src/service/acquire.ts',
+    text: 'if (position === undefined && facts.now < waiter.deadlineAt) {',
+    instead: 'if (position === undefined) {',
+  },
+  {
+    name: 'a waiter that was removed at its deadline is told that it did not wait',
+    file: 'src/lock/decide.ts',
+    text: 'waitedMs: waitedMs(command, facts.now)',
+    instead: 'waitedMs: 0',
+  },
+  {
     name: 'a deadlock in a page is remembered beside all other endings',
     file: 'src/service/pages.ts',
     text: '[ending, ...state.ended].slice(0, lockLimits.endedRemembered)',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { type Holder, unusedLock } from '../../../src/lock/state.ts';
+import { type Holder, unusedLock, type Waiter } from '../../../src/lock/state.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
@@ -46,6 +46,14 @@ describe('give-up', () => {
     const lock = new LockStory().after(acquireOf(alice));
     expect(lock.tell(giveUp(bob))).toEqual({ kind: 'wait-timeout', waitedMs: 0 });
     expect(lock.unchanged).toBe(true);
+  });
+
+  it('of a waiter that was removed already says how long the wait was', () => {
+    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
+    const [place] = lock.state.queue as [Waiter];
+    lock.pass(60_000).after({ kind: 'sweep' });
+    expect(lock.queue).toEqual([]);
+    expect(lock.tell({ ...giveUp(bob), queuedAt: place.queuedAt })).toEqual({ kind: 'wait-timeout', waitedMs: 60_000 });
   });
 
   it.each([undefined, '[]'])('grants to the waiters behind it if only it blocked them (deadlock: %s)', (deadlock) => {

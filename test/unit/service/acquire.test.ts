@@ -32,6 +32,17 @@ describe('an acquire that waits', () => {
     expect((await locks.store.read(key)).queue).toEqual([]);
   });
 
+  it('is over at its deadline, and does not join again, if a sweep in that instant removed it first', async () => {
+    const { time, locks, ask } = world();
+    await ask('holder');
+    time.after(5_000, () => void apply(locks, key, { kind: 'sweep' }));
+    const waiting = watched(ask('waiter', { waitMs: 5_000, pollMs: 20_000 }));
+    await time.advance(5_000);
+    expect(waiting.done).toBe(true);
+    expect((await waiting.promise).answer).toEqual({ kind: 'wait-timeout', waitedMs: 5_000 });
+    expect((await locks.store.read(key)).queue).toEqual([]);
+  });
+
   it('keeps its place for a while if its caller is gone', async () => {
     const { time, locks, ask } = world();
     await ask('holder');
