@@ -20,6 +20,10 @@ const net = {
 // computes a third less.
 process.env.NODE_COMPILE_CACHE ??= new URL('../node_modules/.cache/holdfast/compiled', import.meta.url).pathname;
 
+// The same for the TypeScript compiler and esbuild, which are Go programs: if they collect their garbage less often, they
+// compute a quarter less.
+process.env.GOGC ??= '400';
+
 const project = (name: string, more: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], ...net, ...more },
 });

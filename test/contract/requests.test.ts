@@ -13,6 +13,7 @@ import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
 import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
+import { eventually } from '../support/eventually.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
 let context: LockContext;
@@ -91,7 +92,7 @@ describe('requests to the store', exactOnly('counts requests'), () => {
     const grants = [];
     for (const [index, waiter] of waiters.entries()) {
       grants.push(acquire(context, key, waiter));
-      while ((await depthOf(key)) <= index);
+      await eventually(async () => expect(await depthOf(key)).toBeGreaterThan(index));
     }
     // One each, and for each page one that names it and one that was refused by the full page before it.
     const { page, front } = queueSizes;
@@ -119,7 +120,7 @@ describe('requests to the store', exactOnly('counts requests'), () => {
     sent.take();
     const crowd = Array.from({ length: 50 }, () => ask({ waitMs: 60_000, place: 'new' as const }));
     const grants = crowd.map((waiter) => acquire(context, key, waiter));
-    while ((await depthOf(key)) < crowd.length);
+    await eventually(async () => expect(await depthOf(key)).toBe(crowd.length));
     // Arrivals commute: each joins the front or is refused by a full one, and joins a page that one of them opened.
     const pages = Math.ceil(crowd.length / queueSizes.page);
     expect(sent.take().writes).toBeLessThanOrEqual(3 * crowd.length + 2 * pages);

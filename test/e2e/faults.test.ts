@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { routes } from '../../src/contract/operations.ts';
 import { createHandler } from '../../src/http/handler.ts';
 import { dynamoDbLocalCommand, findJar, findJava } from '../../src/local/engine/dynamodb-local.ts';
@@ -43,8 +44,8 @@ async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
   return engine;
 }
 
-const serveOn = (endpoint: string): Promise<Running> =>
-  serve({ ...defaultOptions, port: 0, engine: endpoint as EngineChoice, memory: true }, silent);
+const serveOn = (endpoint: string, table = defaultTableName): Promise<Running> =>
+  serve({ ...defaultOptions, port: 0, engine: endpoint as EngineChoice, memory: true, table }, silent);
 
 /** A second process like a deployed function: nobody notifies its waiters, so they poll. */
 function pacedServiceOn(endpoint: string): Promise<Gateway> {
@@ -84,7 +85,7 @@ function everyOperation(call: Call): { what: string; answer: Promise<Answer> }[]
     });
 }
 
-describe('an engine that goes away and comes back', () => {
+describe.concurrent('an engine that goes away and comes back', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
   let port: number;
   let engine: GuardedEngine;
@@ -237,40 +238,39 @@ class FaultyLine {
   }
 }
 
-describe('a line to the engine', () => {
+describe.concurrent('a line to the engine', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-faults-'));
   let engine: GuardedEngine;
-  let line: FaultyLine;
-  let service: Running;
-  let call: Call;
+  let engineUrl: string;
   beforeAll(async () => {
     const port = await freePort();
     engine = await engineAt(port, folder);
-    line = await FaultyLine.to(`http://127.0.0.1:${port}`);
-    service = await serveOn(line.url);
-    call = callAt(service.url);
+    engineUrl = `http://127.0.0.1:${port}`;
   });
-  afterEach(() => line.heal());
   afterAll(async () => {
-    await service?.stop();
-    line?.close();
     await engine?.stop();
     rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   });
 
-  let locks = 0;
-  const newLock = () => {
-    locks += 1;
-    return lockAt(call, `lock-${locks}`);
-  };
-  type Lock = ReturnType<typeof newLock>;
+  /** Each test has its own line, with a service and a table behind it. So the faults of one test don't reach another. */
+  async function newLine({ onTestFinished }: TestContext) {
+    const line = await FaultyLine.to(engineUrl);
+    const service = await serveOn(line.url, randomUUID());
+    onTestFinished(async () => {
+      await service.stop();
+      line.close();
+    });
+    const call = callAt(service.url);
+    return { line, call, lock: lockAt(call, 'lock') };
+  }
+  type Lock = ReturnType<typeof lockAt>;
   const fenceOf = async (lock: Lock): Promise<number> => (await lock.inspect()).body.fence;
   const queued = (lock: Lock, depth: number) =>
     eventually(async () => expect((await lock.inspect()).body.queueDepth).toBe(depth));
 
   describe('that loses a response after the write', () => {
-    it('grants an acquire once, under one fence', async () => {
-      const lock = newLock();
+    it('grants an acquire once, under one fence', async (context) => {
+      const { line, lock } = await newLine(context);
       const leaseId = newLeaseId();
       line.next('UpdateItem', 'lose');
       const granted = await lock.acquire({ leaseId });
@@ -283,8 +283,8 @@ describe('a line to the engine', () => {
       expect((await lock.acquire({ leaseId })).body.fence).toBe(granted.body.fence);
     });
 
-    it('answers that the result of an acquire is unknown, and a repeat finds the result', async () => {
-      const lock = newLock();
+    it('answers that the result of an acquire is unknown, and a repeat finds the result', async (context) => {
+      const { line, lock } = await newLine(context);
       const leaseId = newLeaseId();
       line.next('UpdateItem', 'lose', 3);
       expectUnavailable(await lock.acquire({ leaseId, leaseMs: 60_000 }), 'acquire');
@@ -293,8 +293,8 @@ describe('a line to the engine', () => {
       expect((await lock.acquire({ leaseId, leaseMs: 60_000 })).body).toMatchObject({ status: 'granted', fence });
     });
 
-    it('queues a waiter once', async () => {
-      const lock = newLock();
+    it('queues a waiter once', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: held } = await lock.acquire();
       let updates = 0;
       // Every update is answered only when it is repeated, whether it tries the lock or queues.
@@ -311,8 +311,8 @@ describe('a line to the engine', () => {
       expect((await lock.inspect()).body.queueDepth).toBe(0);
     });
 
-    it('renews under the same fence', async () => {
-      const lock = newLock();
+    it('renews under the same fence', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: grant } = await lock.acquire({ leaseMs: 5_000 });
       line.next('UpdateItem', 'lose');
       const renewed = await lock.renew({ leaseId: grant.leaseId, leaseMs: 60_000 });
@@ -320,16 +320,16 @@ describe('a line to the engine', () => {
       expect(await fenceOf(lock)).toBe(grant.fence);
     });
 
-    it('releases once, and answers as if nothing had been lost', async () => {
-      const lock = newLock();
+    it('releases once, and answers as if nothing had been lost', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: grant } = await lock.acquire();
       line.next('UpdateItem', 'lose');
       expect((await lock.release(grant.leaseId)).body).toEqual({ released: true, reason: 'ok' });
       expect((await lock.release(grant.leaseId)).body).toEqual({ released: false, reason: 'already_released' });
     });
 
-    it('hands over once', async () => {
-      const lock = newLock();
+    it('hands over once', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: grant } = await lock.acquire();
       const waiters = [newLeaseId(), newLeaseId()];
       const [first, second] = waiters.map((leaseId) => lock.acquire({ leaseId, waitMs: 30_000 }));
@@ -343,14 +343,15 @@ describe('a line to the engine', () => {
       await Promise.all([first, second]);
     });
 
-    it('revokes once', async () => {
-      const lock = newLock();
+    it('revokes once', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: grant } = await lock.acquire();
       line.next('PutItem', 'lose');
       expect((await lock.revoke({ fence: grant.fence, reason: 'stuck' })).body).toEqual({ revoked: true });
     });
 
-    it('takes several locks once', async () => {
+    it('takes several locks once', async (context) => {
+      const { line, call } = await newLine(context);
       line.next('TransactWriteItems', 'lose');
       const leaseId = newLeaseId();
       const granted = await call('POST', '/v1/test/multi-locks/acquire', { leaseId, locks: ['multi-a', 'multi-b'] });
@@ -358,7 +359,8 @@ describe('a line to the engine', () => {
       for (const { lock, fence } of granted.body.grants) expect(await fenceOf(lockAt(call, lock))).toBe(fence);
     });
 
-    it('opens and ends a session once', async () => {
+    it('opens and ends a session once', async (context) => {
+      const { line, call } = await newLine(context);
       line.next('PutItem', 'lose');
       const opened = await call('POST', '/v1/test/sessions', {});
       expect(opened.status).toBe(201);
@@ -372,8 +374,8 @@ describe('a line to the engine', () => {
   });
 
   describe('that hangs', () => {
-    it('is answered 503 in bounded time, and grants nothing', async () => {
-      const lock = newLock();
+    it('is answered 503 in bounded time, and grants nothing', async (context) => {
+      const { line, call, lock } = await newLine(context);
       line.fate = () => 'hang';
       const beganAt = performance.now();
       const [acquired, health] = await Promise.all([lock.acquire(), call('GET', '/v1/health')]);
@@ -391,8 +393,8 @@ describe('a line to the engine', () => {
     'RequestLimitExceeded',
     'TransactionConflictException',
   ])('that answers %s', (error) => {
-    it('gets a retry, so that a caller notices nothing if it happens a few times', async () => {
-      const lock = newLock();
+    it('gets a retry, so that a caller notices nothing if it happens a few times', async (context) => {
+      const { line, lock } = await newLine(context);
       line.next('UpdateItem', { error }, 2);
       const granted = await lock.acquire();
       expect(granted.status).toBe(200);
@@ -400,8 +402,8 @@ describe('a line to the engine', () => {
       expect((await lock.release(granted.body.leaseId)).body).toEqual({ released: true, reason: 'ok' });
     });
 
-    it('makes a caller wait if it lasts, and never says that the lock is held or lost', async () => {
-      const lock = newLock();
+    it('makes a caller wait if it lasts, and never says that the lock is held or lost', async (context) => {
+      const { line, lock } = await newLine(context);
       const { body: grant } = await lock.acquire();
       line.fate = () => ({ error });
       const answers = await Promise.all([

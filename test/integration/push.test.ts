@@ -1,7 +1,7 @@
 /** Waiting by push, from the outside: tickets, parked waits of the SDK, and connections that break. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Holdfast } from '../../src/client/index.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,11 +13,11 @@ const sockets: WebSocket[] = [];
 beforeAll(async () => {
   service = await startService();
 });
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.close()));
-  for (const socket of sockets.splice(0)) socket.terminate();
+afterAll(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  for (const socket of sockets) socket.terminate();
+  await service.stop();
 });
-afterAll(() => service.stop());
 
 interface Counted {
   readonly locks: Holdfast;
@@ -74,7 +74,7 @@ async function connectionOf(namespace = 'test'): Promise<{ socket: WebSocket; co
 const queueDepthOf = async (name: string): Promise<number> =>
   (await lockAt(service.call, name).inspect()).body.queueDepth;
 
-describe('a ticket', () => {
+describe.concurrent('a ticket', () => {
   it('opens one connection, once, which gets its id without asking', async () => {
     const { status, body } = await service.call('POST', '/v1/test/tickets', {});
     expect([status, body]).toMatchObject([
@@ -125,7 +125,7 @@ describe('a ticket', () => {
   });
 });
 
-describe('a wait on a connection', () => {
+describe.concurrent('a wait on a connection', () => {
   it('is refused if the connection belongs to another namespace or does not exist', async () => {
     const { connectionId } = await connectionOf('other');
     const lock = lockAt(service.call, 'foreign');
@@ -193,7 +193,7 @@ describe('a wait on a connection', () => {
   });
 });
 
-describe('the SDK', () => {
+describe.concurrent('the SDK', () => {
   it('waits parked after two seconds, on one socket without an open request, and gets its grant at once', async () => {
     const holder = clientAt(service.url);
     const waiter = clientAt(service.url);

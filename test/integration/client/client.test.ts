@@ -44,7 +44,7 @@ const direct = (more: More = {}): Holdfast => {
 };
 
 /** The same promises for both ways to the table. Both use the same table, so each also meets the other's locks. */
-describe.each([
+describe.concurrent.each([
   { way: 'over HTTP', connect: overHttp, connectOther: direct },
   { way: 'in direct mode', connect: direct, connectOther: overHttp },
 ])('the client $way', ({ connect, connectOther }) => {
@@ -83,7 +83,7 @@ describe.each([
     const name = newName();
     const held = await one.acquire(name);
     const waiting = other.acquire(name, { waitMs: 20_000 });
-    while (((await one.inspect(name)).queue[0]?.waitingMs ?? 0) < 700);
+    await eventually(async () => expect((await one.inspect(name)).queue[0]?.waitingMs).toBeGreaterThanOrEqual(700));
     await held.release();
     const lock = await waiting;
     expect(lock.fence).toBeGreaterThan(held.fence);
@@ -287,7 +287,7 @@ describe.each([
   });
 });
 
-describe('watch', () => {
+describe.concurrent('watch', () => {
   it('delivers events as they happen', async () => {
     await using locks = overHttp();
     const name = randomUUID();
@@ -306,7 +306,7 @@ describe('watch', () => {
   });
 });
 
-describe('a parked waiter', () => {
+describe.concurrent('a parked waiter', () => {
   it('gets its grant by WebSocket and adopts it', async () => {
     await using locks = overHttp();
     const name = randomUUID();
@@ -327,7 +327,7 @@ describe('a parked waiter', () => {
   });
 });
 
-describe.each([
+describe.concurrent.each([
   ['over HTTP', () => overHttp()],
   ['in direct mode', () => direct()],
   ['on the twin', () => new Twin().client()],
@@ -365,7 +365,7 @@ describe.each([
   );
 });
 
-describe('a service that is out of reach', () => {
+describe.concurrent('a service that is out of reach', () => {
   it('is an UnavailableError, never a held lock', async () => {
     await using nowhere = new Holdfast({
       url: 'http://127.0.0.1:9',

@@ -16,7 +16,7 @@ afterAll(() => service.stop());
 
 const newLock = (name: string = randomUUID()) => lockAt(service.call, name);
 
-describe('a holder that dies', () => {
+describe.concurrent('a holder that dies', () => {
   it('is followed by the waiter after its expiry plus grace, and its late requests are refused', async () => {
     const lock = newLock();
     const dead = newLeaseId();
@@ -73,7 +73,7 @@ describe('a holder that dies', () => {
   });
 });
 
-describe('retries', () => {
+describe.concurrent('retries', () => {
   it('of an acquire whose answer was lost find the same grant, fence and end', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
@@ -120,7 +120,7 @@ describe('retries', () => {
   });
 });
 
-describe('renew', () => {
+describe.concurrent('renew', () => {
   it('extends the lease under the same fence, for the same time or another', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
@@ -151,7 +151,7 @@ describe('renew', () => {
   });
 });
 
-describe('revoke', () => {
+describe.concurrent('revoke', () => {
   it('ends the holder of that fence and grants the next waiter', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
@@ -172,7 +172,7 @@ describe('revoke', () => {
   });
 });
 
-describe('fences', () => {
+describe.concurrent('fences', () => {
   it('rise across release, expiry, revocation and deletion of the item', async () => {
     const name = randomUUID();
     const lock = newLock(name);
@@ -200,7 +200,7 @@ describe('fences', () => {
   });
 });
 
-describe('a secret', () => {
+describe.concurrent('a secret', () => {
   it('is shown only to its owner', async () => {
     const lock = newLock();
     const holder = newLeaseId();

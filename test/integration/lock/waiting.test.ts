@@ -36,7 +36,7 @@ async function untilGranted(lock: Lock, request: object): ReturnType<Lock['acqui
   }
 }
 
-describe('a long poll', () => {
+describe.concurrent('a long poll', () => {
   it('answers 202 when it ends, and the same request goes on in the same place', async () => {
     const lock = newLock();
     const held = await lock.acquire({ owner: 'holder' });
@@ -102,7 +102,7 @@ describe('a long poll', () => {
   });
 });
 
-describe('a waiter', () => {
+describe.concurrent('a waiter', () => {
   it(
     'that cancels gives up its place, and its late duplicate does not join again',
     exactOnly('a repeat after a lost answer is told that its first try did it'),
@@ -156,7 +156,7 @@ describe('a waiter', () => {
   });
 });
 
-describe('two services on one table', () => {
+describe.concurrent('two services on one table', () => {
   it('pass a lock to each other: the stream wakes the waiter of the other', async () => {
     const lock = newLock();
     const held = await lock.acquire();

@@ -71,7 +71,7 @@ async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<stri
 
 const refsOf = (name: string) => sink.toldRefs().filter((ref) => ref.startsWith(name));
 
-describe('a lock that is granted at once', () => {
+describe.concurrent('a lock that is granted at once', () => {
   it('is delivered by task token if that was requested, and by nothing otherwise', async () => {
     const [quiet, told] = [freshLock(), freshLock()];
     const asked = (token: string) => ({ waitMs: 60_000, notify: { type: 'task-token', token } });
@@ -88,7 +88,7 @@ describe('a lock that is granted at once', () => {
   });
 });
 
-describe('parked waiters', () => {
+describe.concurrent('parked waiters', () => {
   it(
     'are granted in order with one delivery each, while none of them runs',
     exactOnly('a delivery may be made again'),
@@ -162,7 +162,7 @@ describe('parked waiters', () => {
   });
 });
 
-describe('a waiter by WebSocket', () => {
+describe.concurrent('a waiter by WebSocket', () => {
   it('alone receives its grant with the lease', async () => {
     const lock = freshLock();
     const [own, stranger] = await Promise.all([
@@ -203,7 +203,7 @@ describe('a waiter by WebSocket', () => {
   });
 });
 
-describe('a waiter by task token', () => {
+describe.concurrent('a waiter by task token', () => {
   it('has its task succeed with the grant', async () => {
     const lock = freshLock();
     const holder = await lock.acquire();

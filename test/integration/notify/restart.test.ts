@@ -15,9 +15,10 @@ import { freshTable } from '../../support/engine.ts';
 import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
 import { type EventSink, startSink } from './sink.ts';
 
-const waiters = 30;
+/** More than the front of the queue holds. */
+const waiters = 14;
 /** The notifier is killed right after this delivery. */
-const killedAt = 12;
+const killedAt = 5;
 
 let sink: EventSink;
 let folder: string;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { history as historySchema } from '../../../src/contract/locks.ts';
 import { exactOnly, untilReadsFollow } from '../../support/engine.ts';
+import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 import { type EventSink, startSink, watch } from './sink.ts';
 
@@ -24,12 +25,12 @@ const historyOf = async (name: string, query = '') =>
 /**
  * The history is written at the same time as watchers get messages, not before. So this reads it until it is complete.
  */
-async function wholeHistory(name: string, count: number) {
-  for (;;) {
+const wholeHistory = (name: string, count: number) =>
+  eventually(async () => {
     const page = await historyOf(name);
-    if (page.events.length >= count) return page;
-  }
-}
+    expect(page.events.length).toBeGreaterThanOrEqual(count);
+    return page;
+  });
 
 /** One of each event that can happen to a lock without a session. */
 async function liveThrough(name: string): Promise<void> {
@@ -52,7 +53,7 @@ async function liveThrough(name: string): Promise<void> {
   await lock.revoke({ fence: fifth.fence, reason: 'stuck' });
 }
 
-describe('history, watch and bus', () => {
+describe.concurrent('history, watch and bus', () => {
   it('agree with each other and with what happened', exactOnly('a record of the stream may come again'), async () => {
     const name = randomUUID();
     const watcher = await watch(service.url, `namespace=test&lock=${name}`);

@@ -22,7 +22,7 @@ async function queued(lock: ReturnType<typeof newLock>, depth: number): Promise<
   await eventually(async () => expect((await lock.inspect()).body.queueDepth).toBeGreaterThanOrEqual(depth));
 }
 
-describe('a session', () => {
+describe.concurrent('a session', () => {
   it(
     'is created, kept alive, inspected and ended',
     exactOnly('a repeat after a lost answer is told that its first try did it'),
@@ -142,7 +142,7 @@ describe('a session', () => {
   });
 });
 
-describe('a deadlock', () => {
+describe.concurrent('a deadlock', () => {
   const ring = async (size: number) => {
     const members = await Promise.all(
       Array.from({ length: size }, async (_, index) => ({

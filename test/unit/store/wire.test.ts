@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import {
   cloudPatience,
   documentClient,
@@ -38,8 +38,8 @@ const cutShort: Reply = (response) => {
 };
 
 const closing: (() => void)[] = [];
-afterEach(() => {
-  for (const close of closing.splice(0)) close();
+afterAll(() => {
+  for (const close of closing) close();
 });
 
 /** A store that gives the set answers, one after the other, and records what it was sent. */
@@ -357,7 +357,7 @@ describe('a call over the wire', () => {
 });
 
 // These take seconds, because the pauses of the SDK pass.
-describe('a call over the wire that gets no answer', () => {
+describe.concurrent('a call over the wire that gets no answer', () => {
   it.each([
     ['the connection breaks', cut, 60_000],
     ['the answer is cut short', cutShort, 60_000],
