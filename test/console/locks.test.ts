@@ -112,7 +112,8 @@ scenes('the list of locks', (stage) => {
       leaseMs: 600_000,
     });
     await stage.park(`${ns}/a-lock-with-a-name-that-is-far-too-long-for-any-phone-that-was-ever-made`, 'next');
-    const page = await stage.open(`${ns}/locks`, { width: 360, height: 740, dark: true });
+    const address = `${stage.service.console}#/${ns}/locks`;
+    const { page } = await stage.visit(address, { width: 360, height: 740, dark: true });
     await page.locator('.locks .row', { hasText: 'a-lock-with' }).first().waitFor();
     for (const view of [
       'locks',
