@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { emptyPage, queueSizes } from '../../src/lock/pages.ts';
@@ -59,13 +59,17 @@ async function awaitedByReaders(idLength: number, more: object): Promise<LockKey
   return key;
 }
 
+/** dynoxide computes for seconds on items of this size, so each case ends in one way there. */
+const endsOf = (end: 'release' | 'revoke') =>
+  inject('engine').name === 'dynoxide' ? [end] : (['release', 'revoke'] as const);
+
 describe('a writer with many readers behind it', () => {
   it.each([
-    ['ids of 64 characters', 64, {}],
-    ['ids of 128 characters and large claims', 128, { metadata: { note: 'x'.repeat(900) } }],
-  ])('can release and be revoked, with %s', async (_what, idLength, more) => {
+    ['ids of 64 characters', 64, {}, 'release'],
+    ['ids of 128 characters and large claims', 128, { metadata: { note: 'x'.repeat(900) } }, 'revoke'],
+  ] as const)('can release and be revoked, with %s', async (_what, idLength, more, firstEnd) => {
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
-    for (const end of ['release', 'revoke'] as const) {
+    for (const end of endsOf(firstEnd)) {
       const key = await awaitedByReaders(idLength, more);
       const { fence } = await store.read(key);
       const { answer } =

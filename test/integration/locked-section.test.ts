@@ -113,7 +113,7 @@ function start(
 
 const stateOf = async (lock: string) => (await lockAt(service.call, lock).inspect()).body.state;
 
-describe('docs/jobs.md', () => {
+describe.concurrent('docs/jobs.md', () => {
   it('runs a state machine one at a time for each wallet', async () => {
     type Example = { debitUnderLock(stack: Stack, locks: LockService, debit: IChainable): LockedSection };
     const { debitUnderLock } = await loadExample<Example>('jobs.md', 'A state machine');
@@ -139,7 +139,7 @@ describe('docs/jobs.md', () => {
   });
 });
 
-describe('a locked section of a state machine', () => {
+describe.concurrent('a locked section of a state machine', () => {
   const definition = definitionOf();
 
   it('takes a free lock, works with its fence and releases it', async () => {

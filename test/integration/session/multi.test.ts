@@ -26,7 +26,7 @@ async function acquireAll(body: object) {
   }
 }
 
-describe('a try of several locks', () => {
+describe.concurrent('a try of several locks', () => {
   it.each([1, 2, 50])('takes all %i, each with its own fence, in the order asked', async (count) => {
     const locks = names(count).reverse();
     const leaseId = newLeaseId();
@@ -112,7 +112,7 @@ describe('a try of several locks', () => {
   });
 });
 
-describe('a wait for several locks', () => {
+describe.concurrent('a wait for several locks', () => {
   it(
     'gets all when they become free, and its full lease begins then',
     exactOnly('after a 503, the repeat gets the grant as it is'),
