@@ -176,8 +176,14 @@ async function wait(
     return { leftMs, askedMs: calls.repeats === 'the whole wait' ? wholeMs : millisecondsOf(leftMs) };
   };
   let place: number | 'new' | undefined = 'new';
+  const knownPlace = () => (place === 'new' ? undefined : place);
   let leaveSocket: (() => void) | undefined;
   let isQueued = false;
+  const noteWaiting = (waiting: Waiting) => {
+    place = waiting.place;
+    isQueued = true;
+    onWaiting?.(waiting);
+  };
   try {
     for (;;) {
       const passedMs = elapsedMs(runtime, began);
@@ -188,7 +194,7 @@ async function wait(
       const pollMs = mayPark ? shortMs : undefined;
       const answer = await caller.call(calls.acquire(askedMs, { pollMs, place }), {
         // After the first request the service may know the lease, even if no answer came.
-        again: calls.acquire(askedMs, { pollMs, place: place === 'new' ? undefined : place }),
+        again: calls.acquire(askedMs, { pollMs, place: knownPlace() }),
         deadlineMs: Math.max(1, deadlineMs - passedMs),
         retryMs: retryMs - passedMs,
         // A lost request must not cost more time than a poll takes. In that time, the lease of a grant may end unseen.
@@ -199,9 +205,7 @@ async function wait(
       });
       if (answer.status !== 202) return answer;
       const waiting = answer.body as Waiting;
-      isQueued = true;
-      place = waiting.place;
-      onWaiting?.(waiting);
+      noteWaiting(waiting);
       // The service ends the wait by its own clock. This check is for the case that it does not.
       if (elapsedMs(runtime, began) >= deadlineMs) {
         throw new WaitTimeoutError(`${calls.label} was not granted within ${waitMs} ms.`, {
@@ -211,7 +215,7 @@ async function wait(
       }
       if (mayPark) leaveSocket ??= sockets.join();
       const granted = mayPark
-        ? await waitParked(core, calls, remaining, { place, onWaiting, signal: joined.signal })
+        ? await waitParked(core, calls, remaining, { knownPlace, noteWaiting, signal: joined.signal })
         : undefined;
       if (granted !== undefined) return granted;
       const tookMs = elapsedMs(runtime, answer.sentAt);
@@ -227,8 +231,8 @@ type Remaining = () => { readonly leftMs: number; readonly askedMs: number };
 
 interface Listening {
   /** Where the lease waits, by the last answer. Without it, the service must search the whole queue. */
-  readonly place: number | undefined;
-  readonly onWaiting: TakeOptions['onWaiting'];
+  readonly knownPlace: () => number | undefined;
+  readonly noteWaiting: (waiting: Waiting) => void;
   readonly signal: AbortSignal;
 }
 
@@ -241,10 +245,9 @@ async function waitParked(
   core: Core,
   calls: LeaseCalls,
   remaining: Remaining,
-  { place: placeBefore, onWaiting, signal }: Listening,
+  { knownPlace, noteWaiting, signal }: Listening,
 ): Promise<Success | undefined> {
   const { caller, patience, parkTurns, runtime, sockets } = core;
-  let place = placeBefore;
   let parkedOn: ParkingSocket | undefined;
   while (remaining().leftMs > 0) {
     const silentSince = markNow(runtime);
@@ -260,14 +263,12 @@ async function waitParked(
       if (heard === 'silence') return undefined;
       if (heard === 'turn') {
         const policy = { deadlineMs: patience.requestMs, attemptMs: patience.requestMs, signal };
-        const answer = await caller.call(calls.park(remaining().askedMs, socket.connectionId, place), policy);
+        const answer = await caller.call(calls.park(remaining().askedMs, socket.connectionId, knownPlace()), policy);
         turn.end();
         sockets.served();
         if (answer.status !== 202) return answer;
-        const waiting = answer.body as Waiting;
-        place = waiting.place;
         parkedOn = socket;
-        onWaiting?.(waiting);
+        noteWaiting(answer.body as Waiting);
         // Any message may be lost, so it does not wait for ever.
         heard = await firstWithin(
           runtime,

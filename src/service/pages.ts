@@ -210,7 +210,8 @@ export interface Joining {
  */
 export async function joinPage(context: LockContext, key: LockKey, joining: Joining): Promise<Applied | Undecided> {
   const { command, before } = joining;
-  if (command.place === undefined) {
+  // A caller whose answer was lost may name a page in which it waited earlier. Only a new lease can't have a place.
+  if (command.place !== 'new') {
     const place = await findPlace(context, key, command.leaseId, before);
     if (place !== undefined) {
       const applied = await applyInPage(context, key, command, place);

@@ -472,8 +472,20 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a retry of a lost join queues twice',
     file: 'src/service/pages.ts',
-    text: 'if (command.place === undefined) {',
-    instead: "if (command.place === undefined && command.leaseId === '') {",
+    text: "if (command.place !== 'new') {",
+    instead: "if (command.place !== 'new' && command.leaseId === '') {",
+  },
+  {
+    name: 'a waiter that names an earlier page queues twice',
+    file: 'src/service/pages.ts',
+    text: "if (command.place !== 'new') {",
+    instead: 'if (command.place === undefined) {',
+  },
+  {
+    name: 'a wait forgets the place that it learned while it was parked',
+    file: 'src/client/acquire.ts',
+    text: 'const noteWaiting = (waiting: Waiting) => {\n    place = waiting.place;',
+    instead: 'const noteWaiting = (waiting: Waiting) => {\n    if (!isQueued) place = waiting.place;',
   },
   {
     name: 'a waiter whose wait ended is sent on past an open page',

@@ -15,5 +15,6 @@ export const regressionSeeds: readonly RegressionSeed[] = [
     conditions: { timers: 'none', waiting: 'polled', clients: 9 },
   },
   { seed: 20, showed: 'a task that had been told lost its lease because it was over' },
+  { seed: 992446328, showed: 'a waiter had two places, and the grant of the first one went to nobody' },
   { seed: 28, showed: 'a lease in use was given up because nobody was found to be told' },
 ];

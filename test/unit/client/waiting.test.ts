@@ -122,6 +122,16 @@ function world(
 }
 
 describe('a wait that polls', () => {
+  it('says where it waits by the last answer, also if it got that answer while it was parked', async () => {
+    const { time, asked, answers } = world({ ...waiting, body: { ...waiting.body, place: 3 } });
+    answers.park = () => ({ ...waiting, body: { ...waiting.body, place: 5 } });
+    await time.advance(3_000);
+    expect(asked.at(-1)).toMatchObject({ what: 'connection 1', place: 3 });
+    answers.park = () => away;
+    await time.advance(40_000);
+    expect(asked.findLast(({ what }) => what === 'poll')?.place).toBe(5);
+  });
+
   it('calls its lease new only once: a first try whose answer was lost may have a place already', async () => {
     const { time, asked, answers } = world(away);
     await time.advance(500);

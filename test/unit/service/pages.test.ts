@@ -121,6 +121,13 @@ describe('a waiter in a page', () => {
     expect(await ask(3, waiting, newProcess())).toMatchObject({ page: first + 1, position: 6 });
   });
 
+  it('has one place, even if it names an earlier page, because the answer that named the later one was lost', async () => {
+    const { ask, newProcess, waiterIn, first } = await longQueue(6);
+    const misled = { ...waiting, place: first };
+    expect(await ask(5, misled, newProcess())).toMatchObject({ kind: 'waiting', position: 5, page: first + 1 });
+    expect(await waiterIn(first + 2, 5)).toBeUndefined();
+  });
+
   it('that is in another place than it says is answered by the lock', async () => {
     const { ask, tell, first } = await longQueue(4);
     await tell('release', 4);
