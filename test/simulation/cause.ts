@@ -11,6 +11,8 @@ export interface Cause {
   readonly sessionId?: string | undefined;
   readonly fence?: number | undefined;
   readonly waitMs?: number | undefined;
+  /** True if the request says that its lease was never sent before. */
+  readonly isNew?: boolean;
   /** Locks that it names. */
   readonly names: readonly string[];
   /** If a timer is the cause: the cause that set the timer. */

@@ -25,6 +25,8 @@ interface LockBook {
   readonly endedAt: Map<string, number>;
   readonly tenancies: Map<string, Tenancy>;
   readonly revoked: Set<number>;
+  /** For each lease in the queue, since when it has its first place. */
+  readonly placedAt: Map<string, number>;
 }
 
 const releasing = new Set(['releaseLock', 'releaseLocks', 'acquireLock', 'acquireLocks']);
@@ -74,6 +76,9 @@ export class LockPromises {
     for (const holder of after.holders) if (!has(before.holders, holder)) this.#checkGrant(write, holder);
     for (const [place, waiter] of after.queue.entries())
       if (!has(before.queue, waiter)) this.#checkArrival(write, waiter, place);
+    this.#checkOnePlace(write);
+    for (const { leaseId } of before.queue) if (!has(after.queue, { leaseId })) book.placedAt.delete(leaseId);
+    for (const { leaseId } of after.queue) if (!book.placedAt.has(leaseId)) book.placedAt.set(leaseId, this.#now());
     book.highestFence = Math.max(book.highestFence, after.fence);
     if (after.changedAt > this.#now() + this.#aheadMsMax) {
       this.#breach('time', write, `decided at ${after.changedAt}, which no clock of a host shows yet`);
@@ -92,6 +97,20 @@ export class LockPromises {
     if (broken !== undefined) this.#breach('invariants', write, broken);
     const leases = [...after.holders, ...after.queue].map(({ leaseId }) => leaseId);
     if (new Set(leases).size < leases.length) this.#breach('one effect', write, 'a lease stands in two places');
+  }
+
+  /**
+   * A waiter that has a place does not get another one by asking again. A copy of its first request may still do that: it
+   * calls its lease new, and so no page is searched. So may a write that was sent before the waiter had its place.
+   */
+  #checkOnePlace(write: LockWrite): void {
+    const { name, stored, cause } = write;
+    if (stored.kind !== 'page' || cause.operation !== 'acquireLock' || cause.isNew) return;
+    for (const { leaseId } of stored.after.waiters) {
+      const placedAt = this.#bookOf(name).placedAt.get(leaseId);
+      if (has(stored.before.waiters, { leaseId }) || placedAt === undefined || placedAt >= cause.arrivedAt) continue;
+      this.#breach('first in, first out', write, `${leaseId} asked again and got a second place`);
+    }
   }
 
   /** A holder in the state before: it still holds, and only it may renew, or it was ended by a caller that may do so. */
@@ -271,6 +290,7 @@ export class LockPromises {
       endedAt: new Map(),
       tenancies: new Map(),
       revoked: new Set(),
+      placedAt: new Map(),
     };
     this.#books.set(name, book);
     return book;

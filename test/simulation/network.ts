@@ -132,6 +132,7 @@ function causeOf(client: Process, host: Host, call: Call, arrivedAt: number): Ca
     leaseId?: string;
     sessionId?: string;
     waitMs?: number;
+    place?: number | 'new';
     fence?: number;
     locks?: readonly (string | { readonly name: string })[];
   };
@@ -145,6 +146,7 @@ function causeOf(client: Process, host: Host, call: Call, arrivedAt: number): Ca
     leaseId: body.leaseId,
     sessionId: body.sessionId ?? id,
     waitMs: body.waitMs,
+    isNew: body.place === 'new',
     fence: body.fence,
     names: name === undefined ? many : [name],
     knownDead: new Set(),
