@@ -13,8 +13,8 @@ export interface Acquire extends Claim {
    */
   readonly attendMs: number | null;
   /**
-   * The page in which the lease waits, or `new` if this lease was never sent before. If it is missing or the lease is not
-   * there, all pages are searched for the lease before it joins one.
+   * The page in which the lease waits, or `new` if this lease was never sent before. If it is missing, all pages are
+   * searched for the lease before it joins one. If the lease is not in the named page, only the latest ones are searched.
    */
   readonly place?: Place;
 }

@@ -31,6 +31,11 @@ const seenMsMax = 1_000;
 /** Others may move the same pages up at the same time. After this many tries something else is wrong. */
 const movesMax = 50;
 
+/**
+ * A waiter that lost its place and joined again is among the latest. If a crowd lost its places, each of them reads this
+ * much when it comes back. Reading the whole queue would take longer than joining it.
+ */
+const latestPlaces = 64;
 /** After this time, a decision to join is made again, with new times for the waiter. */
 const joinMsMax = 2_000;
 /** Limits the tries if no time passes in between, as in a test. */
@@ -209,10 +214,11 @@ export interface Joining {
  * the pages are searched first.
  */
 export async function joinPage(context: LockContext, key: LockKey, joining: Joining): Promise<Applied | Undecided> {
-  const { command, before } = joining;
-  // A caller whose answer was lost may name a page in which it waited earlier. Only a new lease can't have a place.
+  const { command, before, facts } = joining;
   if (command.place !== 'new') {
-    const place = await findPlace(context, key, command.leaseId, before);
+    // A caller that names a page may have lost its place there and joined again, without getting the answer.
+    const pagesMax = command.place === undefined ? Number.POSITIVE_INFINITY : latestPlaces / sizesOf(facts).page;
+    const place = await findPlace(context, key, command.leaseId, before, pagesMax);
     if (place !== undefined) {
       const applied = await applyInPage(context, key, command, place);
       return applied ?? decideAgain(await context.store.read(key));
@@ -334,14 +340,18 @@ const isAtEnd = (state: LockState, { page }: QueueSizes): boolean =>
 const newer = (one: LockState, other: LockState | undefined): LockState =>
   other !== undefined && isBefore(one, other) ? other : one;
 
-/** The page in which a lease waits, or in which it gave its place back. Undefined if there is none. */
+/**
+ * The page in which a lease waits, or in which it gave its place back. Undefined if there is none. `pagesMax`: how many pages
+ * to search, from the end of the queue.
+ */
 export async function findPlace(
   context: LockContext,
   lock: LockKey,
   leaseId: string,
   state: LockState,
+  pagesMax = Number.POSITIVE_INFINITY,
 ): Promise<number | undefined> {
-  const pages = await readPagesOf(context, lock, state);
+  const pages = await readPagesOf(context, lock, state, pagesMax);
   // A lease that left one page may wait in a later one.
   const found =
     pages.find(({ waiters }) => waiters.some((waiter) => waiter.leaseId === leaseId)) ??
@@ -355,9 +365,18 @@ export async function placesIn(context: LockContext, lock: LockKey): Promise<Rea
   return new Map(pages.flatMap(({ number, waiters }) => waiters.map(({ leaseId }) => [leaseId, number] as const)));
 }
 
-const readPagesOf = (context: LockContext, lock: LockKey, state: LockState): Promise<Page[]> =>
+const readPagesOf = (
+  context: LockContext,
+  lock: LockKey,
+  state: LockState,
+  pagesMax = Number.POSITIVE_INFINITY,
+): Promise<Page[]> =>
   hasPages(state)
-    ? context.store.readPages(pageNumbers(state).map((number) => ({ lock, number })))
+    ? context.store.readPages(
+        pageNumbers(state)
+          .slice(-pagesMax)
+          .map((number) => ({ lock, number })),
+      )
     : Promise.resolve([]);
 
 /** Moves all pages up to this one into the front. This page is already closed, and the process that closed it may have died. */

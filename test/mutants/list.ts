@@ -482,6 +482,12 @@ export const mutants: readonly Mutant[] = [
     instead: 'if (command.place === undefined) {',
   },
   {
+    name: 'each of a crowd that comes back reads the whole queue',
+    file: 'src/service/pages.ts',
+    text: 'command.place === undefined ? Number.POSITIVE_INFINITY : latestPlaces / sizesOf(facts).page',
+    instead: 'Number.POSITIVE_INFINITY',
+  },
+  {
     name: 'a wait forgets the place that it learned while it was parked',
     file: 'src/client/acquire.ts',
     text: 'const noteWaiting = (waiting: Waiting) => {\n    place = waiting.place;',

@@ -128,6 +128,23 @@ describe('a waiter in a page', () => {
     expect(await waiterIn(first + 2, 5)).toBeUndefined();
   });
 
+  it('that lost its place is searched among the latest 64 only, because a whole crowd may come back', async () => {
+    const { ask, store, newProcess, first, lock } = await longQueue(140);
+    const last = (await lock()).pages?.last ?? 0;
+    const read: number[][] = [];
+    const { readPages } = store;
+    store.readPages = (keys) => {
+      read.push(keys.map(({ number }) => number));
+      return readPages.call(store, keys);
+    };
+    expect(await ask(200, { ...waiting, place: first }, newProcess())).toMatchObject({ kind: 'waiting' });
+    const latest = Array.from({ length: 32 }, (_, index) => last - 31 + index);
+    expect(read).toEqual([latest]);
+    read.length = 0;
+    await ask(201, waiting, newProcess());
+    expect(read[0]).toHaveLength(last - first + 1);
+  });
+
   it('that is in another place than it says is answered by the lock', async () => {
     const { ask, tell, first } = await longQueue(4);
     await tell('release', 4);
