@@ -26,6 +26,9 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 /** The longest that a caller waits for a 503: three tries of five seconds, and the pauses between them. */
 const unavailableWithinMs = 29_000;
 
+/** For a lease that must outlast a test, also on a busy machine. */
+const long = { leaseMs: 300_000 };
+
 /** An engine on a fixed port and in a kept folder, so that it can be stopped and started again. */
 async function engineAt(port: number, folder: string): Promise<GuardedEngine> {
   const dynoxide = findDynoxide();
@@ -295,7 +298,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('queues a waiter once', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: held } = await lock.acquire();
+      const { body: held } = await lock.acquire(long);
       let updates = 0;
       // Every update is answered only when it is repeated, whether it tries the lock or queues.
       line.fate = (operation) => {
@@ -313,7 +316,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('renews under the same fence', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: grant } = await lock.acquire({ leaseMs: 5_000 });
+      const { body: grant } = await lock.acquire({ leaseMs: 30_000 });
       line.next('UpdateItem', 'lose');
       const renewed = await lock.renew({ leaseId: grant.leaseId, leaseMs: 60_000 });
       expect(renewed).toMatchObject({ status: 200, body: { fence: grant.fence, leaseMs: 60_000 } });
@@ -322,7 +325,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('releases once, and answers as if nothing had been lost', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: grant } = await lock.acquire();
+      const { body: grant } = await lock.acquire(long);
       line.next('UpdateItem', 'lose');
       expect((await lock.release(grant.leaseId)).body).toEqual({ released: true, reason: 'ok' });
       expect((await lock.release(grant.leaseId)).body).toEqual({ released: false, reason: 'already_released' });
@@ -330,7 +333,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('hands over once', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: grant } = await lock.acquire();
+      const { body: grant } = await lock.acquire(long);
       const waiters = [newLeaseId(), newLeaseId()];
       const [first, second] = waiters.map((leaseId) => lock.acquire({ leaseId, waitMs: 30_000 }));
       await queued(lock, 2);
@@ -345,7 +348,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('revokes once', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: grant } = await lock.acquire();
+      const { body: grant } = await lock.acquire(long);
       line.next('PutItem', 'lose');
       expect((await lock.revoke({ fence: grant.fence, reason: 'stuck' })).body).toEqual({ revoked: true });
     });
@@ -396,7 +399,7 @@ describe.concurrent('a line to the engine', () => {
     it('gets a retry, so that a caller notices nothing if it happens a few times', async (context) => {
       const { line, lock } = await newLine(context);
       line.next('UpdateItem', { error }, 2);
-      const granted = await lock.acquire();
+      const granted = await lock.acquire(long);
       expect(granted.status).toBe(200);
       line.next('UpdateItem', { error }, 2);
       expect((await lock.release(granted.body.leaseId)).body).toEqual({ released: true, reason: 'ok' });
@@ -404,7 +407,7 @@ describe.concurrent('a line to the engine', () => {
 
     it('makes a caller wait if it lasts, and never says that the lock is held or lost', async (context) => {
       const { line, lock } = await newLine(context);
-      const { body: grant } = await lock.acquire();
+      const { body: grant } = await lock.acquire(long);
       line.fate = () => ({ error });
       const answers = await Promise.all([
         lock.acquire(),
