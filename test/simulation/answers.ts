@@ -120,10 +120,13 @@ export class AnswerPromises {
     if (until < from) this.#breach('all or nothing', cause, answer, 'they were never held all at once');
   }
 
-  /** A refused request holds nothing, unless another copy of it is still being handled, or its caller was gone. */
+  /**
+   * A refused request holds nothing, unless another copy of it is still being handled, or its caller was gone. If its
+   * session is over, its locks name it as their holder until somebody writes to them, but it holds none.
+   */
   #checkNoneHeld(cause: Cause, answer: Answer): void {
-    const { leaseId = '', names, gone } = cause;
-    if (gone?.aborted || (this.#copies.get(leaseId) ?? 0) > 1) return;
+    const { leaseId = '', sessionId = '', names, gone } = cause;
+    if (gone?.aborted || (this.#copies.get(leaseId) ?? 0) > 1 || this.#session(sessionId)?.ended !== undefined) return;
     const held = names.filter((name) => {
       const tenancy = this.#locks.tenancyOf(name, leaseId);
       return tenancy !== undefined && tenancy.until === undefined;
