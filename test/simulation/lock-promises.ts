@@ -177,17 +177,16 @@ export class LockPromises {
       return;
     }
     const kept = after.queue[later] as Waiter;
-    // A waiter that was absent too long and asks again is a new one.
-    if (!isThere && kept.queuedAt !== waiter.queuedAt) return;
+    // A waiter that was absent too long and asks again is a new one. Or a late copy of a request had put the lease into the
+    // queue twice, its owner gave one place up, and the other is still there.
+    if (kept.queuedAt !== waiter.queuedAt && (!isThere || cause.leaseId === waiter.leaseId)) return;
     const aheadNow = after.queue.slice(0, later).filter((other) => has(before.queue, other));
     const overtaken = aheadNow.find(
       (other) => before.queue.findIndex(({ leaseId }) => leaseId === other.leaseId) > place,
     );
     if (overtaken !== undefined)
       this.#breach('first in, first out', write, `${overtaken.leaseId} passed ${waiter.leaseId}`);
-    // A late copy of a request had put the lease into the queue twice. Its owner gave one place up, and the other is still there.
-    const isCopy = write.cause.leaseId === waiter.leaseId && kept.queuedAt !== waiter.queuedAt;
-    if (!isCopy && kept.deadlineAt !== waiter.deadlineAt)
+    if (kept.deadlineAt !== waiter.deadlineAt)
       this.#breach('bounded', write, `the deadline of ${waiter.leaseId} moved while it waited`);
   }
 

@@ -57,6 +57,8 @@ export class SocketPromises implements SocketWatcher {
   readonly #unheard = new Map<string, Unheard>();
   /** The latest places in queues, by lease. */
   readonly #places = new Map<string, Waiter>();
+  /** Leases that have held a lock. If a copy of a request comes after the lock has forgotten its lease, nobody expects its grant. */
+  readonly #held = new Set<string>();
 
   constructor(parts: SocketPromisesParts) {
     this.#parts = parts;
@@ -130,7 +132,9 @@ export class SocketPromises implements SocketWatcher {
       const connectionId = connectionOf(holder);
       const isNew = before.holders.every(({ fence }) => fence !== holder.fence);
       const isAnswered = cause.leaseId === holder.leaseId;
-      if (isNew && !isAnswered && holder.queuedAt !== undefined && connectionId !== undefined)
+      const isExpected = isNew && !this.#held.has(`${name} ${holder.leaseId}`);
+      this.#held.add(`${name} ${holder.leaseId}`);
+      if (isExpected && !isAnswered && holder.queuedAt !== undefined && connectionId !== undefined)
         this.#expect(name, holder.leaseId, connectionId);
     }
   }
