@@ -37,16 +37,13 @@ const waiting = [
 /** After this many files of the others comes one that waits. */
 const stride = 3;
 
-const isOneOf =
-  (names: readonly string[]) =>
-  ({ moduleId }: TestSpecification) =>
-    names.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project }: TestSpecification) => slowFirst.indexOf(project.name);
     const sorted = (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other));
-    const waits = waiting.flatMap((name) => sorted.filter(isOneOf([name])));
+    const waits = waiting.flatMap((name) =>
+      sorted.filter(({ moduleId }) => moduleId.endsWith(`/test/${name}.test.ts`)),
+    );
     const others = sorted.filter((file) => !waits.includes(file));
     return others
       .flatMap((file, index) => {
