@@ -9,11 +9,11 @@ import { deployedService, deployedTable, metricNamespaces, requireVariable } fro
 import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
-const table = deployedTable(env);
+const access = deployedTable(env);
 const log = createLogger('holdfast-http');
-const service = deployedService(env, table);
+const service = deployedService(env, access);
 const websocketEndpoint = requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT');
-const handOffs = awsHandOffs({ ...table, locks: service.locks, websocketEndpoint, log });
+const handOffs = awsHandOffs({ access, locks: service.locks, websocketEndpoint, log });
 
 /**
  * Every HTTP route. Each wait has its own deadline. So middy's early answer, which needs a timer for every request, is

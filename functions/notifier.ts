@@ -5,14 +5,14 @@ import { deployedService, deployedTable, requireVariable } from '../src/process/
 import { createLogger } from '../src/process/logger.ts';
 
 const env = process.env;
-const table = deployedTable(env);
+const access = deployedTable(env);
 
 /** Reads the table's stream: notifies parked waiters and arms timers. */
 export const handler = middy(
   createNotifier(
     awsNotifierPorts({
-      ...table,
-      locks: deployedService(env, table).locks,
+      access,
+      locks: deployedService(env, access).locks,
       busName: requireVariable(env, 'HOLDFAST_BUS'),
       timerQueueUrl: requireVariable(env, 'HOLDFAST_TIMER_QUEUE_URL'),
       websocketEndpoint: requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT'),

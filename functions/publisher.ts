@@ -10,7 +10,7 @@ const env = process.env;
 export const handler = middy(
   createPublisher(
     awsPublisherPorts({
-      ...deployedTable(env),
+      access: deployedTable(env),
       busName: env.HOLDFAST_EVENTS_BUS,
       keepsHistory: env.HOLDFAST_HISTORY !== 'off',
       websocketEndpoint: requireVariable(env, 'HOLDFAST_WEBSOCKET_ENDPOINT'),

@@ -1,6 +1,6 @@
 import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { tableShape } from '../src/store/dynamodb/table.ts';
+import { tableShape } from '../src/table/shape.ts';
 import { everyNamespace } from './access.ts';
 import type { FunctionName } from './function-code.ts';
 

@@ -9,7 +9,7 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { Construct } from 'constructs';
-import { tableShape } from '../src/store/dynamodb/table.ts';
+import { tableShape } from '../src/table/shape.ts';
 
 export interface LockTableProps {
   readonly removalPolicy: RemovalPolicy;

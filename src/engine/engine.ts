@@ -3,6 +3,7 @@
  * stream. Everything is lost when the process ends.
  */
 import { BoundedMap } from '../tools/collections.ts';
+import type { Change } from './change-stream.ts';
 import { EngineError, invalid } from './errors.ts';
 import { checkUpdate, updated } from './evaluation.ts';
 import { readUpdate } from './expressions.ts';
@@ -40,6 +41,8 @@ export interface EngineOptions {
   readonly now?: () => number;
   readonly region?: string;
   readonly onUsage?: (usage: Usage) => void;
+  /** Called in the same step in which an item changes. */
+  readonly onChange?: (change: Change) => void;
 }
 
 type Answer = Record<string, unknown>;
@@ -65,13 +68,15 @@ export class MemoryEngine {
   readonly #now: () => number;
   readonly #region: string;
   readonly #onUsage: (usage: Usage) => void;
+  readonly #onChange: (change: Change) => void;
   readonly #tables = new Map<string, Table>();
   readonly #tokens = new BoundedMap<string, true>(tokensKeptMax);
 
-  constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {} }: EngineOptions = {}) {
+  constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {}, onChange = () => {} }: EngineOptions = {}) {
     this.#now = now;
     this.#region = region;
     this.#onUsage = onUsage;
+    this.#onChange = onChange;
   }
 
   /** Runs one request to its end, with nothing in between. Throws an `EngineError`. */
@@ -86,8 +91,7 @@ export class MemoryEngine {
   collectExpired(): void {
     for (const table of this.#tables.values()) {
       for (const item of table.expired(this.#now() / 1000)) {
-        table.replace(item, undefined);
-        table.stream?.add({ before: item, after: undefined, keys: table.keysOf(item), byTtl: true }, this.#now());
+        this.#change(table, { before: item, after: undefined, keys: table.keysOf(item), byTtl: true });
       }
     }
   }
@@ -302,8 +306,13 @@ export class MemoryEngine {
     const { table, before, after } = decided;
     this.#use(decided, units);
     if (decided.operation === 'ConditionCheck' || (before === undefined && after === undefined)) return;
-    table.replace(before, after);
-    table.stream?.add({ before, after, keys: table.keysOf((after ?? before) as Item) }, this.#now());
+    this.#change(table, { before, after, keys: table.keysOf((after ?? before) as Item) });
+  }
+
+  #change(table: Table, change: Change): void {
+    table.replace(change.before, change.after);
+    table.stream?.add(change, this.#now());
+    this.#onChange(change);
   }
 
   #use(decided: Decided, units: Units): void {

@@ -1,5 +1,5 @@
 import { type ProblemCode, problemTypes } from '../contract/problems.ts';
-import { StoreError, type StoreErrorCode } from '../store/store-error.ts';
+import { StoreError, type StoreErrorCode } from '../table/store-error.ts';
 
 /** An answer that is not a success. Operations throw it, and the handler turns it into RFC 9457. */
 export class Problem extends Error {

@@ -6,7 +6,7 @@ import { membersOf } from '../record/json-text.ts';
 import { recordLimits } from '../record/limits.ts';
 import { type RecordState, valueInForce, type WrittenHow } from '../record/state.ts';
 import { type RecordAt, type RecordOutcome, readRecord, writeRecord } from '../service/records.ts';
-import type { RecordKey } from '../store/record-store.ts';
+import type { RecordKey } from '../store/records.ts';
 import { toIso } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
 import type { Handlers } from './operations.ts';

@@ -1,7 +1,7 @@
 import type { LockContext } from '../service/context.ts';
 import type { RecordContext } from '../service/records.ts';
-import type { HistoryStore } from '../store/history-store.ts';
-import type { SocketStore } from '../store/socket-store.ts';
+import type { HistoryStore } from '../store/history.ts';
+import type { SocketStore } from '../store/sockets.ts';
 
 /** Where callers open WebSocket connections. */
 export interface Sockets {

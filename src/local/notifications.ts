@@ -1,5 +1,4 @@
 /** The notifier and reaper of a deployment, with ports for one machine. */
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { LockKey } from '../lock/state.ts';
 import { HandOffs } from '../notify/hand-offs.ts';
 import { notifierEffects } from '../notify/notifier.ts';
@@ -8,10 +7,10 @@ import { publisherEffects } from '../notify/publisher.ts';
 import { createReaper } from '../notify/reaper.ts';
 import { createStreamHandler, type StreamHandler } from '../notify/stream-handler.ts';
 import type { LockContext } from '../service/context.ts';
-import { DynamoDBWatchers } from '../store/dynamodb/connection-items.ts';
-import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
-import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../store/dynamodb/notifier-items.ts';
-import type { WatcherStore } from '../store/watcher-store.ts';
+import { HistoryStore } from '../store/history.ts';
+import { AwaitedLocks, DeliveryStore } from '../store/notices.ts';
+import { WatcherStore } from '../store/watchers.ts';
+import type { TableAccess } from '../table/item-table.ts';
 import { after, systemClock } from '../time/clock.ts';
 import { systemTimers } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';
@@ -27,8 +26,7 @@ const lookAgainMs = 1_000;
 
 export interface NotificationOptions {
   readonly locks: LockContext;
-  readonly client: DynamoDBDocumentClient;
-  readonly tableName: string;
+  readonly access: TableAccess;
   readonly connections: Connections;
   readonly region: string;
   readonly eventsUrl?: string | undefined;
@@ -46,9 +44,9 @@ export interface Notifications {
 }
 
 export function createNotifications(options: NotificationOptions): Notifications {
-  const { locks, client, tableName, connections, region, eventsUrl, tasksUrl, callbacksUrl, log } = options;
+  const { locks, access, connections, region, eventsUrl, tasksUrl, callbacksUrl, log } = options;
   const timers = new ProcessTimers();
-  const watchers = new DynamoDBWatchers({ client, tableName });
+  const watchers = new WatcherStore(access);
   // A line for each delivery is useful in CloudWatch, but not on a developer's screen.
   const shared = {
     bus: httpEventBus({ url: eventsUrl, region, log }),
@@ -56,7 +54,7 @@ export function createNotifications(options: NotificationOptions): Notifications
     meter: noMeter,
     log: { info: () => {}, warn: (...line) => log.warn(...line), error: (...line) => log.error(...line) } satisfies Log,
   };
-  const deliveries = new DynamoDBDeliveries({ client, tableName });
+  const deliveries = new DeliveryStore(access);
   const handOffs = new HandOffs({ ...shared, locks, deliveries });
   const notifying = notifierEffects({
     ...shared,
@@ -70,10 +68,10 @@ export function createNotifications(options: NotificationOptions): Notifications
     ...shared,
     clock: systemClock,
     pauses: systemTimers,
-    history: new DynamoDBHistory({ client, tableName }),
+    history: new HistoryStore(access),
     watchers,
   });
-  const reaper = createReaper({ locks, timers, awaited: new DynamoDBAwaitedLocks({ client, tableName }), log });
+  const reaper = createReaper({ locks, timers, awaited: new AwaitedLocks(access), log });
   const underWay = new Set<Promise<unknown>>();
   const track = (work: Promise<unknown>) => {
     const tracked = work.finally(() => underWay.delete(tracked));

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { defaultTableName } from '../store/dynamodb/table.ts';
+import { defaultTableName } from '../table/shape.ts';
 
 export type EndpointUrl = `http://${string}` | `https://${string}`;
 export const engineNames = ['auto', 'dynamodb-local', 'dynoxide', 'memory'] as const;

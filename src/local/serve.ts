@@ -8,8 +8,8 @@ import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notif
 import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
 import { afterwards, createLogger } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
-import { type createDynamoDBClient, localPatience, tableClients } from '../store/dynamodb/client.ts';
-import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
+import { SocketStore } from '../store/sockets.ts';
+import { awsTable, type createDynamoDBClient, localPatience } from '../table/aws.ts';
 import { defined } from '../tools/collections.ts';
 import type { Log } from '../tools/log.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';
@@ -53,12 +53,11 @@ export async function serve(options: LocalOptions, log: Log = afterwards(createL
 async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise<Running> {
   const address = { endpoint: engine.endpoint, region: options.region, credentials: engine.credentials };
   const isRemote = engine.endpoint.startsWith('https:');
-  const { client, documents, calls } = tableClients(address, isRemote ? undefined : localPatience);
+  const { client, table } = awsTable(address, isRemote ? undefined : localPatience);
   await ensureTable(client, options.table);
+  const access = { table, tableName: options.table };
   const service = serviceOn({
-    client: documents,
-    calls,
-    tableName: options.table,
+    access,
     alone: true,
     engine: engine.name,
     // Uses the host name that the caller used, so that a proxy in between also forwards the socket.
@@ -67,14 +66,14 @@ async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise
   });
   const connections = new ConnectionTable();
   const { locks } = service;
-  const { table: tableName, region, eventsUrl, tasksUrl, callbacksUrl } = options;
-  const settings = { tableName, region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
-  const notifications = createNotifications({ locks, client: documents, ...settings });
+  const { region, eventsUrl, tasksUrl, callbacksUrl } = options;
+  const settings = { region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
+  const notifications = createNotifications({ locks, access, ...settings });
   const namespaces = new Set<string>();
   const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
   const handler = createWebsocketHandler({
     watchers: notifications.watchers,
-    sockets: new DynamoDBSockets({ client: documents, calls, tableName }),
+    sockets: new SocketStore(access),
     locks,
     // A caller without a ticket has sent the token, or is on this machine.
     needsTicket: false,

@@ -1,6 +1,5 @@
 import {
   CreateTableCommand,
-  type CreateTableCommandInput,
   DescribeTableCommand,
   DescribeTimeToLiveCommand,
   type DynamoDBClient,
@@ -11,44 +10,11 @@ import {
   UpdateTimeToLiveCommand,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
-import { tableShape } from '../store/dynamodb/table.ts';
+import { type TableDefinition, tableDefinition, tableShape } from '../table/shape.ts';
 import { StartError } from './start-error.ts';
 
 /** A local engine needs milliseconds. DynamoDB takes about ten seconds for a table with three indexes. */
 const activeWithinSeconds = 60;
-
-const keySchema = (partitionKey: string, sortKey: string): KeySchemaElement[] => [
-  { AttributeName: partitionKey, KeyType: 'HASH' },
-  { AttributeName: sortKey, KeyType: 'RANGE' },
-];
-
-export function createTableInput(tableName: string): CreateTableCommandInput {
-  const indexes = Object.values(tableShape.indexes);
-  // Each attribute is defined once, even if it is part of several keys.
-  const attributeTypes = new Map<string, 'S' | 'N'>([
-    [tableShape.partitionKey, 'S'],
-    [tableShape.sortKey, 'S'],
-  ]);
-  for (const index of indexes) {
-    attributeTypes.set(index.partitionKey, 'S');
-    attributeTypes.set(index.sortKey, index.sortKeyType);
-  }
-  return {
-    TableName: tableName,
-    BillingMode: 'PAY_PER_REQUEST',
-    AttributeDefinitions: [...attributeTypes].map(([AttributeName, AttributeType]) => ({
-      AttributeName,
-      AttributeType,
-    })),
-    KeySchema: keySchema(tableShape.partitionKey, tableShape.sortKey),
-    GlobalSecondaryIndexes: indexes.map((index) => ({
-      IndexName: index.name,
-      KeySchema: keySchema(index.partitionKey, index.sortKey),
-      Projection: { ProjectionType: 'KEYS_ONLY' },
-    })),
-    StreamSpecification: { StreamEnabled: true, StreamViewType: tableShape.streamView },
-  };
-}
 
 async function describe(client: DynamoDBClient, tableName: string): Promise<TableDescription | undefined> {
   try {
@@ -63,7 +29,7 @@ const spell = (keys: readonly KeySchemaElement[] | undefined): string =>
   (keys ?? []).map(({ AttributeName, KeyType }) => `${AttributeName} ${KeyType}`).join(', ') || 'none';
 
 /** Says how an existing table differs from the expected shape. Undefined if it fits. Additional indexes do no harm. */
-function difference(table: TableDescription, wanted: CreateTableCommandInput): string | undefined {
+function difference(table: TableDescription, wanted: TableDefinition): string | undefined {
   if (spell(table.KeySchema) !== spell(wanted.KeySchema)) {
     return `expected the keys ${spell(wanted.KeySchema)}, but it has ${spell(table.KeySchema)}`;
   }
@@ -101,7 +67,7 @@ async function enableTtl(client: DynamoDBClient, tableName: string): Promise<voi
  * processes may call this at once: one creates the table and the others find it.
  */
 export async function ensureTable(client: DynamoDBClient, tableName: string): Promise<string> {
-  const wanted = createTableInput(tableName);
+  const wanted = tableDefinition(tableName);
   if ((await describe(client, tableName)) === undefined) {
     try {
       await client.send(new CreateTableCommand(wanted));

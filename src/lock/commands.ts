@@ -1,5 +1,5 @@
+import type { QueueSizes } from '../queue/pages.ts';
 import type { EpochMs } from '../time/clock.ts';
-import type { QueueSizes } from './pages.ts';
 import type { Claim, Holder, LockState, Waiter } from './state.ts';
 
 export interface Acquire extends Claim {

@@ -5,6 +5,8 @@
  *        │                   │
  *        └──── release, expire, revoke, give up ────► ended (remembered)
  */
+
+import { pageCount, runsLow, sizesOf } from '../queue/pages.ts';
 import { after, type EpochMs } from '../time/clock.ts';
 import type {
   Acquire,
@@ -22,7 +24,6 @@ import type {
   Undelivered,
 } from './commands.ts';
 import { lockLimits } from './limits.ts';
-import { pageCount, runsLow, sizesOf } from './pages.ts';
 import {
   type Claim,
   type Ended,

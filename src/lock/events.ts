@@ -1,4 +1,4 @@
-import { movingUp, type Page } from './pages.ts';
+import { movingUp, type Page } from '../queue/pages.ts';
 import { type Holder, type LockState, leaseEndings, type Waiter } from './state.ts';
 import { waitedMs } from './view.ts';
 

@@ -2,9 +2,10 @@
  * What is seen in the state of a lock: who holds, who waits, and where. What others may see never has a leaseId, a
  * session id or an address for a delivery.
  */
+
+import { isInPages, pageCount, positionInPage, sizesOf } from '../queue/pages.ts';
 import { epochMs, toIso } from '../time/clock.ts';
 import type { Facts } from './commands.ts';
-import { isInPages, pageCount, positionInPage, sizesOf } from './pages.ts';
 import { everyPermit, type Holder, hasPages, type LockState, type Paged, permitsHeld } from './state.ts';
 import { isPresent, mayBeTaken, sessionOf, takeoverAt } from './validity.ts';
 

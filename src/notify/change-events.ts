@@ -3,7 +3,6 @@
  * the stream shows a change twice, the result is the same.
  */
 import { eventsBetween, eventsInPage, grantOf } from '../lock/events.ts';
-import { movingUp } from '../lock/pages.ts';
 import {
   type Holder,
   isAlwaysNotified,
@@ -13,8 +12,9 @@ import {
   unusedLock,
   type Waiter,
 } from '../lock/state.ts';
+import { movingUp } from '../queue/pages.ts';
+import type { HistoryEntry, HistoryEvent } from '../store/history.ts';
 import { endedHold, isShown, placeIn, placeOf } from '../store/history-rules.ts';
-import type { HistoryEntry, HistoryEvent } from '../store/history-store.ts';
 import { epochMs, toIso } from '../time/clock.ts';
 import type { LockChange, PageChange } from './lock-change.ts';
 import type { BusEvent } from './ports.ts';

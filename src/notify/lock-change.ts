@@ -1,9 +1,9 @@
 import type { DynamoDBRecord } from 'aws-lambda';
-import type { Page } from '../lock/pages.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
-import { fromLockItem, lockKeyOf, lockWords } from '../store/dynamodb/lock-item.ts';
-import { changedAtOf, fromPageItem, pageKeyOf } from '../store/dynamodb/page-item.ts';
-import { imagesOf } from '../store/dynamodb/stream-images.ts';
+import { fromLockItem, lockKeyOf, lockWords } from '../queue/lock-item.ts';
+import { changedAtOf, fromPageItem, pageKeyOf } from '../queue/page-item.ts';
+import type { Page } from '../queue/pages.ts';
+import { imagesOf } from '../table/stream-images.ts';
 
 /** A lock before and after one write, as the stream shows it. */
 export interface LockChange {

@@ -1,5 +1,5 @@
-import { pageCount, queueSizes } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
+import { pageCount, queueSizes } from '../queue/pages.ts';
 import type { ChangeEvents } from './change-events.ts';
 
 /** The CloudWatch namespace of the service's own metrics. */

@@ -7,8 +7,9 @@
  *
  * It does only what waiters depend on. The publisher does the rest, and reads the stream separately.
  */
-import { queueSizes, runsLow } from '../lock/pages.ts';
+
 import { hasPages, type LockState, lockIdOf } from '../lock/state.ts';
+import { queueSizes, runsLow } from '../queue/pages.ts';
 import { refill } from '../service/apply.ts';
 import { factsAbout } from '../service/context.ts';
 import { epochMs } from '../time/clock.ts';

@@ -1,9 +1,9 @@
 /** How the notifier and the reaper reach the outside. Each port has an adapter for AWS and one for a single machine. */
 import type { LockKey } from '../lock/state.ts';
 import type { LockContext } from '../service/context.ts';
-import type { HistoryStore } from '../store/history-store.ts';
-import type { DeliveryStore } from '../store/notifier-store.ts';
-import type { WatcherStore } from '../store/watcher-store.ts';
+import type { HistoryStore } from '../store/history.ts';
+import type { DeliveryStore } from '../store/notices.ts';
+import type { WatcherStore } from '../store/watchers.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { Log } from '../tools/log.ts';

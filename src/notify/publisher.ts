@@ -7,7 +7,7 @@
  *                                    ├─> show     to WebSocket watchers
  *                                    └─> measure  metrics
  */
-import type { Watcher } from '../store/watcher-store.ts';
+import type { Watcher } from '../store/watchers.ts';
 import { busEventOf } from './change-events.ts';
 import { measuresOf } from './measures.ts';
 import type { PublisherPorts } from './ports.ts';

@@ -2,7 +2,7 @@ import { hasPages, type LockKey } from '../lock/state.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, type LockContext } from '../service/context.ts';
 import { sweepPages } from '../service/pages.ts';
-import type { AwaitedLocks } from '../store/notifier-store.ts';
+import type { AwaitedLocks } from '../store/notices.ts';
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';

@@ -5,8 +5,8 @@
  * The stack gives the patterns to the event source mappings. The local pump and the tests apply the same patterns by `passesFilter`.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
-import { pageSortKey, parkedName } from '../store/dynamodb/page-item.ts';
-import { tableShape, watcherSortPrefix } from '../store/dynamodb/table.ts';
+import { pageSortKey, parkedName } from '../queue/page-item.ts';
+import { tableShape, watcherSortPrefix } from '../table/shape.ts';
 
 /** The part of Lambda's filter language that is used here. `exists` works on leaves only, such as the `S` of an attribute. */
 type Rule = string | { readonly prefix: string } | { readonly exists: true };

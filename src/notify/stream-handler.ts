@@ -5,8 +5,7 @@
  */
 
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
-import { arrivalOf } from '../store/dynamodb/connection-items.ts';
-import type { Watcher } from '../store/watcher-store.ts';
+import { arrivalOf, type Watcher } from '../store/watchers.ts';
 import { BoundedMap } from '../tools/collections.ts';
 import { errorText } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';
@@ -83,6 +82,16 @@ async function run(effect: Effect, todo: readonly StreamItem[], log: Log): Promi
   }
 }
 
+/** The events of the change in a record. Undefined if the record is about something else than a lock or its queue. */
+export function changeEventsOf(record: DynamoDBRecord): ChangeEvents | undefined {
+  // The deletion of an idle item by TTL is no event, because everything in it ended long ago.
+  if (record.eventName === 'REMOVE') return undefined;
+  const page = pageChangeOf(record);
+  if (page !== undefined) return eventsOfPage(page);
+  const change = lockChangeOf(record);
+  return change && eventsOfChange(change);
+}
+
 /** A record that can't be read is reported alone. Retries don't help. The dead-letter queue keeps it. */
 function readRecord(record: DynamoDBRecord, log: Log, failed: Set<string>): StreamItem[] {
   const sequenceNumber = record.dynamodb?.SequenceNumber ?? '';
@@ -90,12 +99,8 @@ function readRecord(record: DynamoDBRecord, log: Log, failed: Set<string>): Stre
   try {
     const arrival = arrivalOf(record);
     if (arrival !== undefined) return [{ recordId, sequenceNumber, arrival }];
-    // The deletion of an idle item by TTL is no event, because everything in it ended long ago.
-    if (record.eventName === 'REMOVE') return [];
-    const page = pageChangeOf(record);
-    if (page !== undefined) return [{ recordId, sequenceNumber, events: eventsOfPage(page) }];
-    const change = lockChangeOf(record);
-    return change === undefined ? [] : [{ recordId, sequenceNumber, events: eventsOfChange(change) }];
+    const events = changeEventsOf(record);
+    return events === undefined ? [] : [{ recordId, sequenceNumber, events }];
   } catch (error) {
     // Images contain lease ids, so the log has only the number of the record.
     log.error('A stream record could not be read.', { sequenceNumber, error: errorText(error) });

@@ -1,5 +1,5 @@
 /** Showing events to watchers by WebSocket. */
-import { isWatching, type Watcher } from '../store/watcher-store.ts';
+import { isWatching, type Watcher } from '../store/watchers.ts';
 import { after, type EpochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { errorText } from '../tools/error-text.ts';

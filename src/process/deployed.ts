@@ -1,5 +1,6 @@
 import type { Service } from '../http/service.ts';
-import { tableClients } from '../store/dynamodb/client.ts';
+import { awsTable } from '../table/aws.ts';
+import type { TableAccess } from '../table/item-table.ts';
 import { serviceOn } from './wiring.ts';
 
 /** The environment variables of a deployed function. */
@@ -24,16 +25,16 @@ const integerVariable = (env: Environment, name: string): number | undefined => 
 export const metricNamespaces = (env: Environment): readonly string[] =>
   env.HOLDFAST_METRIC_NAMESPACES?.split(',') ?? [];
 
-/** A function's table and its one client, which all code in the function shares. */
-export function deployedTable(env: Environment) {
-  const { documents, calls } = tableClients({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
-  return { client: documents, calls, tableName: requireVariable(env, 'HOLDFAST_TABLE') };
+/** A function's table. All code in the function shares its one client. */
+export function deployedTable(env: Environment): TableAccess {
+  const { table } = awsTable({ endpoint: env.HOLDFAST_ENDPOINT || undefined });
+  return { table, tableName: requireVariable(env, 'HOLDFAST_TABLE') };
 }
 
 /** The service in a Lambda function. There are many such processes, so each waiter polls for itself. */
-export function deployedService(env: Environment, table = deployedTable(env)): Service {
+export function deployedService(env: Environment, access = deployedTable(env)): Service {
   return serviceOn({
-    ...table,
+    access,
     alone: false,
     engine: 'dynamodb',
     socketUrl: env.HOLDFAST_WEBSOCKET_URL ? () => requireVariable(env, 'HOLDFAST_WEBSOCKET_URL') : undefined,

@@ -1,19 +1,17 @@
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { Service, Sockets } from '../http/service.ts';
+import { LockStore } from '../queue/lock-store.ts';
+import type { QueueSizes } from '../queue/pages.ts';
 import { systemLockContext } from '../service/context.ts';
 import { systemRecordContext } from '../service/records.ts';
-import { DynamoDBHistory } from '../store/dynamodb/history-items.ts';
-import { DynamoDBLockStore } from '../store/dynamodb/lock-store.ts';
-import { DynamoDBRecordStore } from '../store/dynamodb/record-items.ts';
-import { DynamoDBSessionStore } from '../store/dynamodb/session-store.ts';
-import { DynamoDBSockets } from '../store/dynamodb/socket-items.ts';
-import type { TableCalls } from '../store/dynamodb/wire.ts';
+import { HistoryStore } from '../store/history.ts';
+import { RecordStore } from '../store/records.ts';
+import { SessionStore } from '../store/session-store.ts';
+import { SocketStore } from '../store/sockets.ts';
+import type { TableAccess } from '../table/item-table.ts';
 import { version } from './version.ts';
 
 export interface Wiring {
-  readonly client: DynamoDBDocumentClient;
-  readonly calls?: TableCalls | undefined;
-  readonly tableName: string;
+  readonly access: TableAccess;
   /**
    * True if this is the only process on the table. It then notifies its own waiters of each write, and polls nothing.
    */
@@ -25,19 +23,21 @@ export interface Wiring {
   readonly retentionMs?: number | undefined;
   readonly leaseMsMax?: number | undefined;
   readonly waitMsMax?: number | undefined;
+  /** Other sizes of front and page than the defaults, for tests. */
+  readonly sizes?: QueueSizes | undefined;
 }
 
-/** The service on a table. It is the same wherever it runs. */
+/** The service on a table. It is the same wherever it runs: on AWS, on one machine, in the twin and in the simulation. */
 export function serviceOn(wiring: Wiring): Service {
-  const { client, calls, tableName, alone, engine, socketUrl, retentionMs, pollMs, leaseMsMax, waitMsMax } = wiring;
-  const address = { client, calls, tableName };
-  const store = new DynamoDBLockStore({ ...address, retentionMs });
-  const sessionStore = new DynamoDBSessionStore(address);
+  const { access, alone, engine, socketUrl, retentionMs, ...settings } = wiring;
+  const { clock, timers, random } = access;
+  const store = new LockStore({ ...access, retentionMs });
+  const sessionStore = new SessionStore(access);
   return {
-    locks: systemLockContext({ store, sessionStore, alone, pollMs, leaseMsMax, waitMsMax }),
-    records: systemRecordContext(new DynamoDBRecordStore(address)),
-    history: new DynamoDBHistory(address),
-    sockets: socketUrl === undefined ? undefined : { store: new DynamoDBSockets(address), url: socketUrl },
+    locks: systemLockContext({ store, sessionStore, alone, clock, timers, random, ...settings }),
+    records: systemRecordContext(new RecordStore(access), clock),
+    history: new HistoryStore(access),
+    sockets: socketUrl === undefined ? undefined : { store: new SocketStore(access), url: socketUrl },
     probe: async () => {
       await store.read({ namespace: 'health', name: 'probe' });
     },

@@ -1,7 +1,7 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
 import { serviceOn } from '../process/wiring.ts';
-import { documentClient, tableClients } from '../store/dynamodb/client.ts';
+import { awsTable, SdkTable } from '../table/aws.ts';
 import { DirectTransport } from './direct-transport.ts';
 
 export interface DirectOptions extends ClientOptions {
@@ -33,10 +33,9 @@ export interface DirectOptions extends ClientOptions {
  */
 export function createDirect(options: DirectOptions): Holdfast {
   const { tableName, region, endpoint, credentials, client, retentionMs, ...rest } = options;
-  const { close, ...access } = accessBy(client, { region, endpoint, credentials });
+  const { table, close } = tableBy(client, { region, endpoint, credentials });
   const service = serviceOn({
-    ...access,
-    tableName,
+    access: { table, tableName },
     // Other processes work on the same table, so each waiter polls for itself.
     alone: false,
     engine: 'dynamodb',
@@ -46,8 +45,8 @@ export function createDirect(options: DirectOptions): Holdfast {
 }
 
 /** If the caller gives a client, it is used as it is, and the caller closes it. */
-function accessBy(theirs: DynamoDBClient | undefined, address: Parameters<typeof tableClients>[0]) {
-  if (theirs !== undefined) return { client: documentClient(theirs), close: () => {} };
-  const { client, documents, calls } = tableClients(address);
-  return { client: documents, calls, close: () => client.destroy() };
+function tableBy(theirs: DynamoDBClient | undefined, address: Parameters<typeof awsTable>[0]) {
+  if (theirs !== undefined) return { table: new SdkTable(theirs), close: () => {} };
+  const { client, table } = awsTable(address);
+  return { table, close: () => client.destroy() };
 }

@@ -1,11 +1,11 @@
 import type { Acquire, Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { movedBetween, moveUp, pageNumbers, sizesOf } from '../lock/pages.ts';
 import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
 import { isPresent } from '../lock/validity.ts';
 import { positionOf, wantsPage } from '../lock/view.ts';
-import type { Refused, Written } from '../store/lock-store.ts';
-import { StoreError } from '../store/store-error.ts';
+import type { Refused, Written } from '../queue/lock-store.ts';
+import { movedBetween, moveUp, pageNumbers, sizesOf } from '../queue/pages.ts';
+import { StoreError } from '../table/store-error.ts';
 import { after } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Facts, SessionFact } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import type { QueueSizes } from '../lock/pages.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
-import type { LockStore } from '../store/lock-store.ts';
+import type { LockStore } from '../queue/lock-store.ts';
+import type { QueueSizes } from '../queue/pages.ts';
 import type { SessionStore } from '../store/session-store.ts';
-import { StoreError } from '../store/store-error.ts';
+import { StoreError } from '../table/store-error.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 import { defined } from '../tools/collections.ts';
@@ -57,9 +57,9 @@ const rememberedMs = 100;
 export function systemLockContext(options: {
   store: LockStore;
   alone: boolean;
-  clock?: Clock;
-  timers?: Timers;
-  random?: () => number;
+  clock?: Clock | undefined;
+  timers?: Timers | undefined;
+  random?: (() => number) | undefined;
   pollMs?: number | undefined;
   sizes?: QueueSizes | undefined;
   graceMs?: number;

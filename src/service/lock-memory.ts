@@ -1,5 +1,5 @@
-import { isInPages } from '../lock/pages.ts';
 import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
+import { isInPages } from '../queue/pages.ts';
 import type { Clock, EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { BoundedMap } from '../tools/collections.ts';

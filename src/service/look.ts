@@ -3,7 +3,7 @@ import type { Facts } from '../lock/commands.ts';
 import { grantOf } from '../lock/events.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
 import { standingHolders } from '../lock/view.ts';
-import type { HistoryPage, HistoryPageAsked, HistoryStore } from '../store/history-store.ts';
+import type { HistoryPage, HistoryPageAsked, HistoryStore } from '../store/history.ts';
 import { defined } from '../tools/collections.ts';
 import type { Applied } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';

@@ -3,7 +3,7 @@ import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type Holder, type LockState } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import { canonicalOrder, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
-import { StoreError } from '../store/store-error.ts';
+import { StoreError } from '../table/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { defined } from '../tools/collections.ts';

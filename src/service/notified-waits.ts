@@ -1,7 +1,7 @@
 import type { Facts } from '../lock/commands.ts';
-import { isInPages } from '../lock/pages.ts';
 import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import { nextDueAt } from '../lock/validity.ts';
+import { isInPages } from '../queue/pages.ts';
 import { after, type Clock, type EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { isBefore, type LockMemory } from './lock-memory.ts';

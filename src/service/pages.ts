@@ -1,6 +1,9 @@
 /** Commands for a waiter in a page. Each is one small write to that page, and none to the lock. */
 import type { Acquire, Answer, Facts, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
+import { hasPages, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
+import { waitedMs } from '../lock/view.ts';
+import type { Arrival, PageWritten, Refused } from '../queue/lock-store.ts';
 import {
   type Attendance,
   attendIn,
@@ -14,11 +17,8 @@ import {
   positionInPage,
   type QueueSizes,
   sizesOf,
-} from '../lock/pages.ts';
-import { hasPages, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
-import { waitedMs } from '../lock/view.ts';
-import type { Arrival, PageWritten, Refused } from '../store/lock-store.ts';
-import { StoreError } from '../store/store-error.ts';
+} from '../queue/pages.ts';
+import { StoreError } from '../table/store-error.ts';
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';

@@ -15,10 +15,10 @@
  * after 10 to 20 ms (median) if holds are short, and after an eighth of a hold at most if they are longer.
  */
 import type { Facts } from '../lock/commands.ts';
-import { positionInPage, sizesOf } from '../lock/pages.ts';
 import type { LockState } from '../lock/state.ts';
 import { isPresent, nextDueAt } from '../lock/validity.ts';
 import { depthOf, positionOf } from '../lock/view.ts';
+import { positionInPage, sizesOf } from '../queue/pages.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { LockMemory } from './lock-memory.ts';

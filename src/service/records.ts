@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Delete, Put, RecordAnswer } from '../record/commands.ts';
 import { decide, howWritten } from '../record/decide.ts';
 import type { RecordState } from '../record/state.ts';
-import type { RecordKey, RecordStore } from '../store/record-store.ts';
+import type { RecordKey, RecordStore } from '../store/records.ts';
 import { type Clock, type EpochMs, systemClock } from '../time/clock.ts';
 
 /** What the use cases of records work with. */
@@ -12,10 +12,10 @@ export interface RecordContext {
   readonly newWriteId: () => string;
 }
 
-/** A record context on the real clock. */
-export const systemRecordContext = (store: RecordStore): RecordContext => ({
+/** A record context with random ids. */
+export const systemRecordContext = (store: RecordStore, clock: Clock = systemClock): RecordContext => ({
   store,
-  clock: systemClock,
+  clock,
   newWriteId: () => randomBytes(16).toString('base64url'),
 });
 

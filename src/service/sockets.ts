@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type LockKey, lockIdOf } from '../lock/state.ts';
-import type { Connection, SocketStore } from '../store/socket-store.ts';
+import type { Connection, SocketStore } from '../store/sockets.ts';
 import { after, type Clock } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type Acquired, type AcquireRequest, acquire, askAgain } from './acquire.ts';

@@ -4,7 +4,7 @@
  */
 import type { LockEvent } from '../lock/events.ts';
 import type { LockState } from '../lock/state.ts';
-import type { HistoryEntry, HistoryEvent, HistoryPage } from './history-store.ts';
+import type { HistoryEntry, HistoryEvent, HistoryPage } from './history.ts';
 
 export const isShown = (event: LockEvent): event is HistoryEvent => event.type !== 'renewed';
 

@@ -1,12 +1,12 @@
+import type { Change } from '../engine/change-stream.ts';
+import { MemoryEngine } from '../engine/engine.ts';
 import type { Service } from '../http/service.ts';
-import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
-import { type ChangeEvents, eventsOfChange, eventsOfPage } from '../notify/change-events.ts';
-import { systemLockContext } from '../service/context.ts';
-import type { HistoryEntry } from '../store/history-store.ts';
-import { MemoryHistory } from '../store/memory/history-store.ts';
-import { MemoryLockStore } from '../store/memory/lock-store.ts';
-import { MemoryRecordStore } from '../store/memory/record-store.ts';
-import { MemorySessionStore } from '../store/memory/session-store.ts';
+import type { LockKey } from '../lock/state.ts';
+import { changeEventsOf } from '../notify/stream-handler.ts';
+import { serviceOn } from '../process/wiring.ts';
+import type { HistoryEntry } from '../store/history.ts';
+import { BuiltInTable } from '../table/built-in.ts';
+import { defaultTableName, tableDefinition } from '../table/shape.ts';
 import { epochMs } from '../time/clock.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -16,58 +16,43 @@ export interface MemoryService {
   expire(key: LockKey): Promise<void>;
 }
 
-/** The whole service in memory and in virtual time. */
+/** The whole service on the built-in engine, in virtual time. Only time, randomness and ids are not the deployed ones. */
 export function memoryService(
   time: VirtualTime,
   random: () => number,
   onEntry: (entry: HistoryEntry) => void,
 ): MemoryService {
-  const history = new MemoryHistory({ clock: time });
-  const latest = new Map<string, { readonly key: LockKey; readonly state: LockState }>();
-  const report = ({ entries, kept }: ChangeEvents) => {
-    void history.append(kept);
-    for (const entry of entries) onEntry(entry);
+  const engine = new MemoryEngine({ now: () => time.now(), onChange: (change) => publish(change) });
+  engine.call('CreateTable', tableDefinition(defaultTableName));
+  const access = { table: new BuiltInTable(engine), tableName: defaultTableName, clock: time, random, timers: time };
+  const service = serviceOn({ access, alone: true, engine: 'memory' });
+  // What the publisher does with the table's stream.
+  const publish = ({ keys, before, after }: Change) => {
+    const images = { ...(before && { OldImage: before }), ...(after && { NewImage: after }) };
+    const events = changeEventsOf({ eventName: 'MODIFY', dynamodb: { Keys: keys, ...images } });
+    if (events === undefined) return;
+    void service.history.append(events.kept);
+    for (const entry of events.entries) onEntry(entry);
   };
-  // It reports each change, as the stream does for a table.
-  const store = new MemoryLockStore({
-    lockWritten: (key, before, after) => {
-      latest.set(lockIdOf(key), { key, state: after });
-      report(eventsOfChange({ key, before, after }));
-    },
-    pageWritten: ({ lock }, before, after) => report(eventsOfPage({ key: lock, before, after, at: time.now() })),
-  });
-  // The locks that a session holds. A table has an index for this.
-  const sessionStore = new MemorySessionStore(({ namespace, sessionId }) =>
-    [...latest.values()]
-      .filter(({ key, state }) => {
-        return key.namespace === namespace && state.holders.some((holder) => holder.sessionId === sessionId);
-      })
-      .map(({ key }) => key.name),
-  );
+  const { locks, records } = service;
   let ids = 0;
   const newId = (kind: string) => () => `${kind}-${String(ids++).padStart(16, '0')}`;
-  const locks: Service['locks'] = {
-    // The real settings. Only time and randomness are the twin's own.
-    ...systemLockContext({ store, sessionStore, alone: true, clock: time, timers: time, random }),
-    newLeaseId: newId('lease'),
-    newSessionId: newId('session'),
-  };
-  const service: Service = {
-    locks,
-    records: { store: new MemoryRecordStore(), clock: time, newWriteId: newId('write') },
-    history,
-    probe: () => Promise.resolve(),
-    engine: 'memory',
-    version: 'twin',
-  };
   const expire = async (key: LockKey) => {
-    const state = await store.read(key);
+    const state = await locks.store.read(key);
     const holders = state.holders.map((holder) => ({
       ...holder,
       expiresAt: epochMs(time.now() - locks.graceMs - (holder.lockDelayMs ?? 0)),
     }));
-    const written = await store.swap(key, { ...state, rev: state.rev + 1, changedAt: time.now(), holders });
+    const written = await locks.store.swap(key, { ...state, rev: state.rev + 1, changedAt: time.now(), holders });
     locks.memory.learn(key, written.state);
   };
-  return { service, expire };
+  return {
+    service: {
+      ...service,
+      locks: { ...locks, newLeaseId: newId('lease'), newSessionId: newId('session') },
+      records: { ...records, newWriteId: newId('write') },
+      version: 'twin',
+    },
+    expire,
+  };
 }

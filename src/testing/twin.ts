@@ -2,7 +2,7 @@ import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
 import type { Transport, WatchHandlers } from '../client/transport.ts';
 import { historyView } from '../notify/change-events.ts';
 import { DirectTransport } from '../server/direct-transport.ts';
-import type { HistoryEntry } from '../store/history-store.ts';
+import type { HistoryEntry } from '../store/history.ts';
 import { type FaultMatch, FaultyTransport } from './faults.ts';
 import { memoryService } from './memory-service.ts';
 import { seededRandom, VirtualProcess, VirtualTime } from './virtual-time.ts';

@@ -6,8 +6,8 @@ import { anonymous, validate } from '../http/request.ts';
 import { connectedMessage } from '../notify/watchers.ts';
 import type { LockContext } from '../service/context.ts';
 import { leaveConnection } from '../service/sockets.ts';
-import type { Connection, SocketStore } from '../store/socket-store.ts';
-import type { Subject, WatcherStore } from '../store/watcher-store.ts';
+import type { Connection, SocketStore } from '../store/sockets.ts';
+import type { Subject, WatcherStore } from '../store/watchers.ts';
 import { epochMs } from '../time/clock.ts';
 import type { Log } from '../tools/log.ts';
 

@@ -1,7 +1,7 @@
 import { MemoryEngine } from '../../src/engine/engine.ts';
 import { totalOf } from '../../src/engine/units.ts';
 import { type Item, itemBytes } from '../../src/engine/values.ts';
-import { createTableInput } from '../../src/local/table.ts';
+import { tableDefinition } from '../../src/local/table.ts';
 
 export const tableName = 'holdfast';
 
@@ -29,7 +29,7 @@ export class CountedTable {
   /** `takesHalf`: half of the time of a request. It takes effect in the middle. */
   constructor(takesHalf: (operation: string) => Promise<unknown> = async () => {}) {
     this.#takesHalf = takesHalf;
-    this.#engine.call('CreateTable', createTableInput(tableName));
+    this.#engine.call('CreateTable', tableDefinition(tableName));
   }
 
   async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {

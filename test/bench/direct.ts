@@ -5,7 +5,7 @@
 import { acquire } from '../../src/service/acquire.ts';
 import { type LockContext, systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
@@ -61,7 +61,7 @@ export async function measureDirect({
   );
   const newProcess = (): LockContext =>
     systemLockContext({
-      store: new DynamoDBLockStore(accessTo(table as never, tableName, random)),
+      store: new LockStore(accessTo(table as never, tableName, random)),
       sessionStore: new MemorySessionStore(),
       alone: false,
       clock: time,

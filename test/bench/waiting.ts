@@ -2,13 +2,13 @@
  * What waiting costs the table, counted: `node test/bench/waiting.ts` prints it as a table. The stores and use cases that are deployed run on the
  * built-in engine, which charges units as DynamoDB does. No time is measured, so the counts are the same on every machine.
  */
-import { queueSizes, runsLow } from '../../src/lock/pages.ts';
+import { queueSizes, runsLow } from '../../src/queue/pages.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { everyPermit } from '../../src/lock/state.ts';
 import { apply, refill } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { accessTo } from '../scale/table-access.ts';
@@ -60,7 +60,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
   let now = epochMs(1_800_000_000_000);
   const newProcess = (): LockContext =>
     systemLockContext({
-      store: new DynamoDBLockStore(accessTo(table as never, tableName, () => 0.5)),
+      store: new LockStore(accessTo(table as never, tableName, () => 0.5)),
       sessionStore: new MemorySessionStore(),
       alone: false,
       clock: { now: () => now },

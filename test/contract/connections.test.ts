@@ -3,15 +3,15 @@ import type { LockKey } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../../src/store/dynamodb/notifier-items.ts';
-import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+import { documentClient } from '../../src/table/aws.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import { AwaitedLocks, DeliveryStore } from '../../src/store/notices.ts';
+import { SocketStore } from '../../src/store/sockets.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { DeliveryStore } from '../../src/store/notifier-store.ts';
-import type { SocketStore } from '../../src/store/socket-store.ts';
-import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
+import type { DeliveryStore } from '../../src/store/notices.ts';
+import type { SocketStore } from '../../src/store/sockets.ts';
+import type { Watcher, WatcherStore } from '../../src/store/watchers.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
@@ -26,7 +26,7 @@ const onTable = async <T>(
 
 const watcherAdapters: [string, () => Promise<WatcherStore>][] = [
   ['memory', () => Promise.resolve(new MemoryWatchers())],
-  ['DynamoDB', () => onTable(DynamoDBWatchers)],
+  ['DynamoDB', () => onTable(WatcherStore)],
 ];
 
 describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
@@ -77,7 +77,7 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
 
 const socketAdapters: [string, () => Promise<SocketStore>][] = [
   ['memory', () => Promise.resolve(new MemorySockets(() => undefined))],
-  ['DynamoDB', () => onTable(DynamoDBSockets)],
+  ['DynamoDB', () => onTable(SocketStore)],
 ];
 
 describe.each(socketAdapters)('the sockets in %s', (_name, open) => {
@@ -111,7 +111,7 @@ describe.each(socketAdapters)('the sockets in %s', (_name, open) => {
 
 const deliveryAdapters: [string, () => Promise<DeliveryStore>][] = [
   ['memory', () => Promise.resolve(new MemoryDeliveries())],
-  ['DynamoDB', () => onTable(DynamoDBDeliveries)],
+  ['DynamoDB', () => onTable(DeliveryStore)],
 ];
 
 describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
@@ -141,9 +141,9 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
 describe('the awaited locks in DynamoDB', () => {
   it('lists each lock with waiters, and removes only locks without a waiter', async () => {
     const { client, tableName } = await freshTable();
-    const store = new DynamoDBLockStore({ client: documentClient(client), tableName });
+    const store = new LockStore({ client: documentClient(client), tableName });
     const locks = systemLockContext({ store, alone: false, sessionStore: new MemorySessionStore() });
-    const awaited = new DynamoDBAwaitedLocks({ client: documentClient(client), tableName });
+    const awaited = new AwaitedLocks({ client: documentClient(client), tableName });
     const listed = async () => {
       const names: string[] = [];
       for await (const { name } of awaited.list()) names.push(name);

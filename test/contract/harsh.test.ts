@@ -14,10 +14,10 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { memoryCheckpoints, startPump } from '../../src/local/pump.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { unusedLock } from '../../src/lock/state.ts';
-import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
-import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+import { HistoryStore } from '../../src/store/history.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
+import { SocketStore } from '../../src/store/sockets.ts';
 import { after, systemClock } from '../../src/time/clock.ts';
 import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
@@ -28,7 +28,7 @@ import { acquireOf } from '../support/lock-worlds.ts';
 let stoppedAt: number | undefined;
 let harsh: HarshDynamoDB;
 let table: FreshTable;
-let store: DynamoDBLockStore;
+let store: LockStore;
 /** A client that sends each request once, for what the proxy itself answers. */
 let impatient: DynamoDBClient;
 let key: { namespace: string; name: string };
@@ -39,7 +39,7 @@ beforeAll(async () => {
     now: () => stoppedAt ?? performance.now(),
   });
   table = await freshTable(harsh.endpoint);
-  store = new DynamoDBLockStore(table.access);
+  store = new LockStore(table.access);
   const { endpoint, region } = table;
   impatient = new DynamoDBClient({ endpoint, region, credentials: localCredentials, maxAttempts: 1 });
 });
@@ -218,7 +218,7 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
   });
 
   it('opens a connection with a ticket once, also if the answer was lost', async () => {
-    const sockets = new DynamoDBSockets(table.access);
+    const sockets = new SocketStore(table.access);
     const now = systemClock.now();
     const owner = { namespace: 'harsh', caller: 'me' };
     await sockets.issue(key.name, { ...owner, expiresAt: after(now, 60_000) });
@@ -291,7 +291,7 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
 
 describe('a session on a harsh table', exactOnly('starts a harsh table of its own'), () => {
   it('counts as alive if a batch leaves it unread at first', async () => {
-    const sessions = new DynamoDBSessionStore(table.access);
+    const sessions = new SessionStore(table.access);
     const now = systemClock.now();
     const ids = Array.from({ length: 8 }, () => `session-${randomUUID()}`);
     for (const sessionId of ids) {
@@ -312,7 +312,7 @@ describe('a session on a harsh table', exactOnly('starts a harsh table of its ow
 
 describe('history on a harsh table', exactOnly('starts a harsh table of its own'), () => {
   it('is written in full if a batch is accepted in part', async () => {
-    const history = new DynamoDBHistory(table.access);
+    const history = new HistoryStore(table.access);
     const at = Date.now();
     const entries = Array.from({ length: 20 }, (_, index) => ({
       key,
@@ -320,19 +320,19 @@ describe('history on a harsh table', exactOnly('starts a harsh table of its own'
       event: { at, type: 'queued', fence: index, owner: 'me' },
     }));
     harsh.order('unprocessed', { operation: 'BatchWriteItem', times: 2 });
-    expect(await history.append(entries as Parameters<DynamoDBHistory['append']>[0])).toEqual([]);
+    expect(await history.append(entries as Parameters<HistoryStore['append']>[0])).toEqual([]);
     expect((await history.page(key, { limit: 50, standing: [] })).events).toHaveLength(20);
   });
 
   it('is listed in full if a page of a query ends early', async () => {
-    const history = new DynamoDBHistory(table.access);
+    const history = new HistoryStore(table.access);
     const at = Date.now();
     const entries = Array.from({ length: 9 }, (_, index) => ({
       key,
       place: `${at}-${index}`,
       event: { at, type: 'queued', fence: index, owner: 'me' },
     }));
-    await history.append(entries as Parameters<DynamoDBHistory['append']>[0]);
+    await history.append(entries as Parameters<HistoryStore['append']>[0]);
     harsh.order('short-query', { operation: 'Query', holds: key.name, times: 9 });
     const { events } = await history.page(key, { limit: 50, standing: [] });
     expect(events.map(({ fence }) => fence)).toEqual([8, 7, 6, 5, 4, 3, 2, 1, 0]);

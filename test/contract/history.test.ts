@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
+import { documentClient } from '../../src/table/aws.ts';
+import { HistoryStore } from '../../src/store/history.ts';
 import { endedHold, placeOf } from '../../src/store/history-rules.ts';
 import {
   type HistoryEntry,
   type HistoryEvent,
   type HistoryStore,
   historyKeptMs,
-} from '../../src/store/history-store.ts';
+} from '../../src/store/history.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable, untilReadsFollow } from '../support/engine.ts';
@@ -25,7 +25,7 @@ const adapters: [string, () => Promise<HistoryStore>][] = [
     'DynamoDB',
     async () => {
       const { client, tableName } = await freshTable();
-      const history = new DynamoDBHistory({ client: documentClient(client), tableName, clock });
+      const history = new HistoryStore({ client: documentClient(client), tableName, clock });
       const append = history.append.bind(history);
       // The history is read without consistency, so a page may lack what was written a moment ago.
       history.append = async (written) => append(written).finally(untilReadsFollow);
@@ -189,14 +189,14 @@ describe('the history in DynamoDB', () => {
         return next(args);
       });
       const written = entries(20);
-      await new DynamoDBHistory({ client: documents, tableName, clock }).append([...written, ...written]);
+      await new HistoryStore({ client: documents, tableName, clock }).append([...written, ...written]);
       expect(sent).toEqual([written.map(({ place }) => place)]);
     },
   );
 
   it('says which events it could not write', async () => {
     const { client } = await freshTable();
-    const history = new DynamoDBHistory({ client: documentClient(client), tableName: 'no-such-table', clock });
+    const history = new HistoryStore({ client: documentClient(client), tableName: 'no-such-table', clock });
     const written = entries(2);
     expect(await history.append(written)).toEqual(written);
   });
@@ -206,7 +206,7 @@ describe('an event of the history in DynamoDB', () => {
   it('has its own end, so the table deletes it', async () => {
     const { client, own, tableName } = await freshTable();
     const [entry] = entries(1) as [HistoryEntry];
-    await new DynamoDBHistory({ client: documentClient(client), tableName, clock }).append([entry]);
+    await new HistoryStore({ client: documentClient(client), tableName, clock }).append([entry]);
     const { Items } = await own.send(new ScanCommand({ TableName: tableName }));
     expect(Items).toHaveLength(1);
     expect(Items?.[0]?.ttl).toBe(Math.ceil((entry.event.at + historyKeptMs) / 1_000));

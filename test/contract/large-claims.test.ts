@@ -3,13 +3,13 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { emptyPage, queueSizes } from '../../src/lock/pages.ts';
+import { emptyPage, queueSizes } from '../../src/queue/pages.ts';
 import { holdersWeight, type LockKey, unusedLock, type Waiter, weightOf } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release, revoke } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
@@ -17,10 +17,10 @@ import { acquireOf } from '../support/lock-worlds.ts';
 import { toPageItem } from '../support/page-items.ts';
 
 let table: FreshTable;
-let store: DynamoDBLockStore;
+let store: LockStore;
 beforeAll(async () => {
   table = await freshTable();
-  store = new DynamoDBLockStore(table.access);
+  store = new LockStore(table.access);
 });
 
 const writer = 'lease-of-the-writer-0';

@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { queueSizes } from '../../src/lock/pages.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
 
-let store: DynamoDBLockStore;
+let store: LockStore;
 let sessions: SessionStore;
 beforeAll(async () => {
   const { access } = await freshTable();
-  store = new DynamoDBLockStore(access);
-  sessions = new DynamoDBSessionStore(access);
+  store = new LockStore(access);
+  sessions = new SessionStore(access);
 });
 
 const inMs = (ms: number) => epochMs(startOfTime + ms);

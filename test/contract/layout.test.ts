@@ -5,20 +5,20 @@ import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { createSession } from '../../src/service/sessions.ts';
-import { layoutKnown, lockItemKey, toLockItem, ttlOf } from '../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore, retentionMsDefault, retentionMsMin } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { layoutKnown, lockItemKey, toLockItem, ttlOf } from '../../src/queue/lock-item.ts';
+import { LockStore, retentionMsDefault, retentionMsMin } from '../../src/queue/lock-store.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
 
 let table: FreshTable;
-let store: DynamoDBLockStore;
+let store: LockStore;
 let context: LockContext;
 
 beforeAll(async () => {
   table = await freshTable();
-  store = new DynamoDBLockStore(table.access);
-  context = systemLockContext({ store, sessionStore: new DynamoDBSessionStore(table.access), alone: false });
+  store = new LockStore(table.access);
+  context = systemLockContext({ store, sessionStore: new SessionStore(table.access), alone: false });
 });
 
 const put = (Item: Record<string, unknown>) => table.own.send(new PutCommand({ TableName: table.tableName, Item }));
@@ -66,7 +66,7 @@ describe("a lock's item", () => {
     const end = epochMs(now + 86_400_000);
     expect(ttlOf(now, 3_600_000, [end]) * 1_000).toBeGreaterThan(end);
     expect(ttlOf(now, retentionMsDefault, [end]) * 1_000).toBe(now + retentionMsDefault);
-    expect(() => new DynamoDBLockStore({ ...table.access, retentionMs: retentionMsMin - 1 })).toThrow('two days');
+    expect(() => new LockStore({ ...table.access, retentionMs: retentionMsMin - 1 })).toThrow('two days');
   });
 });
 

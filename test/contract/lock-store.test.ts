@@ -4,9 +4,9 @@ import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
-import { listingKeyOf } from '../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import type { LockStore } from '../../src/store/lock-store.ts';
+import { listingKeyOf } from '../../src/queue/lock-item.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import type { LockStore } from '../../src/queue/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
@@ -18,14 +18,14 @@ const adapters: [string, () => Promise<LockStore>][] = [
     'DynamoDB',
     async () => {
       const { access } = await freshTable();
-      return new DynamoDBLockStore(access);
+      return new LockStore(access);
     },
   ],
   [
     'DynamoDB, by the SDK alone',
     async () => {
       const { access } = await freshTable();
-      return new DynamoDBLockStore({ ...access, calls: undefined });
+      return new LockStore({ ...access, calls: undefined });
     },
   ],
 ];

@@ -5,22 +5,22 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { queueSizes } from '../../src/lock/pages.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { type LockKey, type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
-import { lockItemKey, toLockItem } from '../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore, retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import { lockItemKey, toLockItem } from '../../src/queue/lock-item.ts';
+import { LockStore, retentionMsDefault } from '../../src/queue/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { drawn, freshTable } from '../support/engine.ts';
 import { expectSameItem } from '../support/lock-items.ts';
 import { acquireOf, commands, startOfTime, steps, stepWorld, type World, worlds } from '../support/lock-worlds.ts';
 
-let store: DynamoDBLockStore;
+let store: LockStore;
 let put: (key: LockKey, state: LockState) => Promise<unknown>;
 let rawItem: (key: LockKey) => Promise<Record<string, unknown>>;
 
 beforeAll(async () => {
   const { access, own, tableName } = await freshTable();
-  store = new DynamoDBLockStore(access);
+  store = new LockStore(access);
   put = (key, state) =>
     own.send(new PutCommand({ TableName: tableName, Item: toLockItem(key, state, retentionMsDefault) }));
   rawItem = async (key) => {

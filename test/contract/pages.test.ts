@@ -13,7 +13,7 @@ import {
   type Page,
   queueSizes,
   stepAwayIn,
-} from '../../src/lock/pages.ts';
+} from '../../src/queue/pages.ts';
 import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
@@ -21,9 +21,9 @@ import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
-import type { LockStore } from '../../src/store/lock-store.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
+import type { LockStore } from '../../src/queue/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs, after as later } from '../../src/time/clock.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 const stores: [string, () => LockStore][] = [
   ['memory', () => new MemoryLockStore()],
-  ['DynamoDB', () => new DynamoDBLockStore(table.access)],
+  ['DynamoDB', () => new LockStore(table.access)],
 ];
 
 const newKey = (): LockKey => ({ namespace: 'pages', name: randomUUID() });
@@ -477,8 +477,8 @@ describe('many waiters', () => {
   it.each(sizes)('are granted in the order of arrival, with a front of $front and pages of $page', async (given) => {
     const contextOf = (): LockContext =>
       systemLockContext({
-        store: new DynamoDBLockStore(table.access),
-        sessionStore: new DynamoDBSessionStore(table.access),
+        store: new LockStore(table.access),
+        sessionStore: new SessionStore(table.access),
         alone: false,
         pollMs: 1,
         sizes: given,
@@ -527,7 +527,7 @@ describe('many waiters', () => {
   it('that leave at the same time, 200 of them, need at most two writes each', async () => {
     const contextOf = () =>
       systemLockContext({
-        store: new DynamoDBLockStore(table.access),
+        store: new LockStore(table.access),
         sessionStore: new MemorySessionStore(),
         alone: false,
         pollMs: 1,
@@ -563,7 +563,7 @@ describe('many waiters', () => {
   });
 
   it('that are readers behind a writer are granted by one release, with long ids and large claims', async () => {
-    const store = new DynamoDBLockStore(table.access);
+    const store = new LockStore(table.access);
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
     const key = newKey();
     await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', leaseMs: 600_000, waitMs: 0 });
@@ -619,7 +619,7 @@ describe('a lock of layout 1', () => {
       w: new Set([leaseOf(1), leaseOf(3)]),
     };
     await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
-    const store = new DynamoDBLockStore(table.access);
+    const store = new LockStore(table.access);
     const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
     expect((await store.read(key)).queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1), leaseOf(3)]);
     await release(context, key, { leaseId: leaseOf(0) });

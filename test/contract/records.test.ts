@@ -7,10 +7,10 @@ import type { Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBRecordStore, recordPartition } from '../../src/store/dynamodb/record-items.ts';
+import { documentClient } from '../../src/table/aws.ts';
+import { RecordStore, recordPartition } from '../../src/store/records.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
-import type { RecordKey, RecordStore } from '../../src/store/record-store.ts';
+import type { RecordKey, RecordStore } from '../../src/store/records.ts';
 import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { drawn, exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import {
@@ -69,7 +69,7 @@ async function collect(key: RecordKey, now: EpochMs): Promise<string[]> {
 
 const adapters: [string, () => RecordStore, typeof collect][] = [
   ['memory', () => new MemoryRecordStore(), () => Promise.resolve([])],
-  ['DynamoDB', () => new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName }), collect],
+  ['DynamoDB', () => new RecordStore({ client: table.access.client, tableName: table.tableName }), collect],
 ];
 
 describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
@@ -233,7 +233,7 @@ describe('a conditional write', () => {
     'is applied exactly if decide accepts it, and makes the same state',
     exactOnly('a request that was sent twice may not know whether its first try was written'),
     async () => {
-      const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
+      const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
       const seen: Record<string, number> = {};
       await fc.assert(
         fc.asyncProperty(recordWorlds, async ({ state, command, now }) => {
@@ -279,7 +279,7 @@ describe('a conditional write', () => {
 
 describe('a value that is deleted by time', () => {
   it('is the value of a record a minute after its end, and never the item with version and floor', async () => {
-    const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
+    const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
     const key = newKey();
     await store.attempt(key, putOf({ fence: 5, expiresInMs: 2_000 }), recordTime);
     expect(await collect(key, laterBy(recordTime, 61_000))).toEqual([]);
@@ -290,7 +290,7 @@ describe('a value that is deleted by time', () => {
   });
 
   it('is never read together with the version of another write, even if it is replaced in the meantime', async () => {
-    const store = new DynamoDBRecordStore({ client: table.access.client, tableName: table.tableName });
+    const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
     const key = newKey();
     let done = false;
     const writing = (async () => {
@@ -367,7 +367,7 @@ describe('a store that fails', () => {
       credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
       maxAttempts: 1,
     });
-    const store = new DynamoDBRecordStore({ client: documentClient(away), tableName: table.tableName });
+    const store = new RecordStore({ client: documentClient(away), tableName: table.tableName });
     await expect(store.read(newKey())).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
     await expect(store.attempt(newKey(), putOf(), recordTime)).rejects.toMatchObject({ code: 'unavailable' });
   });
@@ -405,6 +405,6 @@ function watchedContext(maxAttempts = 3): { client: WatchedClient; context: Reco
     // Inside the SDK's own retries, so each try passes here.
     { step: 'deserialize', priority: 'high' },
   );
-  const store = new DynamoDBRecordStore({ client: documentClient(dynamodb), tableName: table.tableName });
+  const store = new RecordStore({ client: documentClient(dynamodb), tableName: table.tableName });
   return { client, context: { store, clock: { now: () => recordTime }, newWriteId: () => randomUUID() } };
 }

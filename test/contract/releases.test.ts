@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../src/service/context.ts';
-import { lockItemKey } from '../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { lockItemKey } from '../../src/queue/lock-item.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
@@ -16,7 +16,7 @@ let context: LockContext;
 
 beforeAll(async () => {
   table = await freshTable();
-  const store = new DynamoDBLockStore(table.access);
+  const store = new LockStore(table.access);
   context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { queueSizes } from '../../src/lock/pages.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import type { LockKey } from '../../src/lock/state.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
 import { acquire } from '../../src/service/acquire.ts';
@@ -9,8 +9,8 @@ import { release, renew } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
 import { acquireAll, renewAll } from '../../src/service/multi.ts';
 import { acquireOnSocket } from '../../src/service/sockets.ts';
-import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
-import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
+import { SocketStore } from '../../src/store/sockets.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
@@ -142,9 +142,9 @@ describe('requests to the store', exactOnly('counts requests'), () => {
     const counted = countRequests(client);
     // Each request is served by a process that remembers nothing.
     const another = () => serviceOn({ ...access, alone: false, engine: 'test' }).locks;
-    const sockets = new DynamoDBSockets(access);
+    const sockets = new SocketStore(access);
     const owner = { namespace: 'count', caller: 'me', connectionId: randomUUID() };
-    await new DynamoDBWatchers(access).add({ ...owner, subject: 'nothing', connectedAt: epochMs(Date.now()) });
+    await new WatcherStore(access).add({ ...owner, subject: 'nothing', connectedAt: epochMs(Date.now()) });
     const notify = { type: 'websocket' as const, connectionId: owner.connectionId };
     const key = newKey();
     await acquire(another(), key, ask());

@@ -8,7 +8,7 @@ import { acquireAll } from '../../src/service/multi.ts';
 import { createSession, endSession, keepAlive } from '../../src/service/sessions.ts';
 import { decideSession, type SessionCommand } from '../../src/session/decide.ts';
 import type { SessionState } from '../../src/session/state.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -22,7 +22,7 @@ const adapters: [string, () => Promise<SessionStore>][] = [
     'DynamoDB',
     async () => {
       const { access } = await freshTable();
-      return new DynamoDBSessionStore(access);
+      return new SessionStore(access);
     },
   ],
 ];

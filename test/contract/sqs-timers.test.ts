@@ -2,14 +2,14 @@ import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readTimer, SqsTimers } from '../../src/notify/aws/timers.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { DynamoDBTimerNotes } from '../../src/store/dynamodb/notifier-items.ts';
+import { documentClient } from '../../src/table/aws.ts';
+import { TimerNotes } from '../../src/store/notices.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 
 let queue: FauxqsServer;
 let client: SQSClient;
-let notes: DynamoDBTimerNotes;
+let notes: TimerNotes;
 let queueUrl: string;
 let now: EpochMs;
 let timers: SqsTimers;
@@ -23,7 +23,7 @@ beforeAll(async () => {
     credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
   });
   const table = await freshTable();
-  notes = new DynamoDBTimerNotes({ client: documentClient(table.client), tableName: table.tableName });
+  notes = new TimerNotes({ client: documentClient(table.client), tableName: table.tableName });
 });
 
 afterAll(async () => {

@@ -12,7 +12,7 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { type Engine, startEngine } from '../../src/local/engine.ts';
 import { StartError } from '../../src/local/start-error.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { tableShape } from '../../src/store/dynamodb/table.ts';
+import { tableShape } from '../../src/table/shape.ts';
 import { wide } from '../support/wide.ts';
 
 const region = 'us-east-1';

@@ -2,7 +2,7 @@ import { Duration } from 'aws-cdk-lib';
 import { describe, expect, it } from 'vitest';
 import { functionNames } from '../../infra/function-code.ts';
 import { tableAccess } from '../../infra/table-access.ts';
-import { tableShape } from '../../src/store/dynamodb/table.ts';
+import { tableShape } from '../../src/table/shape.ts';
 import { createStack, resourcesOf, spell, statementsOf, templateOf } from './synthesized.ts';
 
 const deployed = templateOf(createStack());

@@ -2,7 +2,7 @@ import { RemovalPolicy } from 'aws-cdk-lib';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { describe, expect, it } from 'vitest';
-import { tableShape } from '../../src/store/dynamodb/table.ts';
+import { tableShape } from '../../src/table/shape.ts';
 import { createStack, resourcesOf, statementsOf, templateOf } from './synthesized.ts';
 
 const tableOf = (template = templateOf(createStack({ tableOnly: true }))) => {

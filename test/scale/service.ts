@@ -22,18 +22,18 @@ import { createPublisher } from '../../src/notify/publisher.ts';
 import { createReaper } from '../../src/notify/reaper.ts';
 import { DirectTransport } from '../../src/server/direct-transport.ts';
 import { systemLockContext } from '../../src/service/context.ts';
-import { DynamoDBWatchers } from '../../src/store/dynamodb/connection-items.ts';
-import { DynamoDBHistory } from '../../src/store/dynamodb/history-items.ts';
-import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
-import { DynamoDBLockStore } from '../../src/store/dynamodb/lock-store.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
+import { HistoryStore } from '../../src/store/history.ts';
+import type { TableAccess } from '../../src/table/item-table.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import {
-  DynamoDBAwaitedLocks,
-  DynamoDBDeliveries,
-  DynamoDBTimerNotes,
-} from '../../src/store/dynamodb/notifier-items.ts';
-import { DynamoDBRecordStore } from '../../src/store/dynamodb/record-items.ts';
-import { DynamoDBSessionStore } from '../../src/store/dynamodb/session-store.ts';
-import { DynamoDBSockets } from '../../src/store/dynamodb/socket-items.ts';
+  AwaitedLocks,
+  DeliveryStore,
+  TimerNotes,
+} from '../../src/store/notices.ts';
+import { RecordStore } from '../../src/store/records.ts';
+import { SessionStore } from '../../src/store/session-store.ts';
+import { SocketStore } from '../../src/store/sockets.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import type { Log } from '../../src/tools/log.ts';
@@ -77,13 +77,13 @@ function serviceIn(parts: ProcessParts): Service {
   const { time, chance } = parts;
   const clock = clockOf(parts);
   const access = accessOf(parts);
-  const sessionStore = new DynamoDBSessionStore(access);
-  const store = new DynamoDBLockStore(access);
+  const sessionStore = new SessionStore(access);
+  const store = new LockStore(access);
   return {
     locks: systemLockContext({ store, sessionStore, alone: false, clock, timers: time, random: chance.next }),
-    records: { store: new DynamoDBRecordStore(access), clock, newWriteId: () => `W${chance.next()}` },
-    history: new DynamoDBHistory({ ...access, clock }),
-    sockets: { store: new DynamoDBSockets(access), url: () => socketUrl },
+    records: { store: new RecordStore(access), clock, newWriteId: () => `W${chance.next()}` },
+    history: new HistoryStore({ ...access, clock }),
+    sockets: { store: new SocketStore(access), url: () => socketUrl },
     probe: () => Promise.resolve(),
     engine: 'modelled',
     version: 'modelled',
@@ -120,7 +120,7 @@ export function notifierIn(parts: ProcessParts): (event: DynamoDBStreamEvent) =>
     callbacks: noCompletions,
     connections,
     timers: timersOf(parts),
-    deliveries: new DynamoDBDeliveries(accessOf(parts)),
+    deliveries: new DeliveryStore(accessOf(parts)),
     meter: meterOf(parts, 'notifier'),
     log: silent,
   });
@@ -133,9 +133,9 @@ export function publisherIn(parts: ProcessParts): (event: DynamoDBStreamEvent) =
     clock,
     pauses: time,
     bus,
-    history: new DynamoDBHistory({ ...access, clock }),
+    history: new HistoryStore({ ...access, clock }),
     connections,
-    watchers: new DynamoDBWatchers(access),
+    watchers: new WatcherStore(access),
     meter: meterOf(parts, 'publisher'),
     log: silent,
   });
@@ -145,7 +145,7 @@ export function reaperIn(parts: ProcessParts): (event: SQSEvent | ScheduledEvent
   const service = serviceIn(parts);
   const handOffs = handOffsOf(parts, service);
   const { locks } = service;
-  const awaited = new DynamoDBAwaitedLocks(accessOf(parts));
+  const awaited = new AwaitedLocks(accessOf(parts));
   const reaper = createReaper({ locks, timers: timersOf(parts), awaited, log: silent });
   const handle = createReaperHandler(reaper, { clock: clockOf(parts), log: silent });
   const context = { getRemainingTimeInMillis: () => amountOf('reaperMsMax') } as Context;
@@ -162,8 +162,8 @@ export function websocketIn(
   const access = accessOf(parts);
   return apiGatewayWebsocketHandler(
     createWebsocketHandler({
-      watchers: new DynamoDBWatchers(access),
-      sockets: new DynamoDBSockets(access),
+      watchers: new WatcherStore(access),
+      sockets: new SocketStore(access),
       locks: serviceIn(parts).locks,
       needsTicket: true,
       log: silent,
@@ -175,7 +175,7 @@ const handOffsOf = (parts: ProcessParts, { locks }: Service): HandOffs =>
   new HandOffs({
     locks,
     connections: parts.sockets,
-    deliveries: new DynamoDBDeliveries(accessOf(parts)),
+    deliveries: new DeliveryStore(accessOf(parts)),
     log: silent,
   });
 
@@ -183,7 +183,7 @@ const timersOf = (parts: ProcessParts): LockTimers =>
   new SqsTimers({
     client: parts.timers.client,
     queueUrl: 'timers',
-    notes: new DynamoDBTimerNotes(accessOf(parts)),
+    notes: new TimerNotes(accessOf(parts)),
     clock: clockOf(parts),
   });
 

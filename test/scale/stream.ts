@@ -3,7 +3,7 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 
 import type { MemoryEngine } from '../../src/engine/engine.ts';
 import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
 import { passesFilter, type StreamFilter } from '../../src/notify/stream-filter.ts';
-import { shardOf } from '../../src/store/dynamodb/lock-item.ts';
+import { shardOf } from '../../src/queue/lock-item.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import { amountOf } from './facts.ts';

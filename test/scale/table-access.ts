@@ -1,6 +1,6 @@
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import type { TableAccess } from '../../src/store/dynamodb/item-table.ts';
-import { fromWireMap, toWireMap, type WireValue } from '../../src/store/dynamodb/wire.ts';
+import type { TableAccess } from '../../src/table/item-table.ts';
+import { fromStored, toStored, type WireValue } from '../../src/table/wire.ts';
 import type { ModelledTable } from './modelled-table.ts';
 
 type Plain = Record<string, unknown>;
@@ -20,8 +20,8 @@ function toWired(input: unknown): unknown {
   return Object.fromEntries(
     Object.entries(input).map(([name, value]) => {
       if (['Key', 'Item', 'ExpressionAttributeValues', 'ExclusiveStartKey'].includes(name) && value !== undefined)
-        return [name, toWireMap(value as Plain)];
-      if (name === 'Keys') return [name, (value as Plain[]).map(toWireMap)];
+        return [name, toStored(value as Plain)];
+      if (name === 'Keys') return [name, (value as Plain[]).map(toStored)];
       return [name, toWired(value)];
     }),
   );
@@ -37,15 +37,15 @@ function fromWired(answer: Plain): Plain {
   };
   return {
     ...answer,
-    ...(Item === undefined ? {} : { Item: fromWireMap(Item) }),
-    ...(Attributes === undefined ? {} : { Attributes: fromWireMap(Attributes) }),
-    ...(Items === undefined ? {} : { Items: Items.map(fromWireMap) }),
-    ...(LastEvaluatedKey === undefined ? {} : { LastEvaluatedKey: fromWireMap(LastEvaluatedKey) }),
+    ...(Item === undefined ? {} : { Item: fromStored(Item) }),
+    ...(Attributes === undefined ? {} : { Attributes: fromStored(Attributes) }),
+    ...(Items === undefined ? {} : { Items: Items.map(fromStored) }),
+    ...(LastEvaluatedKey === undefined ? {} : { LastEvaluatedKey: fromStored(LastEvaluatedKey) }),
     ...(Responses === undefined
       ? {}
       : {
           Responses: Object.fromEntries(
-            Object.entries(Responses).map(([name, items]) => [name, items.map(fromWireMap)]),
+            Object.entries(Responses).map(([name, items]) => [name, items.map(fromStored)]),
           ),
         }),
   };

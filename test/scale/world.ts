@@ -18,7 +18,7 @@ import type {
 import { Holdfast } from '../../src/client/holdfast.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
 import type { Answer, Call, Transport } from '../../src/client/transport.ts';
-import { createTableInput } from '../../src/local/table.ts';
+import { tableDefinition } from '../../src/local/table.ts';
 import type { EventBus } from '../../src/notify/ports.ts';
 import { notifierFilter, publisherFilter } from '../../src/notify/stream-filter.ts';
 import { VirtualTime } from '../../src/testing/virtual-time.ts';
@@ -92,7 +92,7 @@ export class ScaleWorld {
     this.account = new Account(concurrency);
     const { time, bill, metrics, account, chance } = this;
     this.table = new ModelledTable({ time, chance: chance.branch(), bill, metrics });
-    this.table.engine.call('CreateTable', createTableInput(tableName));
+    this.table.engine.call('CreateTable', tableDefinition(tableName));
     this.#gatewayDelay = delayOf(chance.branch(), 'gatewayMsP50', 'gatewayMsP99');
     this.sockets = new ModelledSockets({ time, chance: chance.branch(), bill, target: () => this.websocket });
     this.timers = new TimerQueue({ time, bill, metrics, reaper: () => this.reaper });

@@ -1,4 +1,4 @@
-import type { QueueSizes } from '../../src/lock/pages.ts';
+import type { QueueSizes } from '../../src/queue/pages.ts';
 import type { Chance } from './chance.ts';
 
 /** Which faults one run has, and how many. They are drawn once from its seed, so runs differ in kind and not only in detail. */

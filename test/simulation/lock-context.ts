@@ -1,4 +1,4 @@
-import type { QueueSizes } from '../../src/lock/pages.ts';
+import type { QueueSizes } from '../../src/queue/pages.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';

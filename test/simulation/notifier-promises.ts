@@ -5,7 +5,7 @@
 import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
 import type { SessionState } from '../../src/session/state.ts';
-import type { HistoryEvent } from '../../src/store/history-store.ts';
+import type { HistoryEvent } from '../../src/store/history.ts';
 import type { Cause } from './cause.ts';
 import type { LockPromises } from './lock-promises.ts';
 import type { LockWrite } from './store.ts';

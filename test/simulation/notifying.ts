@@ -8,7 +8,7 @@
 
 import { grantOf } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import type { Watcher } from '../../src/store/watcher-store.ts';
+import type { Watcher } from '../../src/store/watchers.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import { DriftingClock } from './clock.ts';

@@ -1,9 +1,9 @@
 import { lockIdOf } from '../../src/lock/state.ts';
-import type { HistoryStore } from '../../src/store/history-store.ts';
+import type { HistoryStore } from '../../src/store/history.ts';
 import { MemoryHistory } from '../../src/store/memory/history-store.ts';
-import type { DeliveryStore, TimerNotes } from '../../src/store/notifier-store.ts';
-import type { SocketStore } from '../../src/store/socket-store.ts';
-import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
+import type { DeliveryStore, TimerNotes } from '../../src/store/notices.ts';
+import type { SocketStore } from '../../src/store/sockets.ts';
+import type { Watcher, WatcherStore } from '../../src/store/watchers.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { MemoryDeliveries, MemorySockets, MemoryWatchers } from '../support/memory-stores.ts';
 

@@ -4,19 +4,19 @@
  */
 import type { Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
-import { emptyPage, moveUp, type Page, pageNumbers, type QueueSizes } from '../../src/lock/pages.ts';
+import { emptyPage, moveUp, type Page, pageNumbers, type QueueSizes } from '../../src/queue/pages.ts';
 import { hasPages, type LockKey, type LockState, permitsHeld, unusedLock } from '../../src/lock/state.ts';
 import type { RecordCommand } from '../../src/record/commands.ts';
 import type { RecordState } from '../../src/record/state.ts';
 import type { SessionState, SessionWait } from '../../src/session/state.ts';
-import type { LockStore, PageKey } from '../../src/store/lock-store.ts';
+import type { LockStore, PageKey } from '../../src/queue/lock-store.ts';
 import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
 import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { AwaitedLocks } from '../../src/store/notifier-store.ts';
-import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/record-store.ts';
+import type { AwaitedLocks } from '../../src/store/notices.ts';
+import type { RecordKey, RecordStore, RecordWritten } from '../../src/store/records.ts';
 import type { SessionKey, SessionStore, SessionWritten } from '../../src/store/session-store.ts';
-import type { Watcher } from '../../src/store/watcher-store.ts';
+import type { Watcher } from '../../src/store/watchers.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import type { Cause } from './cause.ts';
 import { SideItems } from './side-items.ts';

@@ -1,6 +1,6 @@
 import { marshall } from '@aws-sdk/util-dynamodb';
-import { watcherSortPrefix } from '../../src/store/dynamodb/table.ts';
-import type { Watcher } from '../../src/store/watcher-store.ts';
+import { watcherSortPrefix } from '../../src/table/shape.ts';
+import type { Watcher } from '../../src/store/watchers.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import type { Conditions } from './conditions.ts';

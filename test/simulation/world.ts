@@ -11,7 +11,7 @@ import { eventsBetween } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState, Notify } from '../../src/lock/state.ts';
 import { sessionFactOf } from '../../src/session/decide.ts';
-import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import { retentionMsDefault } from '../../src/queue/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { AnswerPromises } from './answers.ts';
 import { Beliefs, Resource } from './beliefs.ts';

@@ -4,8 +4,8 @@ import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { inject } from 'vitest';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { documentClient } from '../../src/store/dynamodb/client.ts';
-import { sdkCalls, type TableCalls, wireCalls } from '../../src/store/dynamodb/wire.ts';
+import { documentClient } from '../../src/table/aws.ts';
+import { sdkCalls, type TableCalls, wireCalls } from '../../src/table/wire.ts';
 import './engine.setup.ts';
 
 export interface FreshTable {

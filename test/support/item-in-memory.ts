@@ -2,8 +2,8 @@ import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { MemoryEngine } from '../../src/engine/engine.ts';
 import { EngineError } from '../../src/engine/errors.ts';
 import type { Item as WireItem } from '../../src/engine/values.ts';
-import { createTableInput } from '../../src/local/table.ts';
-import type { Item, ItemKey, Update } from '../../src/store/dynamodb/attributes.ts';
+import { tableDefinition } from '../../src/local/table.ts';
+import type { Item, ItemKey, Update } from '../../src/table/attributes.ts';
 
 const TableName = 'table';
 
@@ -14,7 +14,7 @@ export class ItemInMemory {
 
   constructor(key: ItemKey, item?: Item) {
     this.#key = toWire({ ...key });
-    this.#engine.call('CreateTable', createTableInput(TableName));
+    this.#engine.call('CreateTable', tableDefinition(TableName));
     if (item !== undefined) this.#engine.call('PutItem', { TableName, Item: toWire(item) });
   }
 

@@ -1,9 +1,9 @@
 /** What a direct write leaves of a lock in the table, compared with what `decide` would have put there. */
 import { expect } from 'vitest';
 import type { LockKey, LockState } from '../../src/lock/state.ts';
-import type { Item } from '../../src/store/dynamodb/attributes.ts';
-import { toLockItem } from '../../src/store/dynamodb/lock-item.ts';
-import { retentionMsDefault } from '../../src/store/dynamodb/lock-store.ts';
+import type { Item } from '../../src/table/attributes.ts';
+import { toLockItem } from '../../src/queue/lock-item.ts';
+import { retentionMsDefault } from '../../src/queue/lock-store.ts';
 
 /** What a hand-off leaves of the waiter in the holder that it became. Nobody reads it. */
 const ofWaiters = new Set(['u', 'k', 'b', 'g']);

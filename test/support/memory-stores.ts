@@ -1,8 +1,8 @@
 /** Ports of the store in memory that only tests need. Those that the twin needs too are in src/store/memory. */
 import type { LockKey } from '../../src/lock/state.ts';
-import type { Delivery, DeliveryStore } from '../../src/store/notifier-store.ts';
-import type { Connection, ParkedWait, SocketStore, Ticket } from '../../src/store/socket-store.ts';
-import type { Watcher, WatcherStore } from '../../src/store/watcher-store.ts';
+import type { Delivery, DeliveryStore } from '../../src/store/notices.ts';
+import type { Connection, ParkedWait, SocketStore, Ticket } from '../../src/store/sockets.ts';
+import type { Watcher, WatcherStore } from '../../src/store/watchers.ts';
 import type { EpochMs } from '../../src/time/clock.ts';
 
 const undelivered: Delivery = { tries: 0, delivered: false };

@@ -1,8 +1,8 @@
-import type { Page } from '../../src/lock/pages.ts';
+import type { Page } from '../../src/queue/pages.ts';
 import type { LockKey } from '../../src/lock/state.ts';
-import { toText } from '../../src/store/dynamodb/claim-item.ts';
-import { layoutKnown } from '../../src/store/dynamodb/lock-item.ts';
-import { pageItemKey } from '../../src/store/dynamodb/page-item.ts';
+import { toText } from '../../src/queue/claim-item.ts';
+import { layoutKnown } from '../../src/queue/lock-item.ts';
+import { pageItemKey } from '../../src/queue/page-item.ts';
 
 /** A page as the store would have written it, one step after the other. */
 export function toPageItem(lock: LockKey, page: Page, changedAt: number): Record<string, unknown> {

@@ -1,5 +1,5 @@
 /** Calls of a notifier to AWS: how long they may take, and what their outcome means. */
-import { attemptsOf, isThrottling } from '../../store/dynamodb/failures.ts';
+import { attemptsOf, isThrottling } from '../../table/failures.ts';
 import type { Delivered } from '../ports.ts';
 
 /** Every call of a notifier ends in bounded time. A call that hangs would delay every record behind it in the stream. */

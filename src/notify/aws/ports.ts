@@ -4,11 +4,11 @@ import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { LockContext } from '../../service/context.ts';
-import { DynamoDBWatchers } from '../../store/dynamodb/connection-items.ts';
-import { DynamoDBHistory } from '../../store/dynamodb/history-items.ts';
-import { DynamoDBAwaitedLocks, DynamoDBDeliveries, DynamoDBTimerNotes } from '../../store/dynamodb/notifier-items.ts';
+import { HistoryStore } from '../../store/history.ts';
+import { AwaitedLocks, DeliveryStore, TimerNotes } from '../../store/notices.ts';
+import { WatcherStore } from '../../store/watchers.ts';
+import type { TableAccess } from '../../table/item-table.ts';
 import { systemClock } from '../../time/clock.ts';
 import { systemTimers } from '../../time/timers.ts';
 import type { Log } from '../../tools/log.ts';
@@ -22,8 +22,7 @@ import { EmbeddedMeter } from './meter.ts';
 import { SqsTimers } from './timers.ts';
 
 interface Setting {
-  readonly client: DynamoDBDocumentClient;
-  readonly tableName: string;
+  readonly access: TableAccess;
   readonly log: Log;
   readonly locks: LockContext;
   readonly busName: string;
@@ -40,11 +39,11 @@ interface PublisherSetting extends Omit<Setting, 'locks' | 'busName' | 'timerQue
   readonly metricNamespaces: readonly string[];
 }
 
-const timersOf = ({ client, tableName, timerQueueUrl }: Pick<Setting, 'client' | 'tableName' | 'timerQueueUrl'>) =>
+const timersOf = ({ access, timerQueueUrl }: Pick<Setting, 'access' | 'timerQueueUrl'>) =>
   new SqsTimers({
     client: new SQSClient(boundedRequests),
     queueUrl: timerQueueUrl,
-    notes: new DynamoDBTimerNotes({ client, tableName }),
+    notes: new TimerNotes(access),
   });
 
 const busOf = (busName: string, log: Log) =>
@@ -54,7 +53,7 @@ const connectionsAt = (endpoint: string) =>
   new ApiGatewayConnections({ client: new ApiGatewayManagementApiClient({ ...boundedRequests, endpoint }) });
 
 export function awsNotifierPorts(setting: Setting): NotifierPorts {
-  const { locks, client, tableName, busName, websocketEndpoint, log } = setting;
+  const { locks, access, busName, websocketEndpoint, log } = setting;
   return {
     locks,
     bus: busOf(busName, log),
@@ -62,7 +61,7 @@ export function awsNotifierPorts(setting: Setting): NotifierPorts {
     callbacks: new LambdaCallbacks({ client: new LambdaClient(boundedRequests) }),
     connections: connectionsAt(websocketEndpoint),
     timers: timersOf(setting),
-    deliveries: new DynamoDBDeliveries({ client, tableName }),
+    deliveries: new DeliveryStore(access),
     meter: new EmbeddedMeter({ serviceName: 'notifier' }),
     log,
   };
@@ -70,30 +69,30 @@ export function awsNotifierPorts(setting: Setting): NotifierPorts {
 
 /** Delivers hand-offs right after the write, for the functions that write them. */
 export const awsHandOffs = (setting: Omit<Setting, 'busName' | 'timerQueueUrl'>): HandOffs => {
-  const { locks, client, tableName, websocketEndpoint, log } = setting;
+  const { locks, access, websocketEndpoint, log } = setting;
   return new HandOffs({
     locks,
     connections: connectionsAt(websocketEndpoint),
-    deliveries: new DynamoDBDeliveries({ client, tableName }),
+    deliveries: new DeliveryStore(access),
     log,
   });
 };
 
 export function awsPublisherPorts(setting: PublisherSetting): PublisherPorts {
-  const { client, tableName, busName, keepsHistory, websocketEndpoint, metricNamespaces, log } = setting;
+  const { access, busName, keepsHistory, websocketEndpoint, metricNamespaces, log } = setting;
   return {
     clock: systemClock,
     pauses: systemTimers,
     bus: busName === undefined ? undefined : busOf(busName, log),
-    history: keepsHistory ? new DynamoDBHistory({ client, tableName }) : undefined,
+    history: keepsHistory ? new HistoryStore(access) : undefined,
     connections: connectionsAt(websocketEndpoint),
-    watchers: new DynamoDBWatchers({ client, tableName }),
+    watchers: new WatcherStore(access),
     meter: new EmbeddedMeter({ serviceName: 'publisher', namespaces: metricNamespaces }),
     log,
   };
 }
 
 export function awsReaperPorts(setting: Omit<Setting, 'busName' | 'websocketEndpoint'>): ReaperPorts {
-  const { locks, client, tableName, log } = setting;
-  return { locks, timers: timersOf(setting), awaited: new DynamoDBAwaitedLocks({ client, tableName }), log };
+  const { locks, access, log } = setting;
+  return { locks, timers: timersOf(setting), awaited: new AwaitedLocks(access), log };
 }

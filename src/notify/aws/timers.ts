@@ -1,7 +1,7 @@
 import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { lockLimits } from '../../lock/limits.ts';
 import type { LockKey } from '../../lock/state.ts';
-import type { TimerNotes } from '../../store/notifier-store.ts';
+import type { TimerNotes } from '../../store/notices.ts';
 import { after, type Clock, type EpochMs, epochMs, systemClock } from '../../time/clock.ts';
 import type { LockTimers } from '../ports.ts';
 

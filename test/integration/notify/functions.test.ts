@@ -13,12 +13,12 @@ import { HandOffs } from '../../../src/notify/hand-offs.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
-import { documentClient } from '../../../src/store/dynamodb/client.ts';
-import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
-import type { TableAccess } from '../../../src/store/dynamodb/item-table.ts';
-import { toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
+import { documentClient } from '../../../src/table/aws.ts';
+import { HistoryStore } from '../../../src/store/history.ts';
+import type { TableAccess } from '../../../src/table/item-table.ts';
+import { toLockItem } from '../../../src/queue/lock-item.ts';
+import { LockStore } from '../../../src/queue/lock-store.ts';
+import { SessionStore } from '../../../src/store/session-store.ts';
 import { freshTable } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
@@ -74,8 +74,8 @@ beforeAll(async () => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   const address = { client: documentClient(table.client), tableName: table.tableName };
   own = { client: table.own, tableName: table.tableName };
-  const sessionStore = new DynamoDBSessionStore(address);
-  locks = systemLockContext({ store: new DynamoDBLockStore(address), sessionStore, alone: false });
+  const sessionStore = new SessionStore(address);
+  locks = systemLockContext({ store: new LockStore(address), sessionStore, alone: false });
   sqs = new SQSClient({ endpoint: at(queue.port), region: table.region, credentials });
   const { handler } = await import('../../../functions/notifier.ts');
   pump = startPump({
@@ -180,7 +180,7 @@ describe('the deployed functions', () => {
   });
 
   it('keep a history, unless the stack has none', async () => {
-    const history = new DynamoDBHistory(own);
+    const history = new HistoryStore(own);
     const typesOf = async (name: string) =>
       (await history.page({ namespace: 'test', name }, { limit: 10, standing: [] })).events.map(({ type }) => type);
     const publish = async (name: string) => {

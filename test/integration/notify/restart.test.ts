@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { documentClient } from '../../../src/store/dynamodb/client.ts';
-import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
-import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
+import { documentClient } from '../../../src/table/aws.ts';
+import { LockStore } from '../../../src/queue/lock-store.ts';
+import { SessionStore } from '../../../src/store/session-store.ts';
 import { freshTable } from '../../support/engine.ts';
 import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
 import { type EventSink, startSink } from './sink.ts';
@@ -63,8 +63,8 @@ describe('a notifier that is killed and started again', () => {
     const table = await freshTable();
     const address = { client: documentClient(table.client), tableName: table.tableName };
     const locks = systemLockContext({
-      store: new DynamoDBLockStore(address),
-      sessionStore: new DynamoDBSessionStore(address),
+      store: new LockStore(address),
+      sessionStore: new SessionStore(address),
       alone: false,
     });
     const key = { namespace: 'test', name: 'wallet' };

@@ -1,4 +1,4 @@
-import { tableShape } from '../../../src/store/dynamodb/table.ts';
+import { tableShape } from '../../../src/table/shape.ts';
 import type { WireItem, WireValue } from './item-size.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests are read by the fields of each operation.

@@ -5,7 +5,7 @@ import { createHandler } from '../../../src/http/handler.ts';
 import type { Request } from '../../../src/http/request.ts';
 import type { Service } from '../../../src/http/service.ts';
 import { LockMemory } from '../../../src/service/lock-memory.ts';
-import { StoreError } from '../../../src/store/store-error.ts';
+import { StoreError } from '../../../src/table/store-error.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 const leaseId = 'a-lease-nobody-sees-01';

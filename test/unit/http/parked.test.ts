@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { createHandler } from '../../../src/http/handler.ts';
-import { queueSizes } from '../../../src/lock/pages.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 

@@ -3,7 +3,7 @@ import type { ProblemCode } from '../../../src/contract/problems.ts';
 import { Problem, toProblem } from '../../../src/http/problems.ts';
 import { countRefusals } from '../../../src/http/refusals.ts';
 import type { Request } from '../../../src/http/request.ts';
-import { StoreError, type StoreErrorCode } from '../../../src/store/store-error.ts';
+import { StoreError, type StoreErrorCode } from '../../../src/table/store-error.ts';
 
 describe('a refusal', () => {
   const countedFor = (code: ProblemCode, parameters: Record<string, string>) => {

@@ -15,7 +15,7 @@ import {
   runsLow,
   stepAwayIn,
   withOneMore,
-} from '../../../src/lock/pages.ts';
+} from '../../../src/queue/pages.ts';
 import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';

@@ -12,9 +12,9 @@ import { awsHandOffs, awsNotifierPorts, awsPublisherPorts, awsReaperPorts } from
 import { SqsTimers } from '../../../src/notify/aws/timers.ts';
 import { HandOffs } from '../../../src/notify/hand-offs.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
-import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
-import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
-import { DynamoDBAwaitedLocks, DynamoDBDeliveries } from '../../../src/store/dynamodb/notifier-items.ts';
+import { WatcherStore } from '../../../src/store/watchers.ts';
+import { HistoryStore } from '../../../src/store/history.ts';
+import { AwaitedLocks, DeliveryStore } from '../../../src/store/notices.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs, systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
@@ -35,14 +35,14 @@ describe('the ports on AWS', () => {
       callbacks: expect.any(LambdaCallbacks),
       connections: expect.any(ApiGatewayConnections),
       timers: expect.any(SqsTimers),
-      deliveries: expect.any(DynamoDBDeliveries),
+      deliveries: expect.any(DeliveryStore),
       meter: expect.any(EmbeddedMeter),
       log: table.log,
     });
     expect(awsReaperPorts({ ...table, locks, timerQueueUrl: names.timerQueueUrl })).toEqual({
       locks,
       timers: expect.any(SqsTimers),
-      awaited: expect.any(DynamoDBAwaitedLocks),
+      awaited: expect.any(AwaitedLocks),
       log: table.log,
     });
     expect(awsHandOffs({ ...table, locks, websocketEndpoint })).toBeInstanceOf(HandOffs);
@@ -54,13 +54,13 @@ describe('the ports on AWS', () => {
     [{ busName: 'bus', keepsHistory: false }, true, false],
   ])('of the publisher have what the deployment asks for: %j', (asked, hasBus, hasHistory) => {
     const ports = awsPublisherPorts({ ...table, ...asked, websocketEndpoint, metricNamespaces: ['test'] });
-    expect([ports.bus instanceof EventBridgeBus, ports.history instanceof DynamoDBHistory]).toEqual([
+    expect([ports.bus instanceof EventBridgeBus, ports.history instanceof HistoryStore]).toEqual([
       hasBus,
       hasHistory,
     ]);
     expect(ports).toMatchObject({ clock: systemClock, pauses: systemTimers, log: table.log });
     expect([ports.watchers, ports.connections, ports.meter]).toEqual([
-      expect.any(DynamoDBWatchers),
+      expect.any(WatcherStore),
       expect.any(ApiGatewayConnections),
       expect.any(EmbeddedMeter),
     ]);

@@ -1,7 +1,7 @@
 /** What one change of a lock or of a page means for its waiters, its history and the bus. */
 import { describe, expect, it } from 'vitest';
 import type { LockCommand } from '../../../src/lock/commands.ts';
-import { append, close, emptyPage, leaveIn, type Page } from '../../../src/lock/pages.ts';
+import { append, close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import type { Notify, Waiter } from '../../../src/lock/state.ts';
 import { busEventOf, eventsOfChange, eventsOfPage } from '../../../src/notify/change-events.ts';
 import { epochMs } from '../../../src/time/clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queueSizes } from '../../../src/lock/pages.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
 import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { epochMs } from '../../../src/time/clock.ts';

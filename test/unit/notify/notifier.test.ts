@@ -7,7 +7,7 @@ import type { Meter } from '../../../src/notify/ports.ts';
 import { createPublisher } from '../../../src/notify/publisher.ts';
 import { historyPage } from '../../../src/service/look.ts';
 import { createSession } from '../../../src/service/sessions.ts';
-import type { HistoryEntry } from '../../../src/store/history-store.ts';
+import type { HistoryEntry } from '../../../src/store/history.ts';
 import { epochMs, toIso } from '../../../src/time/clock.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 

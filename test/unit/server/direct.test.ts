@@ -6,7 +6,7 @@ import { serveEngine } from '../../../src/engine/server.ts';
 import { ensureTable } from '../../../src/local/table.ts';
 import { DirectTransport } from '../../../src/server/direct-transport.ts';
 import { createDirect, type DirectOptions } from '../../../src/server/index.ts';
-import { tableShape } from '../../../src/store/dynamodb/table.ts';
+import { tableShape } from '../../../src/table/shape.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../../src/service/context.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { StoreError } from '../../../src/store/store-error.ts';
+import { StoreError } from '../../../src/table/store-error.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';

@@ -4,7 +4,7 @@ import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { LockMemory } from '../../../src/service/lock-memory.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { StoreError } from '../../../src/store/store-error.ts';
+import { StoreError } from '../../../src/table/store-error.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { key } from './world.ts';

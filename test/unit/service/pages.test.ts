@@ -7,7 +7,7 @@ import { type LockContext, systemLockContext } from '../../../src/service/contex
 import { placesIn, readWhole, sweepPages } from '../../../src/service/pages.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { StoreError } from '../../../src/store/store-error.ts';
+import { StoreError } from '../../../src/table/store-error.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { key, watched } from './world.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { acquire } from '../../../src/service/acquire.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { LockStore } from '../../../src/queue/lock-store.ts';
 import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../../src/time/timers.ts';
@@ -15,7 +15,7 @@ function serviceInTime({ alone }: { alone: boolean }) {
   const time = new VirtualTime();
   const table = new CountedTable(() => pauseFor(time, 2));
   const context = systemLockContext({
-    store: new DynamoDBLockStore(accessTo(table as never, tableName, () => 0.5)),
+    store: new LockStore(accessTo(table as never, tableName, () => 0.5)),
     sessionStore: new MemorySessionStore(),
     alone,
     clock: time,

@@ -1,7 +1,7 @@
 /** Parking on a connection: it may end at that very moment, and the client asks again while nothing changes. */
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { QueueSizes } from '../../../src/lock/pages.ts';
+import type { QueueSizes } from '../../../src/queue/pages.ts';
 import { type AcquireRequest, acquire } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { systemLockContext } from '../../../src/service/context.ts';

@@ -3,7 +3,7 @@ import { acquire } from '../../../src/service/acquire.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { LockMemory } from '../../../src/service/lock-memory.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { StoreError } from '../../../src/store/store-error.ts';
+import { StoreError } from '../../../src/table/store-error.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { alice, bob } from '../lock/story.ts';
 import { key } from './world.ts';

@@ -11,7 +11,7 @@ import {
   optional,
   text,
   update,
-} from '../../../src/store/dynamodb/attributes.ts';
+} from '../../../src/table/attributes.ts';
 
 const words = { front: 'q', presentUntil: 'k', limit: 'lim', queuedLeases: 'w' };
 

@@ -1,9 +1,9 @@
 /** What is written for a connection and for a wait on it, in which order and for how long. */
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../src/store/dynamodb/attributes.ts';
-import { DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
-import type { TableAccess } from '../../../src/store/dynamodb/item-table.ts';
-import { DynamoDBSockets } from '../../../src/store/dynamodb/socket-items.ts';
+import type { Item } from '../../../src/table/attributes.ts';
+import { WatcherStore } from '../../../src/store/watchers.ts';
+import type { TableAccess } from '../../../src/table/item-table.ts';
+import { SocketStore } from '../../../src/store/sockets.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 /** A table that takes this many items, and then fails. */
@@ -27,7 +27,7 @@ describe('a connection', () => {
   it('can be forgotten by its id before the stream announces it, also where its process dies in between', async () => {
     const { access, put } = tableFor(1);
     const watcher = { namespace: 'a', caller: 'me', connectionId: 'c=', connectedAt: now, subject: { prefix: '' } };
-    await expect(new DynamoDBWatchers(access).add(watcher)).rejects.toThrow();
+    await expect(new WatcherStore(access).add(watcher)).rejects.toThrow();
     expect(put.map(({ pk }) => pk)).toEqual(['#connection/c=']);
   });
 });
@@ -36,7 +36,7 @@ describe('a wait on a connection', () => {
   it('is kept for an hour after its deadline, since API Gateway may tell of the end of a connection late', async () => {
     const { access, put } = tableFor(1);
     const wait = { key: { namespace: 'a', name: 'gate' }, leaseId: 'lease-1' };
-    await new DynamoDBSockets(access).noteWait('c=', wait, now);
+    await new SocketStore(access).noteWait('c=', wait, now);
     expect(put).toMatchObject([{ ttl: now / 1_000 + 3_600 }]);
   });
 });

@@ -5,7 +5,7 @@ import {
   isConditionFailure,
   mayHaveTakenEffect,
   toStoreError,
-} from '../../../src/store/dynamodb/failures.ts';
+} from '../../../src/table/failures.ts';
 
 const cancelled = (...reasons: { Code: string; Message?: string }[]) =>
   new TransactionCanceledException({

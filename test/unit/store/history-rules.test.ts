@@ -12,7 +12,7 @@ import {
   placeOf,
   readPlaces,
 } from '../../../src/store/history-rules.ts';
-import type { HistoryEvent } from '../../../src/store/history-store.ts';
+import type { HistoryEvent } from '../../../src/store/history.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 const keptSince = 1_000;

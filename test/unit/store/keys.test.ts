@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { nameRules } from '../../../src/contract/limits.ts';
-import { connectionKey } from '../../../src/store/dynamodb/connection-items.ts';
-import { lockItemKey } from '../../../src/store/dynamodb/lock-item.ts';
-import { pageItemKey, pageKeyOf } from '../../../src/store/dynamodb/page-item.ts';
+import { connectionKey } from '../../../src/store/watchers.ts';
+import { lockItemKey } from '../../../src/queue/lock-item.ts';
+import { pageItemKey, pageKeyOf } from '../../../src/queue/page-item.ts';
 
 describe('the keys of items', () => {
   it('of connections never overlap with those of a namespace', () => {

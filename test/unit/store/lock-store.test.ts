@@ -2,17 +2,17 @@
 
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { Page } from '../../../src/lock/pages.ts';
+import type { Page } from '../../../src/queue/pages.ts';
 import type { LockState } from '../../../src/lock/state.ts';
-import type { Update } from '../../../src/store/dynamodb/attributes.ts';
-import type { TableAccess } from '../../../src/store/dynamodb/item-table.ts';
-import { lockItemKey, lockWords, toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
-import { DynamoDBLockStore, retentionMsDefault, retentionMsMin } from '../../../src/store/dynamodb/lock-store.ts';
-import { moveUpPages, openPage, releaseAndHandOff, renewIfLive } from '../../../src/store/dynamodb/lock-writes.ts';
-import { appendTo, attendIn, leave, pageItemKey, stepAwayIn } from '../../../src/store/dynamodb/page-item.ts';
-import type { TableCalls } from '../../../src/store/dynamodb/wire.ts';
-import { toWireMap } from '../../../src/store/dynamodb/wire.ts';
-import type { PageKey, PageWritten, Written } from '../../../src/store/lock-store.ts';
+import type { Update } from '../../../src/table/attributes.ts';
+import type { TableAccess } from '../../../src/table/item-table.ts';
+import { lockItemKey, lockWords, toLockItem } from '../../../src/queue/lock-item.ts';
+import { LockStore, retentionMsDefault, retentionMsMin } from '../../../src/queue/lock-store.ts';
+import { moveUpPages, openPage, releaseAndHandOff, renewIfLive } from '../../../src/queue/lock-writes.ts';
+import { appendTo, attendIn, leave, pageItemKey, stepAwayIn } from '../../../src/queue/page-item.ts';
+import type { TableCalls } from '../../../src/table/wire.ts';
+import { toStored } from '../../../src/table/wire.ts';
+import type { PageKey, PageWritten, Written } from '../../../src/queue/lock-store.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { toPageItem } from '../../support/page-items.ts';
 import { alice, bob, LockStory } from '../lock/story.ts';
@@ -33,13 +33,13 @@ function storeThat(state: LockState, ...refusedAfterAttempts: (number | undefine
     inputs.push(input);
     const attempts = refusedAfterAttempts.shift();
     if (attempts === undefined) return Promise.resolve(itemOf(state));
-    const Item = toWireMap(itemOf(state));
+    const Item = toStored(itemOf(state));
     const refusal = { name: 'ConditionalCheckFailedException', Item, $metadata: { attempts } };
     return Promise.reject(Object.assign(new Error('refused'), refusal));
   };
   const access = { calls: { update }, client: {}, tableName: 'locks' } as unknown as TableAccess;
   const slots = () => inputs.map(({ ExpressionAttributeNames: names }) => names?.['#holder']);
-  return { store: new DynamoDBLockStore(access), slots, inputs };
+  return { store: new LockStore(access), slots, inputs };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
@@ -54,7 +54,7 @@ function storeThatAnswers(answer: (input: AnyInput) => object) {
       return answer(input);
     },
   } as unknown as TableAccess['client'];
-  return { store: new DynamoDBLockStore({ client, tableName: 'locks' }), inputs };
+  return { store: new LockStore({ client, tableName: 'locks' }), inputs };
 }
 
 describe.each(['renew', 'release'] as const)('%s', (kind) => {
@@ -104,7 +104,7 @@ describe('a write of the lock store', () => {
   const page: PageKey = { lock: key, number: 7 };
   const moved = { from: 7, to: 7, waiters: [waiter] };
 
-  it.each<[string, (store: DynamoDBLockStore) => Promise<Written>, Update]>([
+  it.each<[string, (store: LockStore) => Promise<Written>, Update]>([
     ['openPage', (store) => store.openPage(key, arrival, undefined), openPage(key, arrival, undefined)],
     ['moveUp', (store) => store.moveUp(key, moved, now), moveUpPages(moved, now)],
     [
@@ -124,7 +124,7 @@ describe('a write of the lock store', () => {
   });
 
   const attendance = { leaseId: alice, presentUntil: now };
-  it.each<[string, (store: DynamoDBLockStore) => Promise<PageWritten>, Update]>([
+  it.each<[string, (store: LockStore) => Promise<PageWritten>, Update]>([
     ['append', (store) => store.appendToPage(page, { waiter, fence: 3 }, sizes), appendTo({ waiter, fence: 3 }, sizes)],
     ['attend', (store) => store.attendInPage(page, attendance), attendIn(attendance)],
     ['step away', (store) => store.stepAwayInPage(page, attendance), stepAwayIn(attendance)],
@@ -232,8 +232,8 @@ describe('a listing', () => {
 describe('the retention', () => {
   it('is at least two days', () => {
     const access = { client: {}, tableName: 'locks' } as unknown as TableAccess;
-    expect(() => new DynamoDBLockStore({ ...access, retentionMs: retentionMsMin })).not.toThrow();
-    expect(() => new DynamoDBLockStore({ ...access, retentionMs: retentionMsMin - 1 })).toThrow(
+    expect(() => new LockStore({ ...access, retentionMs: retentionMsMin })).not.toThrow();
+    expect(() => new LockStore({ ...access, retentionMs: retentionMsMin - 1 })).toThrow(
       new RangeError('retentionMs must be at least two days (172800000), got 172799999.'),
     );
     expect(retentionMsDefault).toBe(30 * 86_400_000);

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Acquire, LockCommand, Release, Renew } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { queueSizes } from '../../../src/lock/pages.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
 import { holderWeight, type LockState, queueWeight, type Waiter, weightOf } from '../../../src/lock/state.ts';
-import type { Update } from '../../../src/store/dynamodb/attributes.ts';
-import { exclusiveSlot, fromLockItem, lockItemKey, toLockItem } from '../../../src/store/dynamodb/lock-item.ts';
-import { retentionMsDefault } from '../../../src/store/dynamodb/lock-store.ts';
+import type { Update } from '../../../src/table/attributes.ts';
+import { exclusiveSlot, fromLockItem, lockItemKey, toLockItem } from '../../../src/queue/lock-item.ts';
+import { retentionMsDefault } from '../../../src/queue/lock-store.ts';
 import {
   appendWaiter,
   attendPlace,
@@ -17,7 +17,7 @@ import {
   releaseAndHandOff,
   releasePart,
   renewIfLive,
-} from '../../../src/store/dynamodb/lock-writes.ts';
+} from '../../../src/queue/lock-writes.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { expectSameItem } from '../../support/lock-items.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';

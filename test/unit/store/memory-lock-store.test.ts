@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { emptyPage, type Page, queueSizes } from '../../../src/lock/pages.ts';
+import { emptyPage, type Page, queueSizes } from '../../../src/queue/pages.ts';
 import { type LockKey, type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
-import type { PageKey } from '../../../src/store/lock-store.ts';
+import type { PageKey } from '../../../src/queue/lock-store.ts';
 import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
 import { after } from '../../../src/time/clock.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';

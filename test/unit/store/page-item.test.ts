@@ -1,8 +1,8 @@
 /** Each write to a page, compared with the rules in `pages.ts`. */
 import { describe, expect, it } from 'vitest';
-import * as rules from '../../../src/lock/pages.ts';
+import * as rules from '../../../src/queue/pages.ts';
 import type { Notify, Waiter } from '../../../src/lock/state.ts';
-import { fromText, notifyIn, partsOf } from '../../../src/store/dynamodb/claim-item.ts';
+import { fromText, notifyIn, partsOf } from '../../../src/queue/claim-item.ts';
 import {
   appendTo,
   attendIn,
@@ -13,7 +13,7 @@ import {
   pageItemKey,
   pageKeyOf,
   stepAwayIn,
-} from '../../../src/store/dynamodb/page-item.ts';
+} from '../../../src/queue/page-item.ts';
 import { after } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';

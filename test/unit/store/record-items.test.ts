@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/record/decide.ts';
 import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
-import type { Item } from '../../../src/store/dynamodb/attributes.ts';
+import type { Item } from '../../../src/table/attributes.ts';
 import {
   fromRecordItems,
   recordHeadKey,
   recordValueKey,
   toValueItem,
   writeIfAllowed,
-} from '../../../src/store/dynamodb/record-items.ts';
+} from '../../../src/store/records.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { putOf, recordTime, recordWorlds, toRecordItems } from '../../support/record-worlds.ts';

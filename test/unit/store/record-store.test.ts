@@ -4,8 +4,8 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
 import { stateAfter } from '../../../src/record/decide.ts';
-import type { Item } from '../../../src/store/dynamodb/attributes.ts';
-import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-items.ts';
+import type { Item } from '../../../src/table/attributes.ts';
+import { RecordStore } from '../../../src/store/records.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { toRecordItems } from '../../support/record-worlds.ts';
 
@@ -15,14 +15,14 @@ const put: Put = { kind: 'put', value: '1', expects: { kind: 'version', version:
 const theirs: Put = { ...put, writeId: 'write-of-theirs-000' };
 
 /** A table that refuses the write because of its current state, after the request was sent this many times. */
-function storeThatRefuses(by: Put, version: number, attempts: number): DynamoDBRecordStore {
+function storeThatRefuses(by: Put, version: number, attempts: number): RecordStore {
   const error = new ConditionalCheckFailedException({
     message: 'The conditional request failed',
     $metadata: { attempts },
     Item: marshall(toRecordItems(key, stateAfter(by, { version, earlier: [] }, now))[0]),
   });
   const client = { send: () => Promise.reject(error) } as unknown as DynamoDBDocumentClient;
-  return new DynamoDBRecordStore({ client, tableName: 'any' });
+  return new RecordStore({ client, tableName: 'any' });
 }
 
 describe('a refused write of a record', () => {
@@ -83,7 +83,7 @@ function tableThatAnswers(...answers: (object | Error)[]) {
       return answer;
     },
   } as unknown as DynamoDBDocumentClient;
-  return { store: new DynamoDBRecordStore({ client, tableName: 'any' }), inputs };
+  return { store: new RecordStore({ client, tableName: 'any' }), inputs };
 }
 
 /** The items of a record as this write left them: the head, and the value if it has an end. */

@@ -3,21 +3,21 @@ import { ProvisionedThroughputExceededException, TransactionConflictException } 
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { arrivalOf, DynamoDBWatchers } from '../../../src/store/dynamodb/connection-items.ts';
-import { mayHaveTakenEffect } from '../../../src/store/dynamodb/failures.ts';
-import { DynamoDBHistory } from '../../../src/store/dynamodb/history-items.ts';
-import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
-import { DynamoDBLockStore } from '../../../src/store/dynamodb/lock-store.ts';
+import { arrivalOf, WatcherStore } from '../../../src/store/watchers.ts';
+import { mayHaveTakenEffect } from '../../../src/table/failures.ts';
+import { HistoryStore } from '../../../src/store/history.ts';
+import { ItemTable } from '../../../src/table/item-table.ts';
+import { LockStore } from '../../../src/queue/lock-store.ts';
 import {
-  DynamoDBAwaitedLocks,
-  DynamoDBDeliveries,
-  DynamoDBTimerNotes,
-} from '../../../src/store/dynamodb/notifier-items.ts';
-import { DynamoDBRecordStore } from '../../../src/store/dynamodb/record-items.ts';
-import { DynamoDBSessionStore } from '../../../src/store/dynamodb/session-store.ts';
-import { DynamoDBSockets } from '../../../src/store/dynamodb/socket-items.ts';
-import { awaitedShards } from '../../../src/store/dynamodb/table.ts';
-import { isWatching, type Subject } from '../../../src/store/watcher-store.ts';
+  AwaitedLocks,
+  DeliveryStore,
+  TimerNotes,
+} from '../../../src/store/notices.ts';
+import { RecordStore } from '../../../src/store/records.ts';
+import { SessionStore } from '../../../src/store/session-store.ts';
+import { SocketStore } from '../../../src/store/sockets.ts';
+import { awaitedShards } from '../../../src/table/shape.ts';
+import { isWatching, type Subject } from '../../../src/store/watchers.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { defined } from '../../../src/tools/collections.ts';
@@ -72,25 +72,25 @@ describe('an item is collected', () => {
   type Access = ReturnType<typeof tableThat>['access'];
 
   const kinds: [string, number, (access: Access) => Promise<unknown>][] = [
-    ['a delivery', 2 * day, (access) => new DynamoDBDeliveries(access).begin(key, 1)],
-    ['a delivery that was made', 2 * day, (access) => new DynamoDBDeliveries(access).markDelivered(key, 1)],
-    ['the note of a timer', hour + 5_000, (access) => new DynamoDBTimerNotes(access).write(key, later(5_000))],
+    ['a delivery', 2 * day, (access) => new DeliveryStore(access).begin(key, 1)],
+    ['a delivery that was made', 2 * day, (access) => new DeliveryStore(access).markDelivered(key, 1)],
+    ['the note of a timer', hour + 5_000, (access) => new TimerNotes(access).write(key, later(5_000))],
     [
       'a ticket',
       60_000,
       (access) =>
-        new DynamoDBSockets(access).issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) }),
+        new SocketStore(access).issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) }),
     ],
     [
       'a wait on a connection',
       hour + 5_000,
-      (access) => new DynamoDBSockets(access).noteWait('c', { key, leaseId: 'lease' }, later(5_000)),
+      (access) => new SocketStore(access).noteWait('c', { key, leaseId: 'lease' }, later(5_000)),
     ],
     [
       'a connection',
       3 * hour,
       (access) =>
-        new DynamoDBWatchers(access).add({
+        new WatcherStore(access).add({
           ...{ namespace: 'test', caller: 'me', connectionId: 'c', connectedAt: now },
           subject: 'nothing',
         }),
@@ -98,46 +98,46 @@ describe('an item is collected', () => {
     [
       'a session',
       7 * day + 30_000,
-      (access) => new DynamoDBSessionStore(access).create('test', { ...bySession, expiresAt: later(30_000) }),
+      (access) => new SessionStore(access).create('test', { ...bySession, expiresAt: later(30_000) }),
     ],
     [
       'a session with a keepalive',
       7 * day + hour,
-      (access) => new DynamoDBSessionStore(access).keepAlive(session, now),
+      (access) => new SessionStore(access).keepAlive(session, now),
     ],
-    ['a session that has ended', 7 * day, (access) => new DynamoDBSessionStore(access).end(session, now)],
-    ['the note of a part', 37 * day, (access) => new DynamoDBSessionStore(access).notePart(session, 'lock', now)],
+    ['a session that has ended', 7 * day, (access) => new SessionStore(access).end(session, now)],
+    ['the note of a part', 37 * day, (access) => new SessionStore(access).notePart(session, 'lock', now)],
     [
       'an entry of a history',
       7 * day,
-      (access) => new DynamoDBHistory(access).append([{ key, place: 'place', event }]),
+      (access) => new HistoryStore(access).append([{ key, place: 'place', event }]),
     ],
     [
       'the value of a record',
       65_000,
-      (access) => new DynamoDBRecordStore(access).attempt({ namespace: 'test', key: 'r' }, put as never, now),
+      (access) => new RecordStore(access).attempt({ namespace: 'test', key: 'r' }, put as never, now),
     ],
     [
       'a page',
       30 * day,
       (access) =>
-        new DynamoDBLockStore(access).appendToPage(
+        new LockStore(access).appendToPage(
           { lock: key, number: 7 },
           { waiter, fence: 1 },
           { front: 2, page: 2 },
         ),
     ],
-    ['a closed page', 30 * day, (access) => new DynamoDBLockStore(access).closePage({ lock: key, number: 7 }, now)],
+    ['a closed page', 30 * day, (access) => new LockStore(access).closePage({ lock: key, number: 7 }, now)],
     [
       'a lock',
       30 * day,
-      (access) => new DynamoDBLockStore(access).attempt(key, acquireOf('lease-a-0000000000'), { now, graceMs: 250 }),
+      (access) => new LockStore(access).attempt(key, acquireOf('lease-a-0000000000'), { now, graceMs: 250 }),
     ],
     [
       'a lock with the shortest retention and the longest lease',
       2 * day,
       (access) =>
-        new DynamoDBLockStore({ ...access, retentionMs: 2 * day }).attempt(
+        new LockStore({ ...access, retentionMs: 2 * day }).attempt(
           key,
           acquireOf('lease-a-0000000000', { leaseMs: day }),
           { now, graceMs: 250 },
@@ -155,24 +155,24 @@ describe('an item is collected', () => {
   it('never while a session holds it', async () => {
     const { access, inputs } = tableThat();
     const acquire = acquireOf('lease-a-0000000000', { limit: 2, leaseMs: null, sessionId: session.sessionId });
-    await new DynamoDBLockStore(access).attempt(key, acquire, { now, graceMs: 250 }).catch(() => undefined);
+    await new LockStore(access).attempt(key, acquire, { now, graceMs: 250 }).catch(() => undefined);
     expect(inputs[0].UpdateExpression).toMatch(/REMOVE #collectAt/);
   });
 });
 
 describe('a read that decides something', () => {
   const reads: [string, (access: ReturnType<typeof tableThat>['access']) => Promise<unknown>][] = [
-    ['a lock', (access) => new DynamoDBLockStore(access).read(key)],
-    ['many locks', (access) => new DynamoDBLockStore(access).readMany([key, { ...key, name: 'other' }])],
-    ['pages', (access) => new DynamoDBLockStore(access).readPages([{ lock: key, number: 7 }])],
-    ['a session', (access) => new DynamoDBSessionStore(access).read('test', ['one'])],
-    ['several sessions', (access) => new DynamoDBSessionStore(access).read('test', ['one', 'other'])],
-    ['a record', (access) => new DynamoDBRecordStore(access).read({ namespace: 'test', key: 'r' })],
-    ['watchers', (access) => new DynamoDBWatchers(access).welcomed('test')],
-    ['a connection', (access) => new DynamoDBSockets(access).connection('c')],
-    ['the waits of a connection', (access) => new DynamoDBSockets(access).waitsOn('c', 'test')],
-    ['a delivery', (access) => new DynamoDBDeliveries(access).read(key, 1)],
-    ['the note of a timer', (access) => new DynamoDBTimerNotes(access).read(key)],
+    ['a lock', (access) => new LockStore(access).read(key)],
+    ['many locks', (access) => new LockStore(access).readMany([key, { ...key, name: 'other' }])],
+    ['pages', (access) => new LockStore(access).readPages([{ lock: key, number: 7 }])],
+    ['a session', (access) => new SessionStore(access).read('test', ['one'])],
+    ['several sessions', (access) => new SessionStore(access).read('test', ['one', 'other'])],
+    ['a record', (access) => new RecordStore(access).read({ namespace: 'test', key: 'r' })],
+    ['watchers', (access) => new WatcherStore(access).welcomed('test')],
+    ['a connection', (access) => new SocketStore(access).connection('c')],
+    ['the waits of a connection', (access) => new SocketStore(access).waitsOn('c', 'test')],
+    ['a delivery', (access) => new DeliveryStore(access).read(key, 1)],
+    ['the note of a timer', (access) => new TimerNotes(access).read(key)],
   ];
 
   it.each(reads)('is consistent: %s', async (_what, read) => {
@@ -190,14 +190,14 @@ describe('a listing of a history', () => {
   it('shows what is younger than seven days by the clock of the store, with every field', async () => {
     const items = [itemOf(2, { at: now - 7 * day + 1, waitedMs: 5 }), itemOf(1, { at: now - 7 * day })];
     const { access } = tableThat(() => ({ Items: items }));
-    const { events } = await new DynamoDBHistory(access).page(key, { limit: 10, standing: [] });
+    const { events } = await new HistoryStore(access).page(key, { limit: 10, standing: [] });
     expect(events).toEqual([{ at: now - 7 * day + 1, type: 'queued', fence: 2, owner: 'me', waitedMs: 5 }]);
   });
 
   it('goes on without a hold that its cursor names, if that has been deleted since', async () => {
     const { access, inputs } = tableThat(() => ({ Items: [itemOf(1, { at: now })] }));
     const before = [place(2), place(3)].join('~');
-    const { events } = await new DynamoDBHistory(access).page(key, { limit: 10, before, standing: [] });
+    const { events } = await new HistoryStore(access).page(key, { limit: 10, before, standing: [] });
     expect(events).toEqual([{ at: now, type: 'queued', fence: 1, owner: 'me' }]);
     expect(inputs[1].RequestItems.locks.Keys).toEqual([{ pk: 'test/history/lock', sk: place(3) }]);
   });
@@ -206,10 +206,10 @@ describe('a listing of a history', () => {
 describe('what the notifier and the reaper note', () => {
   it('has the keys and attributes that releases before and after this one read', async () => {
     const { access, inputs } = tableThat();
-    await new DynamoDBDeliveries(access).begin(key, 7);
-    await new DynamoDBDeliveries(access).markDelivered(key, 7);
-    await new DynamoDBTimerNotes(access).write(key, later(5_000));
-    await new DynamoDBTimerNotes(access).read(key);
+    await new DeliveryStore(access).begin(key, 7);
+    await new DeliveryStore(access).markDelivered(key, 7);
+    await new TimerNotes(access).write(key, later(5_000));
+    await new TimerNotes(access).read(key);
     const delivery = { pk: 'test/told/lock', sk: '7' };
     const timer = { pk: 'test/timer/lock', sk: 'timer' };
     expect(inputs.map(({ Key, Item }) => Key ?? Item)).toEqual([
@@ -224,11 +224,11 @@ describe('what the notifier and the reaper note', () => {
 
   it('is read as it was written', async () => {
     const { access } = tableThat(() => ({ Item: { tries: 2, told: true, firesAt: later(5_000) } }));
-    expect(await new DynamoDBDeliveries(access).read(key, 7)).toEqual({ tries: 2, delivered: true });
-    expect(await new DynamoDBTimerNotes(access).read(key)).toBe(later(5_000));
+    expect(await new DeliveryStore(access).read(key, 7)).toEqual({ tries: 2, delivered: true });
+    expect(await new TimerNotes(access).read(key)).toBe(later(5_000));
     const none = tableThat();
-    expect(await new DynamoDBDeliveries(none.access).read(key, 7)).toEqual({ tries: 0, delivered: false });
-    expect(await new DynamoDBTimerNotes(none.access).read(key)).toBeUndefined();
+    expect(await new DeliveryStore(none.access).read(key, 7)).toEqual({ tries: 0, delivered: false });
+    expect(await new TimerNotes(none.access).read(key)).toBeUndefined();
   });
 
   it('lists the awaited locks of every shard, and nothing else that may be in the index', async () => {
@@ -239,7 +239,7 @@ describe('what the notifier and the reaper note', () => {
       ],
     }));
     const found = [];
-    for await (const { namespace, name } of new DynamoDBAwaitedLocks(access).list()) found.push([namespace, name]);
+    for await (const { namespace, name } of new AwaitedLocks(access).list()) found.push([namespace, name]);
     expect(found).toEqual(Array.from({ length: awaitedShards }, () => ['test', 'awaited']));
     expect(inputs.map(({ ExpressionAttributeValues }) => ExpressionAttributeValues[':shard'])).toEqual(
       Array.from({ length: awaitedShards }, (_, shard) => `awaited/${shard}`),
@@ -248,7 +248,7 @@ describe('what the notifier and the reaper note', () => {
 
   it('forgets that a lock is awaited without reading the lock', async () => {
     const { access, inputs } = tableThat();
-    await new DynamoDBAwaitedLocks(access).forget(key);
+    await new AwaitedLocks(access).forget(key);
     expect(inputs[0].ReturnValues).toBe('NONE');
   });
 });
@@ -256,7 +256,7 @@ describe('what the notifier and the reaper note', () => {
 describe('what a socket needs', () => {
   const sockets = (answer?: (input: Input) => unknown) => {
     const { access, inputs } = tableThat(answer);
-    return { store: new DynamoDBSockets(access), inputs };
+    return { store: new SocketStore(access), inputs };
   };
 
   it('is a ticket that works once and until its end, whose secret is not in the table', async () => {
@@ -299,14 +299,14 @@ describe('a watcher', () => {
     ['nothing', 'test/sockets', {}],
   ])('of %j is written by its id and by its namespace', async (subject, pk, watched) => {
     const { access, inputs } = tableThat();
-    await new DynamoDBWatchers(access).add({ ...watcher, subject });
+    await new WatcherStore(access).add({ ...watcher, subject });
     const ttl = expect.any(Number);
     expect(inputs.map(({ Item }) => Item)).toEqual([
       { pk: '#connection/c=', sk: 'connection', namespace: 'test', caller: 'me', ...watched, ttl },
       { pk, sk: 'watcher/c=', caller: 'me', at: now, ...watched, ttl },
     ]);
     const left = tableThat(() => ({ Item: inputs[0].Item }));
-    await new DynamoDBWatchers(left.access).remove('c=');
+    await new WatcherStore(left.access).remove('c=');
     expect(left.inputs[1].RequestItems.locks).toEqual([
       { DeleteRequest: { Key: { pk: '#connection/c=', sk: 'connection' } } },
       { DeleteRequest: { Key: { pk, sk: 'watcher/c=' } } },
@@ -319,7 +319,7 @@ describe('a watcher', () => {
         ? { Items: [{ pk: 'test/watchers', sk: 'watcher/c=', at: now, lock: 'a' }] }
         : { Attributes: {} },
     );
-    const watchers = new DynamoDBWatchers(access);
+    const watchers = new WatcherStore(access);
     expect(await watchers.welcome({ ...watcher, subject: { lock: 'a' } })).toBe(true);
     // An earlier release did not write the caller.
     expect(await watchers.welcomed('test')).toEqual([{ ...watcher, caller: 'anonymous', subject: { lock: 'a' } }]);
@@ -568,7 +568,7 @@ describe('a request to the table', () => {
 
   it('reads one session alone, several in one batch, and none without a request', async () => {
     const { access, inputs } = tableThat();
-    const sessions = new DynamoDBSessionStore(access);
+    const sessions = new SessionStore(access);
     expect(await sessions.read('test', [])).toEqual([]);
     expect(inputs).toEqual([]);
     expect(await sessions.read('test', ['one'])).toEqual([undefined]);

@@ -7,7 +7,7 @@ import {
   sessionPartKey,
   toSessionItem,
   waitName,
-} from '../../../src/store/dynamodb/session-item.ts';
+} from '../../../src/store/session-item.ts';
 import { after } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
 

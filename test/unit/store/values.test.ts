@@ -1,7 +1,7 @@
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromWireMap, toWireMap, type WireValue } from '../../../src/store/dynamodb/wire.ts';
+import { fromStored, toStored, type WireValue } from '../../../src/table/wire.ts';
 
 const scalars = fc.oneof(
   fc.string(),
@@ -27,7 +27,7 @@ describe('values on the wire', () => {
   it("are the same as those of the SDK's marshalling", () => {
     fc.assert(
       fc.property(values, (stored) => {
-        expect(toWireMap(stored)).toEqual(marshall(stored));
+        expect(toStored(stored)).toEqual(marshall(stored));
       }),
     );
   });
@@ -36,18 +36,18 @@ describe('values on the wire', () => {
     fc.assert(
       fc.property(values, (stored) => {
         const wire = marshall(stored);
-        expect(fromWireMap(wire as Record<string, WireValue>)).toEqual(unmarshall(wire));
+        expect(fromStored(wire as Record<string, WireValue>)).toEqual(unmarshall(wire));
       }),
     );
   });
 
   it('leave out undefined values and refuse those that no store can keep', () => {
-    expect(toWireMap({ a: undefined, b: 1 })).toEqual({ b: { N: '1' } });
-    expect(() => toWireMap({ a: () => {} })).toThrow(TypeError);
+    expect(toStored({ a: undefined, b: 1 })).toEqual({ b: { N: '1' } });
+    expect(() => toStored({ a: () => {} })).toThrow(TypeError);
   });
 
   it.each([{ B: 'AAAA' }, { NS: ['1'] }])('are not read if they are of a type that is never written: %j', (value) => {
-    expect(() => fromWireMap({ a: value as unknown as WireValue })).toThrow(
+    expect(() => fromStored({ a: value as unknown as WireValue })).toThrow(
       new TypeError(`A stored value is of a type that isn't used here: ${Object.keys(value).join()}.`),
     );
   });

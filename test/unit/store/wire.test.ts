@@ -8,8 +8,8 @@ import {
   localPatience,
   type Patience,
   tableClients,
-} from '../../../src/store/dynamodb/client.ts';
-import { ItemTable } from '../../../src/store/dynamodb/item-table.ts';
+} from '../../../src/table/aws.ts';
+import { ItemTable } from '../../../src/table/item-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { patientServer } from '../../support/patient-server.ts';
 

@@ -33,3 +33,44 @@ export const defaultTableName = 'holdfast';
 export const listingShards = 8;
 /** The reaper reads all shards each minute, so there are few. */
 export const awaitedShards = 4;
+
+interface KeyPart {
+  AttributeName: string;
+  KeyType: 'HASH' | 'RANGE';
+}
+
+const keySchema = (partitionKey: string, sortKey: string): KeyPart[] => [
+  { AttributeName: partitionKey, KeyType: 'HASH' },
+  { AttributeName: sortKey, KeyType: 'RANGE' },
+];
+
+/** What CreateTable takes. */
+export function tableDefinition(tableName: string) {
+  const indexes = Object.values(tableShape.indexes);
+  // Each attribute is defined once, even if it is part of several keys.
+  const attributeTypes = new Map<string, 'S' | 'N'>([
+    [tableShape.partitionKey, 'S'],
+    [tableShape.sortKey, 'S'],
+  ]);
+  for (const index of indexes) {
+    attributeTypes.set(index.partitionKey, 'S');
+    attributeTypes.set(index.sortKey, index.sortKeyType);
+  }
+  return {
+    TableName: tableName,
+    BillingMode: 'PAY_PER_REQUEST' as const,
+    AttributeDefinitions: [...attributeTypes].map(([AttributeName, AttributeType]) => ({
+      AttributeName,
+      AttributeType,
+    })),
+    KeySchema: keySchema(tableShape.partitionKey, tableShape.sortKey),
+    GlobalSecondaryIndexes: indexes.map((index) => ({
+      IndexName: index.name,
+      KeySchema: keySchema(index.partitionKey, index.sortKey),
+      Projection: { ProjectionType: 'KEYS_ONLY' as const },
+    })),
+    StreamSpecification: { StreamEnabled: true, StreamViewType: tableShape.streamView },
+  };
+}
+
+export type TableDefinition = ReturnType<typeof tableDefinition>;

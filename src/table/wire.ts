@@ -1,39 +1,13 @@
 /**
- * The calls to DynamoDB of which a grant, a renewal and a release consist: through the SDK, or over the wire in
- * DynamoDB's own JSON.
+ * DynamoDB over the wire, for the calls of which a grant, a renewal and a release consist. Every other call goes through the
+ * SDK.
  */
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
-import {
-  type DynamoDBDocumentClient,
-  GetCommand,
-  type GetCommandInput,
-  PutCommand,
-  type PutCommandInput,
-  UpdateCommand,
-  type UpdateCommandInput,
-} from '@aws-sdk/lib-dynamodb';
-import { defined } from '../../tools/collections.ts';
-import type { Item } from './attributes.ts';
+import { defined } from '../tools/collections.ts';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
-
-/** Input and output are plain values. */
-export interface TableCalls {
-  get(input: GetCommandInput): Promise<Item | undefined>;
-  put(input: PutCommandInput): Promise<void>;
-  /** Returns the item as it is after the update, if `ReturnValues` asks for it. */
-  update(input: UpdateCommandInput): Promise<Item>;
-}
-
-/** Through the SDK alone. If the client is the caller's own, its middleware sees every call. */
-export const sdkCalls = (client: DynamoDBDocumentClient): TableCalls => ({
-  get: async (input) => (await client.send(new GetCommand(input))).Item,
-  put: async (input) => {
-    await client.send(new PutCommand(input));
-  },
-  update: async (input) => (await client.send(new UpdateCommand(input))).Attributes ?? {},
-});
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from './port.ts';
 
 /** The errors by which DynamoDB refuses a signature because its time or its credentials are out of date. */
 const untimely = new Set([
@@ -44,47 +18,35 @@ const untimely = new Set([
   'UnrecognizedClientException',
 ]);
 
+const wireOperations: ReadonlySet<TableOperation> = new Set(['GetItem', 'PutItem', 'UpdateItem']);
+
 /**
- * Over the wire. The SDK makes the call instead if a signature was refused, because it corrects this machine's clock and
- * fetches new credentials. It also does so if no request of it could be captured.
+ * The SDK makes the call instead if a signature was refused, because it corrects this machine's clock and fetches new
+ * credentials. It also does so if no request of it could be captured.
  */
-export function wireCalls(client: DynamoDBClient, sdk: TableCalls, bodyMsMax: number): TableCalls {
-  const wire = new Wire(client, bodyMsMax);
-  const orBySdk = async <T>(byWire: Promise<T>, bySdk: () => Promise<T>): Promise<T> => {
+export class WireTable implements TablePort {
+  readonly #wire: Wire;
+  readonly #sdk: TablePort;
+
+  constructor(client: DynamoDBClient, sdk: TablePort, bodyMsMax: number) {
+    this.#wire = new Wire(client, bodyMsMax);
+    this.#sdk = sdk;
+  }
+
+  async call<Operation extends TableOperation>(
+    operation: Operation,
+    request: TableRequests[Operation],
+  ): Promise<TableAnswers[Operation]> {
+    if (!wireOperations.has(operation)) return this.#sdk.call(operation, request);
     try {
-      return await byWire;
+      return (await this.#wire.call(operation, request)) as TableAnswers[Operation];
     } catch (error) {
-      if (error instanceof NoTemplateError || untimely.has((error as Error).name)) return bySdk();
+      if (error instanceof NoTemplateError || untimely.has((error as Error).name))
+        return this.#sdk.call(operation, request);
       throw error;
     }
-  };
-  return {
-    get: (input) =>
-      orBySdk(
-        wire
-          .call('GetItem', { ...input, Key: toWireMap(input.Key ?? {}) })
-          .then(({ Item }) => (Item === undefined ? undefined : fromWireMap(Item as Record<string, WireValue>))),
-        () => sdk.get(input),
-      ),
-    put: (input) =>
-      orBySdk(
-        wire.call('PutItem', { ...input, ...valuesOf(input), Item: toWireMap(input.Item ?? {}) }).then(() => {}),
-        () => sdk.put(input),
-      ),
-    update: (input) =>
-      orBySdk(
-        wire
-          .call('UpdateItem', { ...input, ...valuesOf(input), Key: toWireMap(input.Key ?? {}) })
-          .then(({ Attributes }) => fromWireMap((Attributes ?? {}) as Record<string, WireValue>)),
-        () => sdk.update(input),
-      ),
-  };
+  }
 }
-
-const valuesOf = ({ ExpressionAttributeValues: values }: { ExpressionAttributeValues?: Item | undefined }) =>
-  values === undefined ? {} : { ExpressionAttributeValues: toWireMap(values) };
-
-type WireOperation = 'GetItem' | 'PutItem' | 'UpdateItem';
 
 /** The parts of the SDK's request, response and client configuration that are used here. */
 interface WireRequest {
@@ -164,7 +126,7 @@ class Wire {
    * Sends a request and returns the answer. Errors have the same names as in the SDK. Their `$metadata` says how often the
    * request was sent, and has AWS's own request id.
    */
-  async call(operation: WireOperation, input: object): Promise<Record<string, unknown>> {
+  async call(operation: TableOperation, input: object): Promise<Record<string, unknown>> {
     const template = await this.#templateOfRequests();
     const body = JSON.stringify(input);
     const retries = await this.#config.retryStrategy();
@@ -193,7 +155,7 @@ class Wire {
 
   async #send(
     { request: template, signer }: RequestTemplate,
-    operation: WireOperation,
+    operation: TableOperation,
     body: string,
   ): Promise<Record<string, unknown>> {
     const headers = {
@@ -280,56 +242,4 @@ async function collect(body: WireResponse['body'], msMax: number): Promise<strin
   } finally {
     clearTimeout(late);
   }
-}
-
-/** DynamoDB's own JSON, as far as our items use it. */
-export type WireValue =
-  | { S: string }
-  | { N: string }
-  | { BOOL: boolean }
-  | { NULL: true }
-  | { L: WireValue[] }
-  | { M: Record<string, WireValue> }
-  | { SS: string[] };
-
-function toWire(value: unknown): WireValue {
-  switch (typeof value) {
-    case 'string':
-      return { S: value };
-    case 'number':
-      return { N: String(value) };
-    case 'boolean':
-      return { BOOL: value };
-    case 'object':
-      if (value === null) return { NULL: true };
-      if (Array.isArray(value)) return { L: value.map(toWire) };
-      if (value instanceof Set) return { SS: [...value] };
-      return { M: toWireMap(value as Record<string, unknown>) };
-    default:
-      throw new TypeError(`A ${typeof value} can't be stored.`);
-  }
-}
-
-/** Undefined values are left out, as in JSON. */
-export function toWireMap(values: Readonly<Record<string, unknown>>): Record<string, WireValue> {
-  const map: Record<string, WireValue> = {};
-  for (const name in values) if (values[name] !== undefined) map[name] = toWire(values[name]);
-  return map;
-}
-
-function fromWire(value: WireValue): unknown {
-  if ('S' in value) return value.S;
-  if ('N' in value) return Number(value.N);
-  if ('M' in value) return fromWireMap(value.M);
-  if ('L' in value) return value.L.map(fromWire);
-  if ('NULL' in value) return null;
-  if ('BOOL' in value) return value.BOOL;
-  if ('SS' in value) return new Set(value.SS);
-  throw new TypeError(`A stored value is of a type that isn't used here: ${Object.keys(value).join()}.`);
-}
-
-export function fromWireMap(map: Readonly<Record<string, WireValue>>): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const name in map) values[name] = fromWire(map[name] as WireValue);
-  return values;
 }

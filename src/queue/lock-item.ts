@@ -6,8 +6,8 @@
  * knowing its lease. A holder of a part is in a slot named by its lease, so that two grants never write the same
  * attribute. Slots are attributes of the item and not of a map inside it, because a path into a missing map is an error.
  */
-import { brokenInvariant } from '../../lock/invariants.ts';
-import { lockLimits } from '../../lock/limits.ts';
+import { brokenInvariant } from '../lock/invariants.ts';
+import { lockLimits } from '../lock/limits.ts';
 import {
   type Ended,
   endedHows,
@@ -23,9 +23,7 @@ import {
   queueWeight,
   unusedLock,
   type Waiter,
-} from '../../lock/state.ts';
-import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import { defined } from '../../tools/collections.ts';
+} from '../lock/state.ts';
 import {
   asMap,
   asText,
@@ -39,7 +37,11 @@ import {
   optional,
   text,
   unreadable,
-} from './attributes.ts';
+} from '../table/attributes.ts';
+import { digestOf } from '../table/digest.ts';
+import { awaitedShards, listingShards } from '../table/shape.ts';
+import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 import {
   claimWords,
   fromClaimItem,
@@ -52,8 +54,6 @@ import {
   toWaiterItem,
   waiterWords,
 } from './claim-item.ts';
-import { sessionDigest } from './session-item.ts';
-import { awaitedShards, listingShards } from './table.ts';
 
 export const lockItemKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/lock/${name}`, sk: 'lock' });
 
@@ -270,7 +270,7 @@ function addHolder(item: Item, holder: Holder, limit: number): void {
   item[names.holder] = toClaimItem(holder);
   item[names.acquiredAt] = holder.acquiredAt;
   if (holder.expiresAt !== null) item[names.expiresAt] = holder.expiresAt;
-  if (holder.sessionId !== undefined) item[lockWords.sessionDigest] = sessionDigest(holder.sessionId);
+  if (holder.sessionId !== undefined) item[lockWords.sessionDigest] = digestOf(holder.sessionId);
 }
 
 /** Called after a read and before a write, so that a state that no rule makes is neither decided on nor written. */

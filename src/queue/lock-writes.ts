@@ -3,9 +3,8 @@
  * front of the queue. `decide` is their specification: a property test compares the two on random states. In an update,
  * all operands have the values from before the update.
  */
-import type { Acquire, Facts, Release, Renew } from '../../lock/commands.ts';
-import { lockLimits } from '../../lock/limits.ts';
-import { type MovedPages, withOneMore } from '../../lock/pages.ts';
+import type { Acquire, Facts, Release, Renew } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
 import {
   holderWeight,
   isAlwaysNotified,
@@ -14,10 +13,11 @@ import {
   queueWeight,
   type Waiter,
   weightOf,
-} from '../../lock/state.ts';
-import { after, type EpochMs } from '../../time/clock.ts';
-import type { Arrival } from '../lock-store.ts';
-import { type Clauses, type Update, update } from './attributes.ts';
+} from '../lock/state.ts';
+import type { Arrival } from '../queue/lock-store.ts';
+import { type Clauses, type Update, update } from '../table/attributes.ts';
+import { digestOf } from '../table/digest.ts';
+import { after, type EpochMs } from '../time/clock.ts';
 import { toClaimItem, toPartItem, toWaiterItem } from './claim-item.ts';
 import {
   awaitedPartitionOf,
@@ -30,7 +30,7 @@ import {
   slotOf,
   ttlOf,
 } from './lock-item.ts';
-import { sessionDigest } from './session-item.ts';
+import { type MovedPages, withOneMore } from './pages.ts';
 
 const plainValues = { zero: 0, one: 1, none: null, empty: [], layout: layoutKnown };
 
@@ -133,7 +133,7 @@ export function grantIfFree(key: LockKey, command: Acquire, { now }: Facts, rete
       claim: isExclusive ? toClaimItem(command) : toPartItem(command, now),
       weight: holderWeight(command),
       roomBytes: lockLimits.holdersBytesMax - holderWeight(command),
-      sessionDigest: sessionId === undefined ? undefined : sessionDigest(sessionId),
+      sessionDigest: sessionId === undefined ? undefined : digestOf(sessionId),
       collectAt: ttlOf(now, retentionMs, bySession ? [] : [after(now, leaseMs)]),
       ...listingKeyOf(key),
       awaitedPartition: isDelivered ? awaitedPartitionOf(key) : undefined,

@@ -9,13 +9,12 @@
  * because nothing can be posted to a connection before `$connect` was answered.
  */
 import type { DynamoDBRecord } from 'aws-lambda';
-import { after, toTtlSeconds } from '../../time/clock.ts';
-import type { Subject, Watcher, WatcherStore } from '../watcher-store.ts';
-import type { Item, ItemKey } from './attributes.ts';
-import { instant, optional, text, update } from './attributes.ts';
-import { TableStore } from './item-table.ts';
-import { imagesOf } from './stream-images.ts';
-import { watcherSortPrefix } from './table.ts';
+import type { Item, ItemKey } from '../table/attributes.ts';
+import { instant, optional, text, update } from '../table/attributes.ts';
+import { TableStore } from '../table/item-table.ts';
+import { watcherSortPrefix } from '../table/shape.ts';
+import { imagesOf } from '../table/stream-images.ts';
+import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
 
 /** API Gateway ends every connection after two hours. After one more hour, an item that is left has no connection. */
 const connectionKeptMs = 3 * 3_600_000;
@@ -33,7 +32,20 @@ export const connectionKey = (connectionId: string): ItemKey => ({
   sk: 'connection',
 });
 
-export class DynamoDBWatchers extends TableStore implements WatcherStore {
+/** What a connection watches: one lock, all locks with a prefix, or nothing. In the last case it is only for its own waits. */
+export type Subject = { readonly lock: string } | { readonly prefix: string } | 'nothing';
+
+/** An open WebSocket connection. */
+export interface Watcher {
+  readonly namespace: string;
+  readonly caller: string;
+  readonly connectionId: string;
+  readonly connectedAt: EpochMs;
+  readonly subject: Subject;
+}
+
+/** The watchers. A connection is removed when it is closed, or when a post to it fails. */
+export class WatcherStore extends TableStore {
   async add(watcher: Watcher): Promise<void> {
     const { namespace, caller, connectionId, connectedAt, subject } = watcher;
     const watched = subject === 'nothing' ? {} : subject;
@@ -43,12 +55,14 @@ export class DynamoDBWatchers extends TableStore implements WatcherStore {
     await this.table.replace({ ...watcherKey(watcher), caller, at: connectedAt, ...watched, ttl });
   }
 
+  /** The watcher got its first message, so from now on it gets events. False if it has left in the meantime. */
   async welcome(watcher: Watcher): Promise<boolean> {
     // If the watcher left in the meantime, the update must not create a part of its item again.
     const welcomed = update({ set: ['welcomed = :yes'], when: 'attribute_exists(partition)' }, words, { yes: true });
     return (await this.table.update(watcherKey(watcher), welcomed)).applied;
   }
 
+  /** The watchers of a namespace that watch something and got their first message. Strongly consistent, so no event is missed after it. */
   async welcomed(namespace: string): Promise<readonly Watcher[]> {
     const items = await this.table.query({
       where: 'partition = :watchers',
@@ -60,6 +74,7 @@ export class DynamoDBWatchers extends TableStore implements WatcherStore {
     return items.map(fromItem);
   }
 
+  /** By its id alone, because `$disconnect` has only the id. */
   async remove(connectionId: string): Promise<void> {
     const key = connectionKey(connectionId);
     const item = await this.table.get(key);
@@ -91,3 +106,6 @@ export function arrivalOf(record: DynamoDBRecord): Watcher | undefined {
   const { after: item } = imagesOf(record);
   return item === undefined ? undefined : fromItem(item);
 }
+
+export const isWatching = ({ subject }: Watcher, lock: string): boolean =>
+  subject !== 'nothing' && ('lock' in subject ? subject.lock === lock : lock.startsWith(subject.prefix));

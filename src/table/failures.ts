@@ -1,5 +1,5 @@
-import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
-import { StoreError } from '../store-error.ts';
+import type { StoredItem } from './json.ts';
+import { StoreError } from './store-error.ts';
 
 /** The store is too busy for a moment. The same request may succeed later. */
 const throttlings = new Set([
@@ -14,15 +14,27 @@ export const isThrottling = (name: string): boolean => throttlings.has(name);
 /** A plain write met a transaction on the same item. Nothing was written, and the error does not show the item. */
 const conflicts = new Set(['TransactionConflictException', 'TransactionInProgressException']);
 
-/** Whether a condition was refused, in a single write or in a transaction. */
-export function isConditionFailure(error: unknown): error is ConditionalCheckFailedException {
+/** Why one write of a transaction was cancelled. */
+interface CancellationReason {
+  readonly Code?: string;
+  readonly Message?: string;
+  readonly Item?: StoredItem;
+}
+
+/** A refused condition, of a single write or in a transaction. */
+export interface ConditionFailure extends Error {
+  readonly Item?: StoredItem;
+  readonly CancellationReasons?: readonly CancellationReason[];
+}
+
+export function isConditionFailure(error: unknown): error is ConditionFailure {
   if (!(error instanceof Error)) return false;
   return error.name === 'ConditionalCheckFailedException' || cancellationCodes(error).has('ConditionalCheckFailed');
 }
 
-const reasonsOf = (error: unknown) =>
-  error instanceof Error && error.name === 'TransactionCanceledException'
-    ? ((error as TransactionCanceledException).CancellationReasons ?? [])
+const reasonsOf = (error: unknown): readonly CancellationReason[] =>
+  error instanceof Error && error.name === 'TransactionCanceledException' && 'CancellationReasons' in error
+    ? (error.CancellationReasons as readonly CancellationReason[])
     : [];
 
 /** Why a transaction was cancelled, item by item. */

@@ -8,8 +8,8 @@
  * A stored value may not be what the compiler says: another release, a repair by hand or a damaged item may have
  * written it. A value of the wrong kind ends in an error that names the attribute, and never in a wrong decision.
  */
-import { type EpochMs, epochMs } from '../../time/clock.ts';
-import { StoreError } from '../store-error.ts';
+import { type EpochMs, epochMs } from '../time/clock.ts';
+import { StoreError } from './store-error.ts';
 
 export type Item = Record<string, unknown>;
 

@@ -3,13 +3,10 @@
  * stale write would be accepted. It has about 400 bytes. So the value of a record with an end is in a second item, which TTL deletes
  * (docs/decisions/007). The second item has the same partition, and the id of the write to which it belongs.
  */
-import type { Expectation, Put, RecordCommand } from '../../record/commands.ts';
-import { howWritten, stateAfter } from '../../record/decide.ts';
-import { recordLimits } from '../../record/limits.ts';
-import { type RecordState, unwrittenRecord, writtenHows } from '../../record/state.ts';
-import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { RecordKey, RecordStore, RecordWritten } from '../record-store.ts';
-import { StoreError } from '../store-error.ts';
+import type { Expectation, Put, RecordCommand } from '../record/commands.ts';
+import { howWritten, stateAfter } from '../record/decide.ts';
+import { recordLimits } from '../record/limits.ts';
+import { type RecordState, unwrittenRecord, writtenHows } from '../record/state.ts';
 import {
   asText,
   type Item,
@@ -21,8 +18,24 @@ import {
   text,
   type Update,
   update,
-} from './attributes.ts';
-import { type ItemWritten, TableStore } from './item-table.ts';
+} from '../table/attributes.ts';
+import { type ItemWritten, TableStore } from '../table/item-table.ts';
+import { StoreError } from '../table/store-error.ts';
+import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
+
+export interface RecordKey {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/**
+ * The outcome of a write. A refusal has the state that refused it, so that no read is needed. The state that an applied
+ * write made may lack the ids of earlier writes.
+ */
+export interface RecordWritten {
+  readonly applied: boolean;
+  readonly state: RecordState;
+}
 
 /** The id of each of the latest writes is a separate attribute, newest first, so that one update can move all of them. */
 const writeIdNames = Array.from({ length: recordLimits.writeIdsRemembered }, (_, index) => `w${index}`);
@@ -180,8 +193,13 @@ type PutWithEnd = Put & { readonly expiresInMs: number };
 const hasEnd = (command: RecordCommand): command is PutWithEnd =>
   command.kind === 'put' && command.expiresInMs !== undefined;
 
-/** Records in DynamoDB: one item each, and a second one for the value if the record has an end. */
-export class DynamoDBRecordStore extends TableStore implements RecordStore {
+/**
+ * Keeps one item per record for ever, and a second one for the value if the record has an end. After a deletion the item is
+ * small, and has only the version and the floor. It decides nothing: it writes what `decide` would write, and nothing if
+ * `decide` would not. If the outcome is unknown, it throws `StoreError`.
+ */
+export class RecordStore extends TableStore {
+  /** Strongly consistent. A record that was never written is `unwrittenRecord`. */
   async read(key: RecordKey): Promise<RecordState> {
     return this.#untilWhole(async () => {
       // One query finds both items, so a record with an end costs no second request.
@@ -202,6 +220,7 @@ export class DynamoDBRecordStore extends TableStore implements RecordStore {
     });
   }
 
+  /** Carries out a command in one write, without a read. Refused exactly if `decide` would not change the state. */
   async attempt(key: RecordKey, command: RecordCommand, now: EpochMs): Promise<RecordWritten> {
     let perhapsMine = false;
     return this.#untilWhole(async () => {

@@ -1,8 +1,19 @@
-import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { defined } from '../../tools/collections.ts';
+/** DynamoDB behind the port. */
+import {
+  BatchGetItemCommand,
+  BatchWriteItemCommand,
+  DynamoDBClient,
+  type DynamoDBClientConfig,
+  GetItemCommand,
+  PutItemCommand,
+  QueryCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { defined } from '../tools/collections.ts';
 import { isThrottling, mayHaveTakenEffect } from './failures.ts';
-import { sdkCalls, type TableCalls, wireCalls } from './wire.ts';
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from './port.ts';
+import { WireTable } from './wire.ts';
 
 export interface StoreAddress {
   readonly region?: string | undefined;
@@ -51,15 +62,38 @@ export function createDynamoDBClient(
   });
 }
 
-export function documentClient(client: DynamoDBClient): DynamoDBDocumentClient {
-  const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
-  documents.middlewareStack.addRelativeTo(markUncertain, {
-    relation: 'after',
-    toMiddleware: 'retryMiddleware',
-    name: 'holdfastUncertainTries',
-    override: true,
-  });
-  return documents;
+const commands = {
+  GetItem: GetItemCommand,
+  PutItem: PutItemCommand,
+  UpdateItem: UpdateItemCommand,
+  Query: QueryCommand,
+  BatchGetItem: BatchGetItemCommand,
+  BatchWriteItem: BatchWriteItemCommand,
+  TransactWriteItems: TransactWriteItemsCommand,
+} as const;
+
+/** Through the SDK alone. If the client is the caller's own, its middleware sees every call. */
+export class SdkTable implements TablePort {
+  readonly #client: DynamoDBClient;
+
+  constructor(client: DynamoDBClient) {
+    this.#client = client;
+    client.middlewareStack.addRelativeTo(markUncertain, {
+      relation: 'after',
+      toMiddleware: 'retryMiddleware',
+      name: 'holdfastUncertainTries',
+      override: true,
+    });
+  }
+
+  call<Operation extends TableOperation>(
+    operation: Operation,
+    request: TableRequests[Operation],
+  ): Promise<TableAnswers[Operation]> {
+    // Requests and answers have the same form here and in the SDK, which types each command separately.
+    const Command = commands[operation] as new (input: unknown) => GetItemCommand;
+    return this.#client.send(new Command(request)) as Promise<unknown> as Promise<TableAnswers[Operation]>;
+  }
 }
 
 const uncertain = new WeakSet<object>();
@@ -74,14 +108,13 @@ const markUncertain = ((next: (args: object) => Promise<object>, context: object
     if (uncertain.has(context)) Object.assign(error as object, { [mayHaveTakenEffect]: true });
     throw error;
   }
-}) as Parameters<DynamoDBDocumentClient['middlewareStack']['addRelativeTo']>[0];
+}) as Parameters<DynamoDBClient['middlewareStack']['addRelativeTo']>[0];
 
-/** The clients of a table, with the fast calls over the wire. */
-export function tableClients(
+/** DynamoDB, with the fast calls over the wire. The client is for what is not in the port, and to be closed. */
+export function awsTable(
   address: StoreAddress,
   patience: Patience = cloudPatience,
-): { client: DynamoDBClient; documents: DynamoDBDocumentClient; calls: TableCalls } {
+): { readonly client: DynamoDBClient; readonly table: TablePort } {
   const client = createDynamoDBClient(address, patience);
-  const documents = documentClient(client);
-  return { client, documents, calls: wireCalls(client, sdkCalls(documents), patience.requestMs) };
+  return { client, table: new WireTable(client, new SdkTable(client), patience.requestMs) };
 }

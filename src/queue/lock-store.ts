@@ -1,10 +1,15 @@
-import type { Facts, LockCommand, Release, Renew } from '../../lock/commands.ts';
-import type { Absence, Attendance, LeftHow, MovedPages, Page, QueueSizes } from '../../lock/pages.ts';
-import type { LockKey, LockState, PageSpan, Waiter } from '../../lock/state.ts';
-import type { EpochMs } from '../../time/clock.ts';
-import type { Arrival, LockPage, LockStore, LockSwap, PageKey, PageWritten, Refused, Written } from '../lock-store.ts';
-import { condition, text, type Update } from './attributes.ts';
-import { type ConditionalPut, type ItemWritten, type KeyedUpdate, type TableAccess, TableStore } from './item-table.ts';
+import type { Facts, LockCommand, Release, Renew } from '../lock/commands.ts';
+import type { LockKey, LockState, PageSpan, Waiter } from '../lock/state.ts';
+import { condition, text, type Update } from '../table/attributes.ts';
+import {
+  type ConditionalPut,
+  type ItemWritten,
+  type KeyedUpdate,
+  type TableAccess,
+  TableStore,
+} from '../table/item-table.ts';
+import { listingShards, tableShape } from '../table/shape.ts';
+import type { EpochMs } from '../time/clock.ts';
 import {
   exclusiveSlot,
   fromLockItem,
@@ -27,7 +32,51 @@ import {
   renewIfLive,
 } from './lock-writes.ts';
 import { appendTo, attendIn, close, fromPageItem, leave, pageItemKey, stepAwayIn } from './page-item.ts';
-import { listingShards, tableShape } from './table.ts';
+import type { Absence, Attendance, LeftHow, MovedPages, Page, QueueSizes } from './pages.ts';
+
+/** The outcome of a write. A refusal has the state that refused it, so that no read is needed. */
+export type Written =
+  | { readonly applied: true; readonly state: LockState }
+  | {
+      readonly applied: false;
+      readonly state: LockState;
+      /** The request was sent more than once, so the first try may have written the state that refused the last one. */
+      readonly perhapsMine: boolean;
+    };
+
+/** The outcome of a write to a page. A refusal has the page that refused it. */
+export type PageWritten =
+  | { readonly applied: true; readonly page: Page }
+  | { readonly applied: false; readonly page: Page; readonly perhapsMine: boolean };
+
+/** One page of the queue of one lock. */
+export interface PageKey {
+  readonly lock: LockKey;
+  readonly number: number;
+}
+
+export type Refused = Written & { readonly applied: false };
+
+export interface LockPage {
+  readonly locks: readonly { readonly name: string; readonly state: LockState }[];
+  /** The last name that was read, if there may be more after it. */
+  readonly after?: string;
+}
+
+/** One of several writes that are done together or not at all. */
+export interface LockSwap {
+  readonly key: LockKey;
+  readonly next: LockState;
+  /** Set if the next state is only a renewal, so that a store may write only the lease. */
+  readonly renewal?: { readonly command: Renew; readonly facts: Facts; readonly inPart: boolean } | undefined;
+}
+
+/** A new waiter. */
+export interface Arrival {
+  readonly waiter: Waiter;
+  readonly limit: number;
+  readonly sizes: QueueSizes;
+}
 
 /** The item of an idle lock is collected after this time. Its fence still rises afterwards: see `grant` in the rules. */
 export const retentionMsDefault = 30 * 86_400_000;
@@ -36,14 +85,19 @@ export const retentionMsDefault = 30 * 86_400_000;
  */
 export const retentionMsMin = 2 * 86_400_000;
 
-export interface DynamoDBLockStoreOptions extends TableAccess {
+export interface LockStoreOptions extends TableAccess {
   readonly retentionMs?: number | undefined;
 }
 
-export class DynamoDBLockStore extends TableStore implements LockStore {
+/**
+ * Keeps one item per lock, and one per page of its queue. It decides nothing: it does what `decide` would, in fewer requests
+ * if it can, and otherwise writes the state that `decide` made. If the outcome is unknown, it throws `StoreError`, and never
+ * answers "held" instead.
+ */
+export class LockStore extends TableStore {
   readonly #retentionMs: number;
 
-  constructor({ retentionMs = retentionMsDefault, ...access }: DynamoDBLockStoreOptions) {
+  constructor({ retentionMs = retentionMsDefault, ...access }: LockStoreOptions) {
     super(access);
     if (retentionMs < retentionMsMin)
       throw new RangeError(`retentionMs must be at least two days (${retentionMsMin}), got ${retentionMs}.`);

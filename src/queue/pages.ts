@@ -11,9 +11,9 @@
  *   number can't put a waiter in front of others.
  * - A page is closed before it moves up. A closed page never changes, so every process moves up the same waiters.
  */
-import type { EpochMs } from '../time/clock.ts';
-import type { Facts } from './commands.ts';
-import { lockLimits } from './limits.ts';
+
+import type { Facts } from '../lock/commands.ts';
+import { lockLimits } from '../lock/limits.ts';
 import {
   hasPages,
   isParkedOn,
@@ -23,7 +23,8 @@ import {
   type Paged,
   type PageSpan,
   type Waiter,
-} from './state.ts';
+} from '../lock/state.ts';
+import type { EpochMs } from '../time/clock.ts';
 
 /** Why a waiter left its page. A release that finds `released` is a repetition. A late duplicate of an acquire joins again only after `gave-up`. */
 export type LeftHow = 'released' | 'gave-up';

@@ -1,15 +1,22 @@
-/** What the notifier and the reaper note, as items. */
-import type { LockKey } from '../../lock/state.ts';
-import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { AwaitedLocks, Delivery, DeliveryStore, TimerNotes } from '../notifier-store.ts';
-import { type Item, type ItemKey, instant, integer, optional, text, update } from './attributes.ts';
-import { TableStore } from './item-table.ts';
-import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from './lock-item.ts';
-import { nobodyWaits } from './lock-writes.ts';
-import { awaitedShards, tableShape } from './table.ts';
+/** What the notifier and the reaper note: deliveries, timers, and the locks with waiters. */
+import type { LockKey } from '../lock/state.ts';
+import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from '../queue/lock-item.ts';
+import { nobodyWaits } from '../queue/lock-writes.ts';
+import { type Item, type ItemKey, instant, integer, optional, text, update } from '../table/attributes.ts';
+import { TableStore } from '../table/item-table.ts';
+import { awaitedShards, tableShape } from '../table/shape.ts';
+import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
 
 /** A stream keeps its records for a day. After twice that time no repeat can come. */
 const deliveryKeptMs = 2 * 86_400_000;
+
+/** What is known about the deliveries of a grant to a parked waiter. */
+export interface Delivery {
+  /** How many deliveries were begun. Each is counted before it is sent, so none is missed. */
+  readonly tries: number;
+  /** Written after the delivery. A notifier that dies in between delivers again. So a waiter may get its delivery twice, but never not at all. */
+  readonly delivered: boolean;
+}
 
 const words = { tries: 'tries', delivered: 'told', collectAt: 'ttl' };
 
@@ -18,7 +25,9 @@ const deliveryKey = ({ namespace, name }: LockKey, fence: number): ItemKey => ({
   sk: String(fence),
 });
 
-export class DynamoDBDeliveries extends TableStore implements DeliveryStore {
+/** Which grants were delivered to parked waiters, by lock and fence. */
+export class DeliveryStore extends TableStore {
+  /** Counts one more try and returns the result. If an answer is lost, it may count too many, but never too few. */
   begin(key: LockKey, fence: number): Promise<Delivery> {
     // Without a condition, because every try must be counted.
     return this.#update(key, fence, { set: ['collectAt = :collectAt'], add: 'tries :one' }, { one: 1 });
@@ -49,7 +58,8 @@ const noteKeptMs = 3_600_000;
 
 const timerKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/timer/${name}`, sk: 'timer' });
 
-export class DynamoDBTimerNotes extends TableStore implements TimerNotes {
+/** When the timer of a lock fires. For timers that can't be read back, such as messages in a queue. */
+export class TimerNotes extends TableStore {
   async read(key: LockKey): Promise<EpochMs | undefined> {
     const item = await this.table.get(timerKey(key));
     return item === undefined ? undefined : instant(item, 'firesAt');
@@ -61,7 +71,8 @@ export class DynamoDBTimerNotes extends TableStore implements TimerNotes {
 }
 
 /** The sparse index of locks with waiters, oldest wait first. */
-export class DynamoDBAwaitedLocks extends TableStore implements AwaitedLocks {
+export class AwaitedLocks extends TableStore {
+  /** It may also name locks whose queue is empty now, because a release does not write to the index. */
   async *list(): AsyncIterable<LockKey> {
     for (let shard = 0; shard < awaitedShards; shard++) {
       const found = this.table.queried({

@@ -3,10 +3,9 @@
  * it is notified) are separate attributes, named by the lease. So a process that knows the page and the lease can write that the waiter is
  * present, or leaves, in one write without a read.
  */
-import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
-import type { Notify, Waiter } from '../../lock/state.ts';
-import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { PageKey } from '../lock-store.ts';
+
+import type { Notify, Waiter } from '../lock/state.ts';
+import type { PageKey } from '../queue/lock-store.ts';
 import {
   asText,
   type Item,
@@ -18,9 +17,11 @@ import {
   type Update,
   unreadable,
   update,
-} from './attributes.ts';
+} from '../table/attributes.ts';
+import { after, type EpochMs, epochMs, toTtlSeconds } from '../time/clock.ts';
 import { fromText, notifyIn, toText } from './claim-item.ts';
 import { layoutKnown } from './lock-item.ts';
+import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from './pages.ts';
 
 /** Each page has its own key, so that pages do not use the write units of the lock's key. A name has no `#`. */
 export const pageItemKey = ({ lock: { namespace, name }, number }: PageKey): ItemKey => ({

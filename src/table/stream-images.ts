@@ -1,6 +1,6 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import type { Item } from './attributes.ts';
-import { fromWireMap, type WireValue } from './wire.ts';
+import { fromStored, type StoredItem } from './json.ts';
 
 export interface Images {
   readonly before: Item | undefined;
@@ -21,4 +21,4 @@ export function imagesOf(record: DynamoDBRecord): Images {
 
 /** An image is a map of values in DynamoDB's own JSON, whatever its type says. */
 const plain = (image: object | undefined): Item | undefined =>
-  image === undefined ? undefined : fromWireMap(image as Record<string, WireValue>);
+  image === undefined ? undefined : fromStored(image as StoredItem);

@@ -2,10 +2,8 @@
  * Claims in items. In the lock's item a claim is a map, so that the expression of a hand-off can use its attributes. In
  * a page a waiter is one short text, because DynamoDB bills by the item's size.
  */
-import type { Claim, Notify, Waiter } from '../../lock/state.ts';
-import { holderWeight, weightOf } from '../../lock/state.ts';
-import { after, type EpochMs, epochMs } from '../../time/clock.ts';
-import { defined } from '../../tools/collections.ts';
+import type { Claim, Notify, Waiter } from '../lock/state.ts';
+import { holderWeight, weightOf } from '../lock/state.ts';
 import {
   asMap,
   asText,
@@ -18,7 +16,9 @@ import {
   optional,
   text,
   unreadable,
-} from './attributes.ts';
+} from '../table/attributes.ts';
+import { after, type EpochMs, epochMs } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 
 /** The attributes of every claim. */
 export const claimWords = {

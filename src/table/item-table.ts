@@ -1,18 +1,11 @@
-import type { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
-import {
-  BatchGetCommand,
-  BatchWriteCommand,
-  type DynamoDBDocumentClient,
-  QueryCommand,
-  TransactWriteCommand,
-} from '@aws-sdk/lib-dynamodb';
-import { type Clock, systemClock } from '../../time/clock.ts';
-import { pauseFor, systemTimers, type Timers } from '../../time/timers.ts';
-import { backoffMs } from '../../tools/backoff.ts';
-import { StoreError } from '../store-error.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
+import { pauseFor, systemTimers, type Timers } from '../time/timers.ts';
+import { backoffMs } from '../tools/backoff.ts';
+import { defined } from '../tools/collections.ts';
 import { type Condition, type Item, type ItemKey, Translation, text, type Update, type Words } from './attributes.ts';
 import {
   attemptsOf,
+  type ConditionFailure,
   isCancelledByTraffic,
   isConditionFailure,
   isConflict,
@@ -20,7 +13,9 @@ import {
   mayHaveTakenEffect,
   toStoreError,
 } from './failures.ts';
-import { fromWireMap, sdkCalls, type TableCalls, type WireValue } from './wire.ts';
+import { fromStored, type StoredItem, toStored } from './json.ts';
+import type { BatchedWrite, QueryRequest, TablePort } from './port.ts';
+import { StoreError } from './store-error.ts';
 
 export interface ConditionalPut extends Condition {
   readonly Item: Item;
@@ -62,52 +57,52 @@ const batchTriesMax = 4;
 
 /** Where the stores' items are. */
 export interface TableAccess {
-  readonly client: DynamoDBDocumentClient;
+  readonly table: TablePort;
   readonly tableName: string;
-  /** A faster way for the most frequent calls. If undefined, the client makes them. */
-  readonly calls?: TableCalls | undefined;
+  /** Other than the real ones in tests. */
+  readonly clock?: Clock | undefined;
   readonly random?: (() => number) | undefined;
   readonly timers?: Timers | undefined;
 }
 
-type Batched = { PutRequest: { Item: Item } } | { DeleteRequest: { Key: Item } };
-
 /**
- * The table as every store uses it. A refused condition is a value that has the item. A conflict with a transaction is
- * tried again. Pages are followed to their end. Every other failure is a StoreError.
+ * The table as every store uses it: plain values instead of DynamoDB's JSON. A refused condition is a value that has the
+ * item. A conflict with a transaction is tried again. Pages are followed to their end. Every other failure is a StoreError.
  */
 export class ItemTable {
-  readonly #client: DynamoDBDocumentClient;
-  readonly #calls: TableCalls;
+  readonly #table: TablePort;
   readonly #tableName: string;
   readonly #random: () => number;
   readonly #timers: Timers;
 
-  constructor({ client, tableName, calls, random, timers }: TableAccess) {
-    this.#client = client;
-    this.#calls = calls ?? sdkCalls(client);
+  constructor({ table, tableName, random = Math.random, timers = systemTimers }: TableAccess) {
+    this.#table = table;
     this.#tableName = tableName;
-    this.#random = random ?? Math.random;
-    this.#timers = timers ?? systemTimers;
+    this.#random = random;
+    this.#timers = timers;
   }
 
   /** One read. If it need not be consistent, it costs half, and may show an older item. */
-  get(key: ItemKey, { consistent = true } = {}): Promise<Item | undefined> {
-    const wanted = { TableName: this.#tableName, Key: { ...key }, ...(consistent ? { ConsistentRead: true } : {}) };
-    return this.#send(() => this.#calls.get(wanted));
+  async get(key: ItemKey, { consistent = true } = {}): Promise<Item | undefined> {
+    const wanted = { TableName: this.#tableName, Key: keyOf(key), ...(consistent ? { ConsistentRead: true } : {}) };
+    const { Item: item } = await this.#send(() => this.#table.call('GetItem', wanted));
+    return item && fromStored(item);
   }
 
   /** Consistent reads of many, in the order of the keys. */
   async getMany(keys: readonly ItemKey[]): Promise<(Item | undefined)[]> {
     const found = new Map<string, Item>();
-    let wanted: Item[] = keys.map((key) => ({ ...key }));
+    let wanted: readonly StoredItem[] = keys.map(keyOf);
     for (let emptyReads = 0; wanted.length > 0; ) {
       const batch = wanted.slice(0, batchReadMax);
-      const request = { RequestItems: { [this.#tableName]: { Keys: batch, ConsistentRead: true } } };
-      const output = await this.#send(() => this.#client.send(new BatchGetCommand(request)));
-      for (const item of output.Responses?.[this.#tableName] ?? []) found.set(idOf(item), item);
+      const RequestItems = { [this.#tableName]: { Keys: batch, ConsistentRead: true } };
+      const answer = await this.#send(() => this.#table.call('BatchGetItem', { RequestItems }));
+      for (const stored of answer.Responses?.[this.#tableName] ?? []) {
+        const item = fromStored(stored);
+        found.set(idOf(item), item);
+      }
       // DynamoDB returns the keys that it did not read.
-      const unread = output.UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
+      const unread = answer.UnprocessedKeys?.[this.#tableName]?.Keys ?? [];
       wanted = [...unread, ...wanted.slice(batchReadMax)];
       emptyReads = unread.length === batch.length ? emptyReads + 1 : 0;
       if (emptyReads >= conflictTriesMax) throw new StoreError('throttled', 'The store throttled the request.');
@@ -118,50 +113,58 @@ export class ItemTable {
 
   /** Returns the item as it is after the update, or an empty one if the caller does not want it. */
   update(key: ItemKey, update: Update, { wantsItem = true } = {}): Promise<ItemWritten> {
-    return this.#write(() =>
-      this.#calls.update({
-        TableName: this.#tableName,
-        Key: { ...key },
-        ...update,
-        ReturnValues: wantsItem ? 'ALL_NEW' : 'NONE',
-        ...(update.ConditionExpression === undefined ? {} : { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' }),
-      }),
-    );
+    const request = {
+      TableName: this.#tableName,
+      Key: keyOf(key),
+      ...withValues(update),
+      ReturnValues: wantsItem ? 'ALL_NEW' : 'NONE',
+      ...(update.ConditionExpression === undefined ? {} : showingRefusal),
+    } as const;
+    return this.#write(async () => fromStored((await this.#table.call('UpdateItem', request)).Attributes ?? {}));
   }
 
   /** Updates an item on a condition and puts another one: both or neither. A refusal has the item that was to be updated. */
   updateWith(key: ItemKey, update: Update, beside: Item): Promise<ItemWritten> {
     const TableName = this.#tableName;
-    const updated = { TableName, Key: { ...key }, ...update, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const };
-    const TransactItems = [{ Update: updated }, { Put: { TableName, Item: beside } }];
+    const updated = { TableName, Key: keyOf(key), ...withValues(update), ...showingRefusal };
+    const TransactItems = [{ Update: updated }, { Put: { TableName, Item: toStored(beside) } }];
     return this.#write(async () => {
-      await this.#client.send(new TransactWriteCommand({ TransactItems }));
+      await this.#table.call('TransactWriteItems', { TransactItems });
       return {};
     });
   }
 
-  put(put: ConditionalPut): Promise<ItemWritten> {
+  put({ Item: item, ...condition }: ConditionalPut): Promise<ItemWritten> {
+    const request = {
+      TableName: this.#tableName,
+      Item: toStored(item),
+      ...withValues(condition),
+      ...showingRefusal,
+    };
     return this.#write(async () => {
-      await this.#calls.put({ TableName: this.#tableName, ...put, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' });
-      return put.Item;
+      await this.#table.call('PutItem', request);
+      return item;
     });
   }
 
   /** Puts an item without a condition. */
   async replace(item: Item): Promise<void> {
-    await this.#send(() => this.#calls.put({ TableName: this.#tableName, Item: item }));
+    const request = { TableName: this.#tableName, Item: toStored(item) };
+    await this.#send(() => this.#table.call('PutItem', request));
   }
 
   /** Puts many items without a condition. Returns those that could not be written. */
   async replaceMany(items: readonly Item[]): Promise<readonly Item[]> {
-    const left = await this.#writeBatches(items.map((item) => ({ PutRequest: { Item: item } })));
-    const unwritten = new Set(left.map((request) => ('PutRequest' in request ? idOf(request.PutRequest.Item) : '')));
+    const left = await this.#writeBatches(items.map((item) => ({ PutRequest: { Item: toStored(item) } })));
+    const unwritten = new Set(
+      left.map((request) => ('PutRequest' in request ? idOf(fromStored(request.PutRequest.Item)) : '')),
+    );
     return items.filter((item) => unwritten.has(idOf(item)));
   }
 
   /** Items that a busy table leaves are deleted later by their TTL. */
   async removeMany(keys: readonly ItemKey[]): Promise<void> {
-    await this.#writeBatches(keys.map((key) => ({ DeleteRequest: { Key: { ...key } } })));
+    await this.#writeBatches(keys.map((key) => ({ DeleteRequest: { Key: keyOf(key) } })));
   }
 
   /** All items that a query finds, up to `atMost`. */
@@ -178,34 +181,37 @@ export class ItemTable {
   async *queried(query: Query, pageMax = Number.POSITIVE_INFINITY): AsyncIterable<Item> {
     const { index, where, filter, words, values, consistent, newestFirst } = query;
     const translation = new Translation(words, values);
-    const input = {
+    const input: QueryRequest = {
       TableName: this.#tableName,
-      IndexName: index,
       KeyConditionExpression: translation.of(where),
-      FilterExpression: filter && translation.of(filter),
-      ...translation.names,
-      ConsistentRead: consistent,
+      ...defined({
+        IndexName: index,
+        FilterExpression: filter && translation.of(filter),
+        ConsistentRead: consistent,
+        Limit: Number.isFinite(pageMax) ? pageMax : undefined,
+      }),
+      ...withValues(translation.names),
       ScanIndexForward: !newestFirst,
-      Limit: Number.isFinite(pageMax) ? pageMax : undefined,
     };
-    let ExclusiveStartKey: Item | undefined;
+    let start: StoredItem | undefined;
     do {
-      const request = new QueryCommand({ ...input, ExclusiveStartKey });
-      const page = await this.#send(() => this.#client.send(request));
-      yield* page.Items ?? [];
-      ExclusiveStartKey = page.LastEvaluatedKey;
-    } while (ExclusiveStartKey !== undefined);
+      const request = { ...input, ...defined({ ExclusiveStartKey: start }) };
+      const page = await this.#send(() => this.#table.call('Query', request));
+      yield* (page.Items ?? []).map(fromStored);
+      start = page.LastEvaluatedKey;
+    } while (start !== undefined);
   }
 
   /** Writes all or nothing. False if a condition was refused because another process wrote in between. */
   async writeAll(writes: readonly (ConditionalPut | KeyedUpdate)[]): Promise<boolean> {
-    const TransactItems = writes.map((write) =>
-      'Item' in write
-        ? { Put: { TableName: this.#tableName, ...write } }
-        : { Update: { TableName: this.#tableName, Key: { ...write.key }, ...write.update } },
-    );
+    const TableName = this.#tableName;
+    const TransactItems = writes.map((write) => {
+      if ('update' in write) return { Update: { TableName, Key: keyOf(write.key), ...withValues(write.update) } };
+      const { Item: item, ...condition } = write;
+      return { Put: { TableName, Item: toStored(item), ...withValues(condition) } };
+    });
     try {
-      await this.#send(() => this.#client.send(new TransactWriteCommand({ TransactItems })));
+      await this.#send(() => this.#table.call('TransactWriteItems', { TransactItems }));
       return true;
     } catch (error) {
       if (isConditionFailure(error)) return false;
@@ -214,22 +220,22 @@ export class ItemTable {
   }
 
   /** Returns the requests that were not done. */
-  async #writeBatches(requests: readonly Batched[]): Promise<Batched[]> {
-    const unwritten: Batched[] = [];
+  async #writeBatches(requests: readonly BatchedWrite[]): Promise<BatchedWrite[]> {
+    const unwritten: BatchedWrite[] = [];
     for (let start = 0; start < requests.length; start += batchWriteMax) {
       unwritten.push(...(await this.#writeBatch(requests.slice(start, start + batchWriteMax))));
     }
     return unwritten;
   }
 
-  async #writeBatch(batch: readonly Batched[]): Promise<readonly Batched[]> {
-    let left = [...batch];
+  async #writeBatch(batch: readonly BatchedWrite[]): Promise<readonly BatchedWrite[]> {
+    let left = batch;
     for (let attempt = 0; attempt < batchTriesMax; attempt++) {
       if (attempt > 0) await pauseFor(this.#timers, backoffMs(attempt, 20, 200, this.#random));
       try {
-        const request = new BatchWriteCommand({ RequestItems: { [this.#tableName]: left } });
-        const output = await this.#send(() => this.#client.send(request));
-        left = (output.UnprocessedItems?.[this.#tableName] ?? []) as Batched[];
+        const RequestItems = { [this.#tableName]: left };
+        const answer = await this.#send(() => this.#table.call('BatchWriteItem', { RequestItems }));
+        left = answer.UnprocessedItems?.[this.#tableName] ?? [];
       } catch (error) {
         // The client has already tried an unreachable table several times. The caller gets what is missing.
         if (toStoreError(error).code === 'unavailable') return left;
@@ -271,19 +277,27 @@ export abstract class TableStore {
   protected readonly table: ItemTable;
   protected readonly clock: Clock;
 
-  constructor({ clock = systemClock, ...access }: TableAccess & { readonly clock?: Clock | undefined }) {
+  constructor(access: TableAccess) {
     this.table = new ItemTable(access);
-    this.clock = clock;
+    this.clock = access.clock ?? systemClock;
   }
 }
 
+const showingRefusal = { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+
+const keyOf = ({ pk, sk }: ItemKey): StoredItem => ({ pk: { S: pk }, sk: { S: sk } });
+
+/** The expressions with their values in DynamoDB's JSON. */
+const withValues = <Expressions extends Condition>({
+  ExpressionAttributeValues: values,
+  ...rest
+}: Expressions): Omit<Expressions, 'ExpressionAttributeValues'> & { ExpressionAttributeValues?: StoredItem } =>
+  values === undefined ? rest : { ...rest, ExpressionAttributeValues: toStored(values) };
+
 const idOf = (item: Item): string => `${text(item, 'pk')} ${text(item, 'sk')}`;
 
-/** The item that refused the condition. The document client converts results to plain values, but not errors. */
-function refusedItem(error: ConditionalCheckFailedException | TransactionCanceledException) {
-  const item =
-    'CancellationReasons' in error
-      ? error.CancellationReasons?.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item
-      : (error as ConditionalCheckFailedException).Item;
-  return item === undefined ? undefined : fromWireMap(item as Record<string, WireValue>);
+/** The item that refused the condition. */
+function refusedItem({ Item: item, CancellationReasons: reasons = [] }: ConditionFailure): Item | undefined {
+  const refused = item ?? reasons.find(({ Code }) => Code === 'ConditionalCheckFailed')?.Item;
+  return refused && fromStored(refused);
 }

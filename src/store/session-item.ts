@@ -2,21 +2,14 @@
  * A session as an item. The end is in the item, so one write ends a session, and with it every lock under it. Each wait
  * is a separate attribute, named by the lock.
  */
-import { createHash } from 'node:crypto';
-import { type SessionState, type SessionWait, sessionLimits } from '../../session/state.ts';
-import { after, type EpochMs, toTtlSeconds } from '../../time/clock.ts';
-import type { SessionKey } from '../session-store.ts';
-import { asText, type Item, type ItemKey, instant, integer, oneOf, optional, text } from './attributes.ts';
-
-/**
- * The name of a session in keys and indexes. Its id is secret, and CloudTrail's data events and Contributor Insights
- * show keys in clear. 160 bits of a digest name it as well, and give no rights.
- */
-export const sessionDigest = (sessionId: string): string =>
-  createHash('sha256').update(sessionId).digest('base64url').slice(0, 27);
+import { type SessionState, type SessionWait, sessionLimits } from '../session/state.ts';
+import { asText, type Item, type ItemKey, instant, integer, oneOf, optional, text } from '../table/attributes.ts';
+import { digestOf } from '../table/digest.ts';
+import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
+import type { SessionKey } from './session-store.ts';
 
 export const sessionItemKey = ({ namespace, sessionId }: SessionKey): ItemKey => ({
-  pk: `${namespace}/session/${sessionDigest(sessionId)}`,
+  pk: `${namespace}/session/${digestOf(sessionId)}`,
   sk: 'session',
 });
 
@@ -26,7 +19,7 @@ export const sessionItemKey = ({ namespace, sessionId }: SessionKey): ItemKey =>
  */
 export const sessionPartKey = ({ namespace, sessionId }: SessionKey, lock: string): ItemKey => ({
   pk: `${namespace}/lock/${lock}`,
-  sk: `part/${sessionDigest(sessionId)}`,
+  sk: `part/${digestOf(sessionId)}`,
 });
 
 export const sessionWords = {
