@@ -8,7 +8,7 @@ import type { Network } from './network.ts';
 import type { NotifierHost } from './notifier-host.ts';
 import type { Process } from './process.ts';
 import type { Sockets } from './sockets.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
 export interface Stage {
