@@ -16,7 +16,7 @@ import type { SocketHost } from './sockets.ts';
 import { type PathParts, TablePath } from './table-path.ts';
 import { defaultTableName } from '../../src/table/shape.ts';
 
-export type WayToTable = Omit<PathParts, 'process' | 'time' | 'chance'>;
+export type WayToTable = Omit<PathParts, 'process' | 'time' | 'chance' | 'release'>;
 
 export interface HostParts {
   readonly name: string;
@@ -43,7 +43,7 @@ export function accessOf(
   process: Process,
   { time, clock, chance, release, path }: Pick<HostParts, 'time' | 'clock' | 'chance' | 'release' | 'path'>,
 ): ProcessAccess {
-  const table = ofRelease(release, new TablePath({ ...path, time, process, chance: chance.branch() }));
+  const table = ofRelease(release, new TablePath({ ...path, time, process, release, chance: chance.branch() }));
   const timers = timersOf(process, time);
   return { table, tableName: defaultTableName, clock, timers, random: chance.branch().next };
 }

@@ -12,6 +12,7 @@ import { type Cause, causeNow } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
+import type { Release } from './release.ts';
 import type { Performed, WorldTable } from './table.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -49,6 +50,7 @@ export interface PathParts {
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
+  readonly release: Release;
 }
 
 type Request = TableRequests[TableOperation] & { readonly ClientRequestToken?: string };
@@ -132,7 +134,7 @@ export class TablePath implements TablePort {
   }
 
   #perform(cause: Cause, operation: TableOperation, request: Request, done: (performed: Performed) => void): void {
-    const { table, transactions, time, chance, verdicts } = this.#parts;
+    const { transactions, time, chance, verdicts } = this.#parts;
     if (!writes.has(operation)) {
       done(this.#read(cause, operation, request));
       return;
@@ -147,10 +149,15 @@ export class TablePath implements TablePort {
       const end = transactions.begin(keys, request.ClientRequestToken ?? '');
       time.after(chance.longTailed(3, 40), () => {
         end();
-        done(table.perform(cause, operation, request));
+        done(this.#do(cause, operation, request));
       });
     } else if (operation === 'BatchWriteItem') done(this.#writeSome(cause, request as TableRequests['BatchWriteItem']));
-    else done(table.perform(cause, operation, request));
+    else done(this.#do(cause, operation, request));
+  }
+
+  #do(cause: Cause, operation: TableOperation, request: object): Performed {
+    const { table, release } = this.#parts;
+    return table.perform(cause, operation, request, release);
   }
 
   #read(cause: Cause, operation: TableOperation, request: Request): Performed {
@@ -167,19 +174,19 @@ export class TablePath implements TablePort {
     if (operation === 'Query' && chance.happens(0.1)) {
       // A page may end anywhere.
       const { Limit = Number.POSITIVE_INFINITY } = request as TableRequests['Query'];
-      return table.perform(cause, operation, { ...request, Limit: Math.min(Limit, chance.between(1, 3)) });
+      return this.#do(cause, operation, { ...request, Limit: Math.min(Limit, chance.between(1, 3)) });
     }
-    return table.perform(cause, operation, request);
+    return this.#do(cause, operation, request);
   }
 
   /** Some keys of a batch may stay unread, and the items come in any order. */
   #readSome(cause: Cause, request: TableRequests['BatchGetItem']): Performed {
-    const { table, chance } = this.#parts;
+    const { chance } = this.#parts;
     const { Keys: all = [], ...more } = request.RequestItems[defaultTableName] ?? { ConsistentRead: true };
     const [unread, read] = this.#split(all);
     const RequestItems = { [defaultTableName]: { ...more, Keys: read } };
     const performed =
-      read.length === 0 ? { answer: {} } : table.perform(cause, 'BatchGetItem', { RequestItems });
+      read.length === 0 ? { answer: {} } : this.#do(cause, 'BatchGetItem', { RequestItems });
     if ('error' in performed) return performed;
     const { Responses = {} } = performed.answer as TableAnswers['BatchGetItem'];
     const items = Responses[defaultTableName] ?? [];
@@ -192,11 +199,10 @@ export class TablePath implements TablePort {
   }
 
   #writeSome(cause: Cause, request: TableRequests['BatchWriteItem']): Performed {
-    const { table } = this.#parts;
     const [undone, written] = this.#split(request.RequestItems[defaultTableName] ?? []);
     const RequestItems = { [defaultTableName]: written };
     const performed =
-      written.length === 0 ? { answer: {} } : table.perform(cause, 'BatchWriteItem', { RequestItems });
+      written.length === 0 ? { answer: {} } : this.#do(cause, 'BatchWriteItem', { RequestItems });
     if ('error' in performed) return performed;
     return { answer: { UnprocessedItems: undone.length === 0 ? {} : { [defaultTableName]: undone } } };
   }

@@ -20,7 +20,7 @@ import type { TableOperation, TablePort, TableRequests } from '../../src/table/p
 import { defaultTableName, tableDefinition, tableShape } from '../../src/table/shape.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { type Cause, causeOfTimer } from './cause.ts';
-import { inKnownLayout } from './release.ts';
+import { inKnownLayout, isOfNewerLayout, type Release } from './release.ts';
 
 export interface LockWrite {
   readonly name: string;
@@ -33,6 +33,8 @@ export interface LockWrite {
     | { readonly kind: 'page'; readonly before: Page; readonly after: Page };
   /** The item itself, in the layout that this release knows. */
   readonly item: Item;
+  /** True if only a newer release can read it. */
+  readonly isOfNewerLayout: boolean;
   /** True if an expression made the item, and not the rules. */
   readonly byExpression: boolean;
   /** True if a late copy of a request joined a page although its lease already has a place. The lease moves up once, and counts once above. */
@@ -51,6 +53,8 @@ export interface TableWatcher {
   deliveryMarked(name: string, fence: number): void;
   /** The item of a lock or a page can't be read. */
   unreadable(key: string, error: unknown, item: Item): void;
+  /** A process wrote an item of a layout that its release does not know. */
+  writtenUnknown(key: string, cause: Cause): void;
   /** Each change, as the stream shows it. It comes after what it means. */
   changed(record: DynamoDBRecord, write: LockWrite | undefined): void;
 }
@@ -90,6 +94,7 @@ export class WorldTable {
   /** How much the table's own time is behind when it deletes items. */
   #collectionLagMs = 0;
   #cause: Cause | undefined;
+  #release: Release = 'this';
   /** The request that is performed now. */
   #request: { readonly operation: string; readonly writes: readonly Transacted[] } = nothing;
 
@@ -112,8 +117,9 @@ export class WorldTable {
   }
 
   /** Does one thing, with its cause. Nothing comes in between. */
-  perform(cause: Cause, operation: TableOperation, request: object): Performed {
+  perform(cause: Cause, operation: TableOperation, request: object, release: Release): Performed {
     this.#cause = cause;
+    this.#release = release;
     this.#request = { operation, writes: transactedIn(request) };
     const engine = 'IndexName' in request && request.IndexName !== undefined ? this.#indexes() : this.#engine;
     try {
@@ -148,7 +154,7 @@ export class WorldTable {
     const cause = causeOfTimer('the world', this.#now());
     return {
       call: async (operation, request) => {
-        const performed = this.perform(cause, operation, request);
+        const performed = this.perform(cause, operation, request, 'newer');
         if ('error' in performed) throw performed.error;
         return performed.answer;
       },
@@ -171,7 +177,9 @@ export class WorldTable {
   }
 
   #changed(change: Change): void {
-    const { before, after } = change;
+    const { before, after, keys, byTtl } = change;
+    if (this.#release === 'this' && !byTtl && isOfNewerLayout(before))
+      this.#watcher.writtenUnknown(idOf(keys as StoredItem), this.#cause as Cause);
     if (indexKeys.some((name) => textIn(before, name) !== textIn(after, name))) {
       const visibleAt = Math.max(this.#now() + this.#lag(), this.#unindexed.at(-1)?.visibleAt ?? 0);
       this.#unindexed.push({ visibleAt, change });
@@ -214,10 +222,12 @@ export class WorldTable {
     const isDoubled = this.#isDoubled(name);
     const change = { kind: 'lock', before: this.#stored.get(name) ?? unusedLock, after } as const;
     this.#stored.set(name, after);
-    return this.#wrote(name, before, { ...this.#wholeOf(name), changedAt: after.changedAt }, change, item, isDoubled);
+    const whole = { ...this.#wholeOf(name), changedAt: after.changedAt };
+    const newer = isOfNewerLayout(written);
+    return this.#wrote({ name, before, after: whole, stored: change, item, isOfNewerLayout: newer, isDoubled });
   }
 
-  #pageChanged(name: string, number: number, { keys, before: stored, after: written }: Change): LockWrite | undefined {
+  #pageChanged(name: string, number: number, { keys, after: written }: Change): LockWrite | undefined {
     const pages = this.#pages.get(name) ?? new Map<number, Page>();
     this.#pages.set(name, pages);
     if (written === undefined) {
@@ -232,11 +242,12 @@ export class WorldTable {
     const before = pages.get(number) ?? emptyPage(number);
     pages.set(number, after);
     // If a waiter only shows that it is present, the page has no new time.
-    const decidedAt = changedAtOf(item);
-    const isTimed = stored === undefined || changedAtOf(plain(stored)) !== decidedAt;
-    const changedAt = epochMs(after.closedAt ?? (isTimed ? decidedAt : this.#now()));
+    const isTimed = after.left.length !== before.left.length || after.waiters.length !== before.waiters.length;
+    const changedAt = epochMs(after.closedAt ?? (isTimed ? changedAtOf(item) : this.#now()));
     const change = { kind: 'page', before, after } as const;
-    return this.#wrote(name, whole, { ...this.#wholeOf(name), changedAt }, change, item, isDoubled);
+    const all = { ...this.#wholeOf(name), changedAt };
+    const newer = isOfNewerLayout(written);
+    return this.#wrote({ name, before: whole, after: all, stored: change, item, isOfNewerLayout: newer, isDoubled });
   }
 
   #decoded<T>(id: string, item: Item, decode: () => T): T | undefined {
@@ -293,23 +304,13 @@ export class WorldTable {
     );
   }
 
-  #wrote(
-    name: string,
-    before: LockState,
-    after: LockState,
-    stored: LockWrite['stored'],
-    item: Item,
-    wasDoubled: boolean,
-  ): LockWrite {
+  #wrote(change: Omit<LockWrite, 'byExpression' | 'cause' | 'together'>): LockWrite {
+    const { name, after, item, isDoubled } = change;
     this.states.set(name, after);
     const write: LockWrite = {
-      name,
-      before,
-      after,
-      stored,
-      item,
+      ...change,
       byExpression: this.#isByExpression(item),
-      isDoubled: wasDoubled || this.#isDoubled(name),
+      isDoubled: isDoubled || this.#isDoubled(name),
       cause: this.#cause as Cause,
       together: [name, ...this.#request.writes.flatMap(({ key }) => lockKeyOf(key)?.name ?? [])],
     };

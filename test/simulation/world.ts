@@ -33,6 +33,7 @@ import { brokenRule } from './rules.ts';
 import { type LockWrite, type TableWatcher, WorldTable } from './table.ts';
 import { type StoreWeather, Transactions } from './table-path.ts';
 import { parkingLocks, pushLocks, Traffic } from './traffic.ts';
+import type { Cause } from './cause.ts';
 import { type Breach, Verdicts } from './verdicts.ts';
 
 export interface Report {
@@ -214,7 +215,7 @@ export class World implements TableWatcher {
     this.#promises.written(write);
     this.#answers.checkEvents(name, eventsBetween(before, after));
     if (after.fence > before.fence) this.#beliefs.check(name);
-    if (write.stored.kind === 'lock') this.#showOnStream(name, write.stored.after);
+    if (write.stored.kind === 'lock') this.#showOnStream(write, write.stored.after);
     else this.#verdicts.count('page writes');
     if (write.byExpression) this.#checkRules(write);
     this.#histories.lockWritten(write);
@@ -233,6 +234,10 @@ export class World implements TableWatcher {
 
   changed(...[record, write]: Parameters<TableWatcher['changed']>): void {
     this.#notifying.changed(record, write);
+  }
+
+  writtenUnknown(key: string, { host, operation }: Cause): void {
+    this.#verdicts.breach('releases', `${key}: ${host}, an older release, wrote to it (${operation})`);
   }
 
   unreadable(key: string, error: unknown, item: Item): void {
@@ -289,6 +294,9 @@ export class World implements TableWatcher {
       startClient: () => this.#startClient(),
       startNotifier: () => this.#notifying.start(),
       replay: () => this.#notifying.replay(),
+      deploy: (release: Release) => {
+        this.#release = release;
+      },
     };
   }
 
@@ -338,9 +346,10 @@ export class World implements TableWatcher {
   }
 
   /** Each change reaches each host once at least: later, perhaps twice, perhaps out of order. */
-  #showOnStream(name: string, state: LockState): void {
+  #showOnStream({ name, isOfNewerLayout }: LockWrite, state: LockState): void {
     const chance = this.#chance;
     for (const host of this.#hosts) {
+      if (isOfNewerLayout && host.release === 'this') continue;
       const copies = chance.happens(0.1) ? 2 : 1;
       for (let copy = 0; copy < copies; copy++) {
         this.#time.after(chance.longTailed(100, this.#weather.calm ? 600 : 5_000), () => host.show(name, 'sim', state));
