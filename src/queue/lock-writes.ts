@@ -337,9 +337,20 @@ export const moveUpPages = ({ from, to, waiters }: MovedPages, now: EpochMs): Up
     { from, to, now, waiters: waiters.map(toWaiterItem) },
   );
 
-/** A lease may have left and joined again since. The time of its arrival then shows that this is another wait. */
+/** A lease may have left and joined again since. Its times then show that this is another wait. */
 const standsAt = (index: number): string =>
-  `front[${index}].leaseId = :lease AND front[${index}].queuedAt = :queuedAt AND ${isOfLayout}`;
+  [
+    `front[${index}].leaseId = :lease`,
+    `front[${index}].queuedAt = :queuedAt`,
+    `front[${index}].waitMs = :waitMs`,
+    isOfLayout,
+  ].join(' AND ');
+
+const waitValues = ({ leaseId, queuedAt, deadlineAt }: Waiter) => ({
+  lease: leaseId,
+  queuedAt,
+  waitMs: deadlineAt - queuedAt,
+});
 
 /**
  * A late poll must not shorten the presence of a waiter that has parked since, nor may the end of an earlier
@@ -361,8 +372,7 @@ export const attendPlace = (index: number, waiter: Waiter, now: EpochMs): Update
       when: `${standsAt(index)} AND ${waitsAsBefore(index, waiter)}`,
     },
     {
-      lease: waiter.leaseId,
-      queuedAt: waiter.queuedAt,
+      ...waitValues(waiter),
       notify: waiter.notify && toNotifyItem(waiter.notify),
       until: waiter.presentUntil,
       now,
@@ -380,5 +390,5 @@ export const leavePlace = (index: number, waiter: Waiter, isRemembered: boolean,
       remove: [`front[${index}]`],
       when: `${standsAt(index)} AND front[0].leaseId <> :lease`,
     },
-    { lease: waiter.leaseId, queuedAt: waiter.queuedAt, now },
+    { ...waitValues(waiter), now },
   );

@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { HistoryStore } from '../../src/store/history.ts';
-import { endedHold, placeOf } from '../../src/store/history-rules.ts';
-import {
+import { 
   type HistoryEntry,
-  type HistoryEvent,
+  type HistoryEvent,HistoryStore, 
   type HistoryStore,
-  historyKeptMs,
-} from '../../src/store/history.ts';
-import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+  historyKeptMs,} from '../../src/store/history.ts';
+import { endedHold, placeOf } from '../../src/store/history-rules.ts';
+import { documentClient } from '../../src/table/aws.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable, untilReadsFollow } from '../support/engine.ts';
 

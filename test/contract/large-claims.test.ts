@@ -3,17 +3,17 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { emptyPage, queueSizes } from '../../src/queue/pages.ts';
 import { holdersWeight, type LockKey, unusedLock, type Waiter, weightOf } from '../../src/lock/state.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import { emptyPage, queueSizes } from '../../src/queue/pages.ts';
 import { apply } from '../../src/service/apply.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release, revoke } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
+import { storesOn } from '../support/memory-table.ts';
 import { toPageItem } from '../support/page-items.ts';
 
 let table: FreshTable;
@@ -48,7 +48,10 @@ async function awaitedByReaders(idLength: number, more: object): Promise<LockKey
   const pages = Array.from({ length: Math.ceil((readersCount - fitting) / queueSizes.page) }, (_, page) =>
     readers.slice(fitting + page * queueSizes.page, fitting + (page + 1) * queueSizes.page),
   );
-  await store.swap(key, { ...held, rev: 1, queue: front, pages: { first: 1, last: pages.length } });
+  await store.write(key, {
+    kind: 'replace',
+    next: { ...held, rev: 1, queue: front, pages: { first: 1, last: pages.length } },
+  });
   // One write for each page. An engine would compute long if the waiters were appended one by one.
   for (const [index, waiters] of pages.entries()) {
     const page = { ...emptyPage(index + 1), waiters, fence: held.fence };
@@ -68,7 +71,7 @@ describe('a writer with many readers behind it', () => {
     ['ids of 64 characters', 64, {}, 'release'],
     ['ids of 128 characters and large claims', 128, { metadata: { note: 'x'.repeat(900) } }, 'revoke'],
   ] as const)('can release and be revoked, with %s', async (_what, idLength, more, firstEnd) => {
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false });
     for (const end of endsOf(firstEnd)) {
       const key = await awaitedByReaders(idLength, more);
       const { fence } = await store.read(key);

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { queueSizes } from '../../src/queue/pages.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { SessionStore } from '../../src/store/session-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
@@ -41,7 +39,10 @@ describe('a direct hand-off', () => {
       deadlineAt: inMs(60_000),
       presentUntil: goneAt,
     };
-    expect((await store.enqueue(key, { waiter, limit: state.limit, sizes: queueSizes })).applied).toBe(true);
+    expect(
+      (await store.write(key, { kind: 'arrive', waiter, limit: state.limit, frontLengthMax: queueSizes.front }))
+        .applied,
+    ).toBe(true);
     const release = { kind: 'release' as const, leaseId: mine };
     expect((await store.attempt(key, release, factsAt(goneAt))).applied).toBe(false);
     const inTime = await store.attempt(key, release, factsAt(inMs(999)));

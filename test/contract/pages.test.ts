@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
+import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
 import {
   append,
   attendIn,
@@ -14,21 +16,17 @@ import {
   queueSizes,
   stepAwayIn,
 } from '../../src/queue/pages.ts';
-import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
-import type { LockStore } from '../../src/queue/lock-store.ts';
-import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs, after as later } from '../../src/time/clock.ts';
 import { drawn, type FreshTable, freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { storesOn } from '../support/memory-table.ts';
 import { countRequests } from '../support/request-count.ts';
 
 let table: FreshTable;
@@ -117,16 +115,19 @@ describe.each(stores)('a page in %s', (_name, open) => {
 });
 
 /** A lock with the given number of waiters in its front, and perhaps pages. */
-async function crowdedLock(store: LockStore, waiters: number, pages?: LockState['pages']): Promise<LockKey> {
+async function crowdedLock(store: LockStore, waiters: number, pages?: LockState['behind']): Promise<LockKey> {
   const key = newKey();
-  const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+  const context = systemLockContext({ ...storesOn(table.access), alone: false });
   await apply(context, key, acquireOf(leaseOf(99), { leaseMs: 60_000 }));
   const state = await store.read(key);
   const now = context.clock.now();
   const queue = Array.from({ length: waiters }, (_, index) =>
     waiterOf(index, { queuedAt: now, deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) }),
   );
-  await store.swap(key, { ...state, rev: state.rev + 1, queue, ...(pages === undefined ? {} : { pages }) });
+  await store.write(key, {
+    kind: 'replace',
+    next: { ...state, rev: state.rev + 1, queue, ...(pages === undefined ? {} : { pages }) },
+  });
   return key;
 }
 
@@ -153,13 +154,12 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
     const key = await crowdedLock(store, 1, { first: 7, last: 7 });
     expect((await store.enqueue(key, arrival(5))).applied).toBe(false);
     const free = newKey();
-    await apply(
-      systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false }),
-      free,
-      acquireOf(leaseOf(1)),
-    );
+    await apply(systemLockContext({ ...storesOn(table.access), alone: false }), free, acquireOf(leaseOf(1)));
     const held = await store.read(free);
-    await store.swap(free, { ...held, rev: held.rev + 1, holders: [], pages: { first: 7, last: 7 } });
+    await store.write(free, {
+      kind: 'replace',
+      next: { ...held, rev: held.rev + 1, holders: [], pages: { first: 7, last: 7 } },
+    });
     const facts = { now: epochMs(Date.now()), graceMs: 250 };
     expect((await store.attempt(free, acquireOf(leaseOf(2)), facts)).applied).toBe(false);
   });
@@ -169,7 +169,7 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
     const key = await crowdedLock(store, 2, { first: 7, last: 9 });
     const before = await store.read(key);
     const moved = { from: 7, to: 9, waiters: [waiterOf(5), waiterOf(6)] };
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false });
     await apply(context, key, { kind: 'release', leaseId: leaseOf(99) });
     const written = await store.moveUp(key, moved, context.clock.now());
     expect(written).toMatchObject({ applied: true, state: { rev: before.rev + 2, pages: { first: 9, last: 9 } } });
@@ -186,7 +186,7 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
   it('is not freed by a release: the first page moves up, and its first waiter is served', async () => {
     const store = open();
     const key = await crowdedLock(store, 0, { first: 7, last: 8 });
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false });
     const now = context.clock.now();
     const present = { deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) };
     for (const [number, index] of [
@@ -564,7 +564,7 @@ describe('many waiters', () => {
 
   it('that are readers behind a writer are granted by one release, with long ids and large claims', async () => {
     const store = new LockStore(table.access);
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false, pollMs: 1 });
     const key = newKey();
     await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', leaseMs: 600_000, waitMs: 0 });
     const long = (index: number) => `reader-${String(index).padStart(121, '0')}`;
@@ -620,7 +620,7 @@ describe('a lock of layout 1', () => {
     };
     await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
     const store = new LockStore(table.access);
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false });
     expect((await store.read(key)).queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1), leaseOf(3)]);
     await release(context, key, { leaseId: leaseOf(0) });
     await release(context, key, { leaseId: leaseOf(1) });

@@ -7,10 +7,9 @@ import type { Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { RecordStore, recordPartition } from '../../src/store/records.ts';
-import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
 import type { RecordKey, RecordStore } from '../../src/store/records.ts';
+import { RecordStore, recordPartition } from '../../src/store/records.ts';
+import { documentClient } from '../../src/table/aws.ts';
 import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { drawn, exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import {

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { queueSizes } from '../../src/queue/pages.ts';
 import type { LockKey } from '../../src/lock/state.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
 import { acquireAll, renewAll } from '../../src/service/multi.ts';
 import { acquireOnSocket } from '../../src/service/sockets.ts';
-import { WatcherStore } from '../../src/store/watchers.ts';
 import { SocketStore } from '../../src/store/sockets.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';

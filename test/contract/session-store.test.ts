@@ -9,8 +9,6 @@ import { createSession, endSession, keepAlive } from '../../src/service/sessions
 import { decideSession, type SessionCommand } from '../../src/session/decide.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { drawn, exactOnly, freshTable } from '../support/engine.ts';
 import { startOfTime } from '../support/lock-worlds.ts';

@@ -2,8 +2,8 @@ import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readTimer, SqsTimers } from '../../src/notify/aws/timers.ts';
-import { documentClient } from '../../src/table/aws.ts';
 import { TimerNotes } from '../../src/store/notices.ts';
+import { documentClient } from '../../src/table/aws.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 
