@@ -7,6 +7,7 @@ import { SessionStore } from '../../src/store/session-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { memoryStores } from '../support/memory-table.ts';
 
 let store: LockStore;
 let sessions: SessionStore;
@@ -63,8 +64,8 @@ describe('a direct renewal', () => {
 });
 
 describe.each([
-  ['memory', () => new MemorySessionStore() as SessionStore],
-  ['DynamoDB', () => sessions],
+  ['the built-in engine', () => memoryStores().sessionStore],
+  ['a table', () => sessions],
 ])('a keepalive in %s', (_name, storeOf) => {
   it('that arrives late does not shorten the session', async () => {
     const kept = storeOf();

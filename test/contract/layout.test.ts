@@ -79,7 +79,8 @@ describe('a secret', () => {
     await acquire(context, lockNamed('whole'), ask(whole, { sessionId }));
     await acquire(context, lockNamed('part'), ask(part, { sessionId, limit: 3 }));
     await acquire(context, lockNamed('part'), ask(others[0] as string, { limit: 3 }));
-    for (const leaseId of others) await acquire(context, lockNamed('whole'), ask(leaseId, { waitMs: 60_000, pollMs: 0 }));
+    for (const leaseId of others)
+      await acquire(context, lockNamed('whole'), ask(leaseId, { waitMs: 60_000, pollMs: 0 }));
     const { Items = [] } = await table.own.send(new ScanCommand({ TableName: table.tableName }));
     const shown = Items.map((item) => {
       const { pk, sk, sp, ap, lp } = item;
