@@ -8,7 +8,6 @@ import type { FenceCheck, GrantBody, LockSummary, LockView, ReleaseBody, Waiting
 import type { Facts, LostReason, Place } from '../lock/commands.ts';
 import type { Holder, LockKey, LockState } from '../lock/state.ts';
 import {
-  depthOf,
   detailHolders,
   endsAt,
   limitInForce,
@@ -24,8 +23,9 @@ import {
   waitedMs,
 } from '../lock/view.ts';
 import { historyView } from '../notify/change-events.ts';
+import { depthOf } from '../queue/pages.ts';
 import { type Acquired, acquire } from '../service/acquire.ts';
-import type { Applied } from '../service/apply.ts';
+import type { Answered } from '../service/apply.ts';
 import type { LockContext } from '../service/context.ts';
 import { release, renew, revoke } from '../service/lease.ts';
 import { historyPage, inspect, list } from '../service/look.ts';
@@ -74,7 +74,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   async renewLock({ locks }, input) {
     const key = lockKey(input);
     const { answer, state, facts } = await renew(locks, key, renewalWithin(locks, input.body));
-    if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
+    if (answer.kind === 'granted') return ok(grantBody(key, input.body.leaseId, answer.holder, { state, facts }));
     throw leaseLost(answer);
   },
 
@@ -151,7 +151,7 @@ const shown = (lock: string, state: LockState, facts: Facts) => ({
 
 function replyToAcquire(key: LockKey, leaseId: string, acquired: Acquired): Reply {
   const { answer, state, facts } = acquired;
-  if (answer.kind === 'granted') return ok(grantBody(key, answer.holder, state, facts));
+  if (answer.kind === 'granted') return ok(grantBody(key, leaseId, answer.holder, { state, facts }));
   if (answer.kind === 'waiting') return { status: 202, body: waitingBody(key.name, leaseId, acquired) };
   throw refusalOf(key.name, acquired);
 }
@@ -165,7 +165,7 @@ export function waitingBody(lock: string, leaseId: string, { answer, state, fact
     leaseId,
     position: answer.position,
     queueDepth: Math.max(answer.position, depthOf(state, facts)),
-    ...(answer.page === undefined ? {} : { place: answer.page }),
+    ...defined({ place: answer.place }),
     holders: viewHolders(state, facts),
     etaMs,
     waitRemainingMs: Math.max(0, answer.waiter.deadlineAt - facts.now),
@@ -173,7 +173,7 @@ export function waitingBody(lock: string, leaseId: string, { answer, state, fact
   };
 }
 
-export function refusalOf(lock: string, { answer, state, facts }: Applied): Problem {
+export function refusalOf(lock: string, { answer, state, facts }: Answered): Problem {
   const queueDepth = depthOf(state, facts);
   const holders = viewHolders(state, facts);
   switch (answer.kind) {
@@ -213,13 +213,18 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
   }
 }
 
-export function grantBody(key: LockKey, holder: Holder, state: LockState, facts: Facts): GrantBody {
+export function grantBody(
+  key: LockKey,
+  leaseId: string,
+  holder: Holder,
+  { state, facts }: Pick<Answered, 'state' | 'facts'>,
+): GrantBody {
   const { mode, sessionId, metadata } = holder;
   const end = endsAt(holder, facts);
   return {
     status: 'granted',
     lock: key.name,
-    leaseId: holder.leaseId,
+    leaseId,
     fence: holder.fence,
     limit: shownLimit(state.limit, [holder]),
     permits: shownPermits(holder.permits),
@@ -239,7 +244,7 @@ const lostDetails: Record<LostReason, string> = {
   not_owner: 'This lease does not hold the lock, and is not among the leases that the lock remembers.',
 };
 
-function leaseLost(answer: Applied['answer'], more: Record<string, unknown> = {}): Problem {
+function leaseLost(answer: Answered['answer'], more: Record<string, unknown> = {}): Problem {
   const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
   return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
 }

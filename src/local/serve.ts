@@ -178,9 +178,9 @@ function learnFrom(event: DynamoDBStreamEvent, { locks }: Service, namespaces: S
     const key = changedLock(record);
     if (key === undefined) continue;
     if (namespaces.size < namespacesMax) namespaces.add(key.namespace);
-    if (!locks.memory.isNewer(key, revisionOf(record))) continue;
+    if (!locks.cache.isNewer(key, revisionOf(record))) continue;
     try {
-      locks.memory.learn(key, (lockChangeOf(record) as LockChange).after);
+      locks.cache.learn(key, (lockChangeOf(record) as LockChange).after);
     } catch {
       // The notifier reads the same records, and reports one that can't be read.
     }

@@ -1,5 +1,5 @@
-import type { QueueSizes } from '../queue/pages.ts';
 import type { EpochMs } from '../time/clock.ts';
+import { lockLimits } from './limits.ts';
 import type { Claim, Holder, LockState, Waiter } from './state.ts';
 
 export interface Acquire extends Claim {
@@ -12,13 +12,11 @@ export interface Acquire extends Claim {
    * after it. Null if it is parked: then it is present until its deadline.
    */
   readonly attendMs: number | null;
-  /**
-   * The page in which the lease waits, or `new` if this lease was never sent before. If it is missing, all pages are
-   * searched for the lease before it joins one. If the lease is not in the named page, only the latest ones are searched.
-   */
+  /** Where the lease waits behind the front, or `new` if this lease was never sent before. It saves reads and decides nothing. */
   readonly place?: Place;
 }
 
+/** A number from an earlier answer. Only `src/queue` knows what it means. */
 export type Place = number | 'new';
 
 export interface Renew {
@@ -79,12 +77,12 @@ export interface Sweep {
   readonly kind: 'sweep';
 }
 
-/** Moves a page up if the front has few waiters left, before the front is empty. */
+/** Moves waiters up if the front has few left, before the front is empty. */
 export interface Refill {
   readonly kind: 'refill';
 }
 
-/** The commands about a waiter. If it waits in a page, they are carried out there. */
+/** The commands about a waiter. If it waits behind the front, they are carried out there. */
 export type WaiterCommand = Acquire | Release | GiveUp | StepAway;
 
 export type LockCommand = WaiterCommand | Renew | Undelivered | Revoke | Sweep | Refill;
@@ -95,8 +93,8 @@ export type LostReason = (typeof lostReasons)[number];
 
 export type Answer =
   | { readonly kind: 'granted'; readonly holder: Holder }
-  /** `page` is set if the waiter is in a page and not in the front. */
-  | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number; readonly page?: number }
+  /** `place` is set if the waiter is behind the front. */
+  | { readonly kind: 'waiting'; readonly waiter: Waiter; readonly position: number; readonly place?: number }
   | { readonly kind: 'held' }
   | { readonly kind: 'wait-timeout'; readonly waitedMs: number }
   | { readonly kind: 'limit-mismatch' }
@@ -119,9 +117,11 @@ export interface Facts {
   readonly now: EpochMs;
   readonly graceMs: number;
   readonly sessions?: ReadonlyMap<string, SessionFact>;
-  /** Other sizes than the usual ones, for tests. */
-  readonly sizes?: QueueSizes;
+  /** How many waiters the front takes, if not the usual number. */
+  readonly frontLengthMax?: number;
 }
+
+export const frontLengthMaxOf = ({ frontLengthMax = lockLimits.frontLengthMax }: Facts): number => frontLengthMax;
 
 /**
  * What a decision does to the state. A store can then write only that. The results of `arrive`, `attend` and `leave` do
@@ -130,23 +130,21 @@ export interface Facts {
  */
 export type Change =
   | { readonly kind: 'none' }
-  /** The waiter joins at the end of the queue. */
+  /** The waiter joins the front, at its end. */
   | { readonly kind: 'arrive'; readonly waiter: Waiter }
   /** The waiter at this index is now present until a later or an earlier time. */
   | { readonly kind: 'attend'; readonly index: number; readonly waiter: Waiter }
   /** The waiter at this index leaves. It is not the first one. Its end is remembered only if it gave its place back. */
   | { readonly kind: 'leave'; readonly index: number; readonly waiter: Waiter; readonly isRemembered: boolean }
-  /** The waiter joins the last page. */
-  | { readonly kind: 'join-page'; readonly page: number; readonly waiter: Waiter }
-  /** The front or the last page is full. A new last page is named, and then the command is decided again. */
-  | { readonly kind: 'open-page'; readonly waiter: Waiter }
+  /** The front has no place for the waiter, so it joins behind it. */
+  | { readonly kind: 'join-behind'; readonly waiter: Waiter }
   /**
    * A grant to another waiter is already due, or an old entry of this lease must go. That is written first, and then the
    * command is decided again.
    */
   | { readonly kind: 'settle' }
-  /** The first page must move up. Then the command is decided again. */
-  | { readonly kind: 'move-up'; readonly page: number }
+  /** Waiters must move up from behind the front. Then the command is decided again. */
+  | { readonly kind: 'move-up' }
   | { readonly kind: 'replace' };
 
 export interface Decision {

@@ -6,33 +6,32 @@
  *        └──── release, expire, revoke, give up ────► ended (remembered)
  */
 
-import { pageCount, runsLow, sizesOf } from '../queue/pages.ts';
 import { after, type EpochMs } from '../time/clock.ts';
-import type {
-  Acquire,
-  Answer,
-  Change,
-  Decision,
-  Facts,
-  GiveUp,
-  LockCommand,
-  LostReason,
-  Release,
-  Renew,
-  Revoke,
-  StepAway,
-  Undelivered,
+import {
+  type Acquire,
+  type Answer,
+  type Change,
+  type Decision,
+  type Facts,
+  frontLengthMaxOf,
+  type GiveUp,
+  type LockCommand,
+  type LostReason,
+  type Release,
+  type Renew,
+  type Revoke,
+  type StepAway,
+  type Undelivered,
 } from './commands.ts';
 import { lockLimits } from './limits.ts';
 import {
   type Claim,
   type Ended,
   type EndedHow,
+  extrasWeight,
   type Holder,
-  hasPages,
-  hasPlace,
+  hasMore,
   holdersWeight,
-  holderWeight,
   isParkedOn,
   isSameNotify,
   type LockState,
@@ -40,20 +39,19 @@ import {
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken, sessionEnd } from './validity.ts';
-import { positionOf, waitedMs, wantsPage } from './view.ts';
+import { positionOf, runsLow, waitedMs, wantsMore } from './view.ts';
 
 /** If no change is given and the next state differs, it replaces the one before. */
 type Outcome = readonly [next: LockState, answer: Answer, change?: Change];
 
 export function decide(before: LockState, command: LockCommand, facts: Facts): Decision {
   const [next, answer, change = { kind: 'replace' }] = outcomeOf(before, command, facts);
-  // The lock never becomes free while there are pages. The first page moves up before anything else is decided.
-  const page = command.kind === 'renew' ? undefined : pageNeeded(next, facts);
-  if (page !== undefined) return { next: before, answer, change: { kind: 'move-up', page } };
-  if (next === before && change.kind !== 'join-page' && change.kind !== 'open-page' && change.kind !== 'move-up') {
-    return { next, answer, change: { kind: 'none' } };
+  // The lock never becomes free while somebody waits behind the front. Waiters move up before anything else is decided.
+  if (command.kind !== 'renew' && needsMore(next, facts)) return { next: before, answer, change: { kind: 'move-up' } };
+  if (next === before) {
+    const isElsewhere = change.kind === 'join-behind' || change.kind === 'move-up';
+    return { next, answer, change: isElsewhere ? change : { kind: 'none' } };
   }
-  if (next === before) return { next, answer, change };
   // Every write raises the revision, so a compare-and-swap notices every other write.
   return { next: { ...next, rev: before.rev + 1, changedAt: facts.now }, answer, change };
 }
@@ -81,27 +79,21 @@ function outcomeOf(before: LockState, command: LockCommand, facts: Facts): Outco
   }
 }
 
-/** The page that must move up: the front is empty, and every lease of the lock is over or may be taken over. */
-const pageNeeded = (next: LockState, facts: Facts): number | undefined =>
-  hasPages(next) && next.queue.length === 0 && next.holders.every((holder) => mayBeTaken(holder, facts))
-    ? next.pages.first
-    : undefined;
+/** Waiters must move up: the front is empty, and every lease of the lock is over or may be taken over. */
+const needsMore = (next: LockState, facts: Facts): boolean =>
+  hasMore(next) && next.queue.length === 0 && next.holders.every((holder) => mayBeTaken(holder, facts));
 
 function sweep(before: LockState, facts: Facts): Outcome {
   const settled = settle(before, facts);
-  // Grants to the front are written first, so a large number of readers is served page by page.
+  // Grants to the front are written first, so a large number of readers is served step by step.
   const isServed = settled.fence !== before.fence;
-  if (!isServed && wantsPage(settled, facts)) {
-    return [before, { kind: 'done' }, { kind: 'move-up', page: settled.pages.first }];
-  }
+  if (!isServed && wantsMore(settled, facts)) return [before, { kind: 'done' }, { kind: 'move-up' }];
   return [settled, { kind: 'done' }];
 }
 
 /** Waiters that moved up may be granted at once, if permits are free. */
 function refill(before: LockState, facts: Facts): Outcome {
-  return runsLow(before, sizesOf(facts))
-    ? [before, { kind: 'done' }, { kind: 'move-up', page: before.pages.first }]
-    : sweep(before, facts);
+  return runsLow(before, facts) ? [before, { kind: 'done' }, { kind: 'move-up' }] : sweep(before, facts);
 }
 
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
@@ -143,7 +135,7 @@ function confirm(before: LockState, own: Holder): Outcome {
 function acquireNew(before: LockState, settled: LockState, command: Acquire, facts: Facts): Outcome {
   // A refused caller changes nothing, unless another waiter's grant was already due.
   const unchanged = settled.fence === before.fence ? before : settled;
-  const isAwaited = settled.queue.length > 0 || hasPages(settled);
+  const isAwaited = settled.queue.length > 0 || hasMore(settled);
   const idle = !isAwaited && settled.holders.every((holder) => mayBeTaken(holder, facts));
   if (!idle && settled.limit !== command.limit) return [unchanged, { kind: 'limit-mismatch' }];
 
@@ -164,31 +156,21 @@ function enqueue(before: LockState, settled: LockState, command: Acquire, facts:
   const deadlineAt = after(facts.now, command.waitMs);
   const presentUntil = presenceEnd(command, deadlineAt, facts);
   const waiter: Waiter = { ...claimOf(command), queuedAt: facts.now, deadlineAt, presentUntil };
-  const position = settled.queue.length + 1;
-  const sizes = sizesOf(facts);
-  const waiting: Answer = { kind: 'waiting', waiter, position };
-  // A lease that was absent for too long may still have its old entry, which is dropped before the lease joins a page.
+  const waiting: Answer = { kind: 'waiting', waiter, position: settled.queue.length + 1 };
+  // A lease that was absent for too long may still have its old entry, which is dropped before the lease joins again.
   const isNew = !before.queue.some(isOf(command));
   const isSettled = isNew && settled.fence === before.fence;
-  // Nobody joins the front while there are pages: a new waiter would overtake the waiters in the pages.
-  if (hasPages(settled)) {
-    // The number of waiters in the last page is not known here, so it counts as empty.
-    if (settled.queue.length + (pageCount(settled) - 1) * sizes.page >= lockLimits.queueLengthMax) {
-      return [settled.fence === before.fence ? before : settled, { kind: 'queue-full' }];
-    }
-    // A grant that is already due is written first. Then the command is decided again.
-    if (!isSettled) return [settled, waiting, { kind: 'settle' }];
-    return [before, waiting, { kind: 'join-page', page: settled.pages.last, waiter }];
+  const hasPlace = ({ queue }: LockState) => queue.length < frontLengthMaxOf(facts);
+  // Nobody joins the front while others wait behind it: a new waiter would overtake them.
+  if (!hasMore(settled)) {
+    // The waiter is only appended. So arrivals at the same time cause no conflict. Absent waiters are dropped when the front is full.
+    if (isSettled && hasPlace(before))
+      return [{ ...before, queue: [...before.queue, waiter] }, waiting, { kind: 'arrive', waiter }];
+    if (hasPlace(settled)) return [{ ...settled, queue: [...settled.queue, waiter] }, waiting];
   }
-  // The waiter is only appended. So arrivals at the same time cause no conflict. Absent waiters are dropped when the front is full.
-  if (isSettled && hasPlace(before.queue, waiter, sizes.front)) {
-    return [{ ...before, queue: [...before.queue, waiter] }, waiting, { kind: 'arrive', waiter }];
-  }
-  if (hasPlace(settled.queue, waiter, sizes.front)) {
-    return [{ ...settled, queue: [...settled.queue, waiter] }, waiting];
-  }
+  // A grant that is already due is written first. Then the command is decided again.
   if (!isSettled) return [settled, waiting, { kind: 'settle' }];
-  return [before, waiting, { kind: 'open-page', waiter }];
+  return [before, waiting, { kind: 'join-behind', waiter }];
 }
 
 /** A waiter that asks again keeps its place and its deadline, and counts as present again. It may change how it waits. */
@@ -366,7 +348,7 @@ function makeRoom(state: LockState, claim: Claim, facts: Facts): LockState | und
 
 /** Holders must always fit into the item, so fewer of them hold at the same time if their claims are large. One alone always fits. */
 const bytesFit = (state: LockState, claim: Claim): boolean =>
-  state.holders.length === 0 || holdersWeight(state) + holderWeight(claim) <= lockLimits.holdersBytesMax;
+  state.holders.length === 0 || holdersWeight(state) + extrasWeight(claim) <= lockLimits.holdersBytesMax;
 
 function takeExpired(state: LockState, facts: Facts): LockState {
   return state.holders

@@ -1,4 +1,3 @@
-import { movingUp, type Page } from '../queue/pages.ts';
 import { type Holder, type LockState, leaseEndings, type Waiter } from './state.ts';
 import { waitedMs } from './view.ts';
 
@@ -19,7 +18,7 @@ export interface LockEvent {
   readonly reason?: string;
 }
 
-const byLease = <T extends { readonly leaseId: string }>(entries: readonly T[]): Map<string, T> =>
+export const byLease = <T extends { readonly leaseId: string }>(entries: readonly T[]): Map<string, T> =>
   new Map(entries.map((entry) => [entry.leaseId, entry]));
 
 /**
@@ -68,31 +67,12 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
       events.push({ at, type: 'renewed', fence: holder.fence, owner: holder.owner });
     }
   }
-  // A waiter that moved up from a page had its `queued` event when it joined that page. Nobody else joins in the same write.
-  const isMovedUp = (next.pages?.first ?? 0) > (before.pages?.first ?? 0) && before.pages !== undefined;
+  // A waiter that moved up had its `queued` event when it joined behind the front. Nobody else joins in the same write.
+  const isMovedUp = before.behind !== undefined && (next.behind?.first ?? 0) > before.behind.first;
   for (const waiter of isMovedUp ? [] : next.queue) {
-    if (!queueBefore.has(waiter.leaseId)) events.push(queued(waiter, next.fence));
+    if (!queueBefore.has(waiter.leaseId)) events.push(queuedEvent(waiter, next.fence));
   }
   return events;
-}
-
-/** What happened between two states of a page. When a page is closed, its absent waiters have left and the others move up. */
-export function eventsInPage(before: Page, next: Page, at: number): LockEvent[] {
-  const stayed = byLease(next.waiters);
-  const known = byLease(before.waiters);
-  const how = new Map(next.left.map((entry) => [entry.leaseId, entry.how]));
-  const isClosedNow = before.closedAt === null && next.closedAt !== null;
-  const moved = byLease(isClosedNow ? movingUp(next) : next.waiters);
-  const { fence } = next;
-  const left = before.waiters.filter(({ leaseId }) => !stayed.has(leaseId));
-  const dropped = isClosedNow ? next.waiters.filter(({ leaseId }) => !moved.has(leaseId)) : [];
-  return [
-    ...[...left, ...dropped].map((waiter): LockEvent => {
-      const type = how.get(waiter.leaseId) === 'released' ? 'wait-cancelled' : 'wait-timeout';
-      return { at, type, fence, owner: waiter.owner, waitedMs: waitedMs(waiter, at) };
-    }),
-    ...next.waiters.filter(({ leaseId }) => !known.has(leaseId)).map((waiter) => queued(waiter, fence)),
-  ];
 }
 
 /** The event with which a hold begins. It is always the same, because none of its fields changes while the hold lasts. */
@@ -104,7 +84,7 @@ export const grantOf = (holder: Holder): LockEvent & { readonly type: 'granted' 
   waitedMs: waitedMs(holder, holder.acquiredAt),
 });
 
-const queued = (waiter: Waiter, fence: number): LockEvent => ({
+export const queuedEvent = (waiter: Waiter, fence: number): LockEvent => ({
   at: waiter.queuedAt,
   type: 'queued',
   fence,

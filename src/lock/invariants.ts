@@ -7,7 +7,7 @@ import { type LockState, permitsHeld } from './state.ts';
  * names no lease, because it is logged.
  */
 export function brokenInvariant(state: LockState): string | undefined {
-  const { holders, queue, ended, fence, limit, pages } = state;
+  const { holders, queue, ended, fence, limit, behind } = state;
   const held = permitsHeld(state);
   if (held > limit) return `${held} permits are held of ${limit}`;
   if ([...holders, ...queue].some(({ permits }) => permits < 1)) return 'a claim has less than one permit';
@@ -16,7 +16,7 @@ export function brokenInvariant(state: LockState): string | undefined {
     return 'the fences of its holders do not ascend';
   if ((fences.at(-1) ?? 0) > fence) return 'a holder has a fence above the highest granted';
   if (hasRepeats([...holders, ...queue])) return 'a lease is in two places';
-  if (pages !== undefined && pages.first > pages.last + 1) return 'its pages end before they begin';
+  if (behind !== undefined && behind.first > behind.last + 1) return 'its queue ends before it begins';
   if (ended.length > lockLimits.endedRemembered) return `it remembers ${ended.length} endings`;
   return undefined;
 }

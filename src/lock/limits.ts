@@ -24,20 +24,17 @@ export const lockLimits = {
 
   /** With more waiters than this, the last ones would wait too long. The caller should reduce its load. */
   queueLengthMax: 10_000,
-  /**
-   * Waiters in the lock's own item. A page may move up while a few are left. Even then, with ordinary claims, the item
-   * stays under 2 KiB, which is two write units.
-   */
+  /** Waiters in the lock's own item. With ordinary claims, the item stays under 1 KiB, which is one write unit. */
   frontLengthMax: 10,
-  /** If claims are large, the front takes fewer waiters. So the item always stays far below DynamoDB's 400 KiB. */
-  frontBytesMax: 16 * 1024,
-  /** Waiters in a page. With ordinary claims, the page stays under 1 KiB, which is one write unit. */
-  pageLengthMax: 8,
-  /** All holders of a semaphore together. 1,000 ordinary ones fit. If claims are large, fewer hold at the same time, and a release always fits. */
-  holdersBytesMax: 200 * 1024,
+  /**
+   * What the sessions, metadata and addresses of all holders of a semaphore may add to its item. If they are large, fewer hold at
+   * the same time, and a release always fits: 1,000 holders without them take 190 KB at most, and the front 40 KB. DynamoDB's
+   * limit is 400 KB.
+   */
+  holdersBytesMax: 150 * 1024,
   /**
    * Endings that a lock remembers, to answer repeated requests. On a busy lock, this many leases may end before a caller
-   * repeats its request. The item stays under 1 KiB.
+   * repeats its request.
    */
   endedRemembered: 8,
 

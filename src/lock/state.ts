@@ -6,14 +6,13 @@
  * of the same name exclude each other.
  */
 import { type EpochMs, epochMs } from '../time/clock.ts';
-import { lockLimits } from './limits.ts';
 
 export interface LockKey {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** One text for a lock. A namespace has no slash, so no two locks have the same text. */
+/** One string for a lock. A namespace has no slash, so no two locks have the same string. */
 export const lockIdOf = ({ namespace, name }: LockKey): string => `${namespace}/${name}`;
 
 /** More than the largest semaphore (1,000), so a read-write lock and a semaphore never have the same limit. It is also the most readers at once. */
@@ -22,11 +21,15 @@ export const everyPermit = 1_024;
 export type LockMode = 'exclusive' | 'shared';
 
 /** How a parked waiter wants to be notified of its grant. */
-export type Notify =
+export type Notify = (
   | { readonly type: 'event'; readonly ref: string }
   | { readonly type: 'task-token'; readonly token: string; readonly always?: boolean | undefined }
   | { readonly type: 'durable-callback'; readonly id: string; readonly always?: boolean | undefined }
-  | { readonly type: 'websocket'; readonly connectionId: string };
+  | { readonly type: 'websocket'; readonly connectionId: string }
+) & {
+  /** The owner's own leaseId. Its delivery carries it, unless it goes to a bus, which has many readers. */
+  readonly leaseId?: string;
+};
 
 /** True if a grant without waiting is delivered too. A task or a callback continues only after its delivery. */
 export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): boolean =>
@@ -40,7 +43,10 @@ export const isSameNotify = (one: Notify | undefined, other: Notify | undefined)
 
 /** What a waiter asks for, and what a holder has. */
 export interface Claim {
-  /** It gives the right to renew and release. Secret: only its owner gets it. */
+  /**
+   * The name of the lease: a digest of the owner's leaseId (see \`leaseNameOf\`). The leaseId itself gives the right to renew and
+   * release, so neither the rules nor the table know it.
+   */
   readonly leaseId: string;
   readonly owner: string;
   readonly permits: number;
@@ -85,10 +91,17 @@ export interface Ended {
   readonly reason?: string;
 }
 
-/** The numbers of the first and the last page. There are pages if `first <= last`. */
-export interface PageSpan {
+/** Where the waiters behind the front are. Only `src/queue` knows what these numbers mean. Somebody is there if `first <= last`. */
+export interface Behind {
   readonly first: number;
   readonly last: number;
+}
+
+/** What most holders of a part have in common. The item has it once. No rule depends on it. */
+export interface Usual {
+  readonly owner: string;
+  readonly permits: number;
+  readonly leaseMs: number | null;
 }
 
 /** Everything that decides about one lock. It is one item of limited size, so every step is one atomic write. */
@@ -100,21 +113,22 @@ export interface LockState {
   readonly limit: number;
   /** In the order of their fences. */
   readonly holders: readonly Holder[];
-  /** The front of the queue, in the order of arrival. Later waiters are in pages (see pages.ts). */
+  /** The front of the queue, in the order of arrival. */
   readonly queue: readonly Waiter[];
-  /** Missing if there never were any. */
-  readonly pages?: PageSpan;
+  /** The waiters behind the front. Missing if there never were any. */
+  readonly behind?: Behind;
+  readonly usual?: Usual;
   /** How the latest leases ended, newest first. They show that a request is a repetition or a late duplicate. */
   readonly ended: readonly Ended[];
   /** When this state was written, by the writer's clock. */
   readonly changedAt: EpochMs;
 }
 
-/** A state whose numbers of pages are known. */
-export type Paged<State> = State & { readonly pages: PageSpan };
-
-export const hasPages = <State extends Pick<LockState, 'pages'>>(state: State): state is Paged<State> =>
-  state.pages !== undefined && state.pages.first <= state.pages.last;
+/** Whether somebody waits behind the front. */
+export const hasMore = <State extends Pick<LockState, 'behind'>>(
+  state: State,
+): state is State & { readonly behind: Behind } =>
+  state.behind !== undefined && state.behind.first <= state.behind.last;
 
 export const unusedLock: LockState = {
   rev: 0,
@@ -147,37 +161,12 @@ export function demandOf(asked: {
 
 const utf8 = new TextEncoder();
 
-/** How many bytes a waiter adds to the lock's item, at most. Its JSON is longer than its form in DynamoDB. */
-export function weightOf({ presentUntil: _, ...lasting }: Waiter): number {
-  // `presentUntil` changes while it waits, but its weight must not.
-  return utf8.encode(JSON.stringify(lasting)).length;
-}
-
-export const queueWeight = (queue: readonly Waiter[]): number =>
-  queue.reduce((sum, waiter) => sum + weightOf(waiter), 0);
-
-/** The front has a limit in waiters, and one in bytes, because waiters differ a lot in size. An empty front takes any waiter. */
-export const hasPlace = (front: readonly Waiter[], waiter: Waiter, lengthMax: number): boolean =>
-  front.length === 0 || (front.length < lengthMax && queueWeight(front) + weightOf(waiter) <= lockLimits.frontBytesMax);
-
-/** The numbers of a holder, and the names of its attributes. */
-const holderBytes = 64;
-
-const weighed = new WeakMap<Claim, number>();
-
-/** About what the holder of a part adds to the item. It counts nothing that a renewal changes. */
-export function holderWeight(claim: Claim): number {
-  // A release that grants to hundreds of readers needs the same weights again and again.
-  const known = weighed.get(claim);
-  if (known !== undefined) return known;
-  const { leaseId, owner, sessionId = '', metadata, notify } = claim;
-  const texts = [owner, sessionId, ...[metadata, notify].map((part) => JSON.stringify(part ?? ''))];
-  // The leaseId is part of the names of two attributes.
-  const weight = holderBytes + texts.reduce((sum, text) => sum + utf8.encode(text).length, 2 * leaseId.length);
-  weighed.set(claim, weight);
-  return weight;
+/** About what a holder's session, metadata and address add to the item, beyond what every holder has. */
+export function extrasWeight({ sessionId, metadata, notify }: Claim): number {
+  const extras = [sessionId, metadata, notify].filter((extra) => extra !== undefined);
+  return extras.reduce<number>((sum, extra) => sum + utf8.encode(JSON.stringify(extra)).length, 0);
 }
 
 /** The weight of all holders that have only some of the permits. A holder of all permits is alone and always fits. */
 export const holdersWeight = ({ holders, limit }: Pick<LockState, 'holders' | 'limit'>): number =>
-  holders.reduce((sum, holder) => sum + (holder.permits < limit ? holderWeight(holder) : 0), 0);
+  holders.reduce((sum, holder) => sum + (holder.permits < limit ? extrasWeight(holder) : 0), 0);

@@ -1,7 +1,7 @@
 /** What time and the ends of sessions do to a lock: which leases and waits are still valid, and when that changes. */
 import { after, type EpochMs, epochMs } from '../time/clock.ts';
 import type { Facts, SessionFact } from './commands.ts';
-import { type Claim, type Holder, hasPages, type LockState, permitsHeld, type Waiter } from './state.ts';
+import { type Claim, type Holder, hasMore, type LockState, permitsHeld, type Waiter } from './state.ts';
 
 /** What is known about the session of a claim. Undefined without a session, or if nothing is known about it. */
 export const sessionOf = ({ sessionId }: Claim, { sessions }: Facts): SessionFact | undefined =>
@@ -49,11 +49,11 @@ export const isPresent = (waiter: Waiter, facts: Facts): boolean =>
  */
 export function nextDueAt(state: LockState, facts: Facts): EpochMs | null {
   const [head, second] = state.queue;
-  // If the front is empty, the first page moves up as soon as permits are free.
-  if (head === undefined && !hasPages(state)) return null;
+  // If the front is empty, waiters move up as soon as permits are free.
+  if (head === undefined && !hasMore(state)) return null;
   const instants = state.holders.map((holder) => takeoverAt(holder, facts) ?? sessionCheckAt(holder, facts));
   const hasRoom = permitsHeld(state) < state.limit;
-  const hasOthersBehind = second !== undefined || hasPages(state);
+  const hasOthersBehind = second !== undefined || hasMore(state);
   if (state.holders.length === 0 || (head === undefined && hasRoom)) instants.push(facts.now);
   else if (head !== undefined && hasOthersBehind && hasRoom) instants.push(head.presentUntil);
   const known = instants.filter((instant) => instant !== null);

@@ -3,10 +3,9 @@
  * session id or an address for a delivery.
  */
 
-import { isInPages, pageCount, positionInPage, sizesOf } from '../queue/pages.ts';
 import { epochMs, toIso } from '../time/clock.ts';
-import type { Facts } from './commands.ts';
-import { everyPermit, type Holder, hasPages, type LockState, type Paged, permitsHeld } from './state.ts';
+import { type Facts, frontLengthMaxOf } from './commands.ts';
+import { everyPermit, type Holder, hasMore, type LockState, permitsHeld } from './state.ts';
 import { isPresent, mayBeTaken, sessionOf, takeoverAt } from './validity.ts';
 
 /** A holder as others see it. `remainingMs` is null if the lease ends with a session whose end isn't known. */
@@ -60,11 +59,18 @@ export function remainingMs(holder: Holder, facts: Facts): number | null {
 export const standingHolders = (state: LockState, facts: Facts): readonly Holder[] =>
   state.holders.filter((holder) => !mayBeTaken(holder, facts));
 
-/** Permits are free, but all waiters are in pages. This happens on a semaphore or with readers, after many of them were served. */
-export const wantsPage = (state: LockState, facts: Facts): state is Paged<LockState> =>
-  hasPages(state) &&
+/** Permits are free, but all waiters are behind the front. This happens on a semaphore or with readers, after many of them were served. */
+export const wantsMore = (state: LockState, facts: Facts): boolean =>
+  hasMore(state) &&
   state.queue.length === 0 &&
   permitsHeld({ ...state, holders: standingHolders(state, facts) }) < state.limit;
+
+/**
+ * Whether the front has few waiters left while others wait behind it. Then the notifier lets some move up before the front is
+ * empty. A third of the front lasts until that is done, unless holders hold for less than a tenth of a second.
+ */
+export const runsLow = (state: LockState, facts: Facts): boolean =>
+  hasMore(state) && state.queue.length <= frontLengthMaxOf(facts) / 3;
 
 export const presentWaiters = (state: LockState, facts: Facts) =>
   state.queue.filter((waiter) => isPresent(waiter, facts));
@@ -116,14 +122,6 @@ export function positionOf(state: LockState, leaseId: string, facts: Facts): num
 /** How long a claim waited until the given instant. Not below zero: two hosts wrote the two times, and their clocks may differ. */
 export const waitedMs = (claim: { readonly queuedAt?: number }, until: number): number =>
   claim.queuedAt === undefined ? 0 : Math.max(0, until - claim.queuedAt);
-
-/** An upper bound of the position of a waiter in a page. Undefined if the page has moved up. */
-export const positionBehind = (state: LockState, page: number | undefined, facts: Facts): number | undefined =>
-  isInPages(state, page) ? positionInPage(state, page, sizesOf(facts).page - 1, sizesOf(facts)) : undefined;
-
-/** How many wait at most: the present waiters of the front, and all pages counted as full. */
-export const depthOf = (state: LockState, facts: Facts): number =>
-  presentWaiters(state, facts).length + pageCount(state) * sizesOf(facts).page;
 
 /** The queue is in order, so the next waiter has waited longest. 0 if nobody waits. */
 export function longestWaitMs(state: LockState, facts: Facts): number {

@@ -21,7 +21,7 @@ export interface Swap {
   readonly name: string;
   readonly next: LockState;
   /** Set only if this is a plain renewal of a lease that has its own end. */
-  readonly renewal?: { readonly command: Renew; readonly inPart: boolean };
+  readonly renewal?: { readonly command: Renew };
 }
 
 export interface Refusal {
@@ -58,7 +58,7 @@ export function planAll(parts: readonly Part<Acquire | Renew>[], facts: Facts): 
     swaps.push({
       name,
       next: next === state ? { ...state, rev: state.rev + 1, changedAt: facts.now } : next,
-      ...(isRenewal ? { renewal: { command, inPart: answer.holder.permits < state.limit } } : {}),
+      ...(isRenewal ? { renewal: { command } } : {}),
     });
   }
   if (refusals.length > 0) return { kind: 'refused', refusals };

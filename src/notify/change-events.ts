@@ -2,7 +2,7 @@
  * The events, deliveries and ended waits of a change of a lock. They are derived only here, and only from the old and the new image. So if
  * the stream shows a change twice, the result is the same.
  */
-import { eventsBetween, eventsInPage, grantOf } from '../lock/events.ts';
+import { eventsBetween, grantOf } from '../lock/events.ts';
 import {
   type Holder,
   isAlwaysNotified,
@@ -12,6 +12,7 @@ import {
   unusedLock,
   type Waiter,
 } from '../lock/state.ts';
+import { eventsInPage } from '../queue/page-events.ts';
 import { movingUp } from '../queue/pages.ts';
 import type { HistoryEntry, HistoryEvent } from '../store/history.ts';
 import { endedHold, isShown, placeIn, placeOf } from '../store/history-rules.ts';

@@ -2,7 +2,7 @@
  * A hand-off to a waiter on a WebSocket is delivered by the process that wrote it, right after the write. If that fails, the notifier
  * delivers it from the stream.
  */
-import type { Holder, LockKey, LockState } from '../lock/state.ts';
+import type { Holder, LockKey } from '../lock/state.ts';
 import { errorText } from '../tools/error-text.ts';
 import { withinLimit } from '../tools/time-limit.ts';
 import { namesOf } from './change-events.ts';
@@ -11,10 +11,6 @@ import { deliverBySocket, type SocketPorts } from './parked.ts';
 /** A post takes tens of milliseconds. The answer to the release waits no longer than this. The notifier does the rest. */
 const settleMsMax = 1_000;
 
-/** True if this state granted to the holder from the queue. The write and the grant then have the same time. */
-const isHandedOver = ({ queuedAt, acquiredAt }: Holder, { changedAt }: LockState): boolean =>
-  queuedAt !== undefined && acquiredAt === changedAt;
-
 export class HandOffs {
   readonly #ports: SocketPorts;
   readonly #underWay = new Set<Promise<void>>();
@@ -22,7 +18,7 @@ export class HandOffs {
   constructor(ports: SocketPorts) {
     this.#ports = ports;
     // Only for writes of this process. Many processes may read the lock and see the same grant.
-    ports.locks.memory.onHandOff((key, state) => this.#take(key, state));
+    ports.locks.grants.on((key, grantedTo) => this.#deliver(key, grantedTo));
   }
 
   /** Waits until all started deliveries have arrived, failed, or taken too long. It never fails. */
@@ -31,10 +27,10 @@ export class HandOffs {
     await withinLimit(Promise.allSettled(this.#underWay), settleMsMax, this.#ports.locks.timers);
   }
 
-  #take(key: LockKey, state: LockState): void {
-    for (const holder of state.holders) {
+  #deliver(key: LockKey, grantedTo: readonly Holder[]): void {
+    for (const holder of grantedTo) {
       const { notify } = holder;
-      if (notify?.type !== 'websocket' || !isHandedOver(holder, state)) continue;
+      if (notify?.type !== 'websocket') continue;
       const delivery = deliverBySocket(this.#ports, key, { ...holder, notify }).catch((error: unknown) => {
         // The stream shows the same change to the notifier, which tries again.
         this.#ports.log.warn('A hand-off was not delivered at once.', { ...namesOf(key), error: errorText(error) });

@@ -8,10 +8,10 @@
  * It does only what waiters depend on. The publisher does the rest, and reads the stream separately.
  */
 
-import { hasPages, type LockState, lockIdOf } from '../lock/state.ts';
-import { queueSizes, runsLow } from '../queue/pages.ts';
+import { hasMore, type LockState, lockIdOf } from '../lock/state.ts';
+import { runsLow } from '../lock/view.ts';
 import { refill } from '../service/apply.ts';
-import { factsAbout } from '../service/context.ts';
+import { bareFacts, factsAbout } from '../service/context.ts';
 import { epochMs } from '../time/clock.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { callsForTimer, lookDueAt } from './look-times.ts';
@@ -81,13 +81,13 @@ function armForPages({ timers, log }: NotifierPorts, items: readonly ChangeItem[
 
 /** Moves a page up for each lock whose front has few waiters left, so that no release has to do it. */
 function refillAll({ locks, log }: NotifierPorts, items: readonly ChangeItem[]): Promise<readonly StreamItem[]> {
-  const low = items.filter(({ events: { change } }) => runsLow(change.after, locks.sizes ?? queueSizes));
+  const low = items.filter(({ events: { change } }) => runsLow(change.after, bareFacts(locks)));
   const byLock = new Map(low.map((item) => [lockIdIn(item), item]));
   return eachItem(log, 'refill', [...byLock.values()], async ({ events: { change } }) => {
     await refill(locks, change.key, change.after);
   });
 }
 
-const isAwaited = (state: LockState): boolean => state.queue.length > 0 || hasPages(state);
+const isAwaited = (state: LockState): boolean => state.queue.length > 0 || hasMore(state);
 
 const lockIdIn = ({ events: { change } }: ChangeItem): string => lockIdOf(change.key);

@@ -124,17 +124,18 @@ function postGrant(
   holder: OnSocket<Holder>,
   facts: Facts,
 ): Promise<Delivered> {
-  const { leaseId, fence, notify } = holder;
+  const { fence, notify } = holder;
+  const { leaseId } = notify;
   const message = { type: 'granted', lock: key.name, leaseId, fence, remainingMs: remainingMs(holder, facts) };
   return connections.post(notify.connectionId, JSON.stringify(message));
 }
 
-function grantOutput(key: LockKey, holder: Holder, facts: Facts): Record<string, unknown> {
+function grantOutput(key: LockKey, holder: Parked<Holder>, facts: Facts): Record<string, unknown> {
   const end = endsAt(holder, facts);
   return {
     status: 'granted',
     ...namesOf(key),
-    leaseId: holder.leaseId,
+    leaseId: holder.notify.leaseId,
     owner: holder.owner,
     fence: holder.fence,
     remainingMs: remainingMs(holder, facts),
@@ -150,9 +151,10 @@ function deliverLoss(ports: NotifierPorts, { notify }: Parked<Holder>): Promise<
 
 /** The wait ended without a grant. If a client on a WebSocket does not get this message, it asks itself when its wait should be over. */
 export async function deliverEndedWait(ports: NotifierPorts, key: LockKey, { waiter, how }: EndedWait): Promise<void> {
-  const { notify, leaseId } = waiter;
+  const { notify } = waiter;
   if (notify.type === 'websocket') {
     const { connections, locks } = ports;
+    const { leaseId } = notify;
     const message = { type: 'wait-ended', lock: key.name, leaseId, reason: how };
     await requireWithin(connections.post(notify.connectionId, JSON.stringify(message)), deliveryMsMax, locks.timers);
     return;

@@ -1,7 +1,7 @@
-import { hasPages, type LockKey } from '../lock/state.ts';
+import { hasMore, type LockKey } from '../lock/state.ts';
+import { sweepPages } from '../queue/finding.ts';
 import { apply } from '../service/apply.ts';
 import { factsAbout, type LockContext } from '../service/context.ts';
-import { sweepPages } from '../service/pages.ts';
 import type { AwaitedLocks } from '../store/notices.ts';
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { errorText } from '../tools/error-text.ts';
@@ -44,7 +44,7 @@ export function createReaper(ports: ReaperPorts): Reaper {
     const instants = [lookAgainAt(state, await factsAbout(locks, key, state)), deadlineAt];
     const nextAt = Math.min(...instants.map((instant) => instant ?? Number.POSITIVE_INFINITY));
     if (Number.isFinite(nextAt)) await timers.arm(key, epochMs(nextAt), fired);
-    return state.queue.length > 0 || hasPages(state);
+    return state.queue.length > 0 || hasMore(state);
   }
 
   async function lookListed(key: LockKey): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Service, Sockets } from '../http/service.ts';
 import { LockStore } from '../queue/lock-store.ts';
+import { PageStore } from '../queue/page-store.ts';
 import type { QueueSizes } from '../queue/pages.ts';
 import { systemLockContext } from '../service/context.ts';
 import { systemRecordContext } from '../service/records.ts';
@@ -34,7 +35,16 @@ export function serviceOn(wiring: Wiring): Service {
   const store = new LockStore({ ...access, retentionMs });
   const sessionStore = new SessionStore(access);
   return {
-    locks: systemLockContext({ store, sessionStore, alone, clock, timers, random, ...settings }),
+    locks: systemLockContext({
+      store,
+      pages: new PageStore(access),
+      sessionStore,
+      alone,
+      clock,
+      timers,
+      random,
+      ...settings,
+    }),
     records: systemRecordContext(new RecordStore(access), clock),
     history: new HistoryStore(access),
     sockets: socketUrl === undefined ? undefined : { store: new SocketStore(access), url: socketUrl },

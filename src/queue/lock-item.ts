@@ -1,30 +1,32 @@
 /**
- * A lock as an item: its key, its holders in slots (see below), the front of the queue (see claim-item.ts), the numbers
- * of the pages, the latest endings, and the attributes for TTL and the indexes.
+ * A lock as an item: its key, its holders in slots (see below), the front of the queue (see claim-item.ts), where the pages are, the
+ * latest endings, and the attributes for TTL and the indexes.
  *
  * A holder of every permit is in slot `0`. There is only one, so a release can put the head of the queue there without
  * knowing its lease. A holder of a part is in a slot named by its lease, so that two grants never write the same
  * attribute. Slots are attributes of the item and not of a map inside it, because a path into a missing map is an error.
+ *
+ * Every name here may be shown by CloudTrail. So leases are named by their digests (`leaseNameOf`), and a secret is only a value.
  */
 import { brokenInvariant } from '../lock/invariants.ts';
 import { lockLimits } from '../lock/limits.ts';
 import {
+  type Behind,
   type Ended,
   endedHows,
   type Holder,
-  hasPages,
+  hasMore,
   holdersWeight,
   isAlwaysNotified,
   type LockKey,
   type LockState,
   lockIdOf,
-  type PageSpan,
   permitsHeld,
-  queueWeight,
+  type Usual,
   unusedLock,
-  type Waiter,
 } from '../lock/state.ts';
 import {
+  asList,
   asMap,
   asText,
   type Item,
@@ -44,18 +46,24 @@ import { after, type EpochMs, toTtlSeconds } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
 import {
   claimWords,
+  extraWords,
   fromClaimItem,
-  fromParts,
+  fromPartItem,
   fromWaiterItem,
-  partsOf,
+  isUsual,
+  notifyWords,
   partWords,
   toClaimItem,
   toPartItem,
+  toUsualItem,
   toWaiterItem,
-  waiterWords,
+  usualIn,
+  usualWords,
 } from './claim-item.ts';
 
-export const lockItemKey = ({ namespace, name }: LockKey): ItemKey => ({ pk: `${namespace}/lock/${name}`, sk: 'lock' });
+export const partitionOf = ({ namespace, name }: LockKey): string => `${namespace}/lock/${name}`;
+
+export const lockItemKey = (key: LockKey): ItemKey => ({ pk: partitionOf(key), sk: 'lock' });
 
 /** The lock of an item key. Undefined if the item is of another kind. */
 export function lockKeyOf({ pk, sk }: ItemKey): LockKey | undefined {
@@ -78,7 +86,6 @@ export const shardOf = (name: string, shards: number): number => {
 
 export const listingKeyOf = ({ namespace, name }: LockKey) => ({
   listingPartition: listingPartition(namespace, shardOf(name, listingShards)),
-  listingName: name,
 });
 
 export const awaitedPartitionOf = (key: LockKey): string => awaitedPartition(shardOf(lockIdOf(key), awaitedShards));
@@ -91,71 +98,75 @@ export const endingNames: readonly string[] = Array.from(
 
 export const lockWords = {
   ...claimWords,
-  ...waiterWords,
+  ...extraWords,
+  ...notifyWords,
   ...partWords,
+  ...usualWords,
   ...Object.fromEntries(endingNames.map((name, index) => [`ending${index}`, name])),
   key: 'pk',
   layout: 'lv',
-  /** Layout 1 has another name for it. So a release that knows only layout 1 fails on this item, and can't lose its pages. */
   revision: 'r',
-  fence: 'fence',
-  limit: 'lim',
+  fence: 'f',
+  limit: 'm',
   permitsUsed: 'u',
-  /** The weight of the holders of parts. */
+  /** What the extras of the holders of parts add to the item. Missing if nothing. */
   holdersBytes: 'hb',
+  /** What most holders of a part have in common. Set if there was a part since the lock was idle. */
+  usual: 'us',
   changedAt: 'at',
   front: 'q',
-  frontBytes: 'qb',
   firstPage: 'pf',
   lastPage: 'pl',
-  queuedLeases: 'w',
   /** How leases ended that were not released, by lease. */
   endingNotes: 'ed',
   collectAt: 'ttl',
   listingPartition: 'lp',
-  listingName: 'ln',
   awaitedPartition: 'ap',
   awaitedSince: 'as',
   /** The digest of the session that holds the whole lock. */
   sessionDigest: 'sp',
+  /** The holder of the whole lock. Its fence is the lock's. */
+  holder: 'h0',
+  acquiredAt: 'a0',
+  expiresAt: 'x0',
 } as const;
 
-/** The attributes of a holder in a slot. */
-export const holderWords = (slot: string) => ({
-  holder: `h#${slot}`,
-  holderFence: `f#${slot}`,
-  acquiredAt: `a#${slot}`,
-  expiresAt: `x#${slot}`,
-});
+const partPrefix = 'h-';
+
+/** The attributes of a holder of a part, by the name of its lease. */
+export const partNames = (lease: string) => ({ part: `${partPrefix}${lease}`, partFence: `f-${lease}` });
 
 /**
  * The newest layout that this release knows. It does not touch an item of a newer layout, because it could lose
- * attributes that it does not know. That happens while two releases run side by side during a deployment. Layout 2 has
- * the queue in pages.
+ * attributes that it does not know. That happens while two releases run side by side during a deployment.
  */
-export const layoutKnown = 2;
+export const layoutKnown = 1;
 
-export const exclusiveSlot = '0';
-export const slotOf = (claim: { readonly leaseId: string; readonly permits: number }, limit: number): string =>
-  claim.permits === limit ? exclusiveSlot : claim.leaseId;
+export const isWhole = ({ permits }: { readonly permits: number }, limit: number): boolean => permits === limit;
 
-const slotPrefix = holderWords('').holder;
-
-function holderIn(item: Item, slot: string, layout: number): Holder | undefined {
-  const names = holderWords(slot);
-  // A release that found nobody waiting writes null.
-  if (item[names.holder] === null) return undefined;
-  const held = map(item, names.holder);
-  const fence = integer(item, names.holderFence);
-  if (slot === exclusiveSlot || layout === 1) {
-    const claim = fromClaimItem(held);
-    const expiresAt = claim.leaseMs === null ? null : (optional(instant, item, names.expiresAt) ?? null);
-    return { ...claim, fence, acquiredAt: instant(item, names.acquiredAt), expiresAt };
-  }
-  const claim = fromClaimItem({ ...held, [lockWords.leaseId]: slot });
-  const expiresAt = claim.leaseMs === null ? null : (optional(instant, held, lockWords.endsAt) ?? null);
-  return { ...claim, fence, acquiredAt: instant(held, lockWords.grantedAt), expiresAt };
+/** A release that found nobody waiting writes null. */
+function wholeHolderIn(item: Item): Holder[] {
+  const held = item[lockWords.holder];
+  if (held === null || held === undefined) return [];
+  const claim = fromClaimItem(asList(held, lockWords.holder));
+  return [
+    {
+      ...claim,
+      fence: integer(item, lockWords.fence),
+      acquiredAt: instant(item, lockWords.acquiredAt),
+      expiresAt: claim.leaseMs === null ? null : instant(item, lockWords.expiresAt),
+    },
+  ];
 }
+
+const partsIn = (item: Item, usual: Usual | undefined): Holder[] =>
+  Object.keys(item)
+    .filter((name) => name.startsWith(partPrefix))
+    .map((name) => {
+      const lease = name.slice(partPrefix.length);
+      const part = fromPartItem(lease, asList(item[name], partPrefix), usual);
+      return { ...part, fence: integer(item, partNames(lease).partFence) };
+    });
 
 const noteWords = { how: 'w', fence: 'f', reason: 'r' } as const;
 
@@ -197,58 +208,55 @@ function fromNote(leaseId: string, notes: Item): Ended {
 /** Fails closed if the item is of a newer layout, or damaged. */
 export function fromLockItem(item: Item | undefined): LockState {
   if (item === undefined) return unusedLock;
-  const layout = optional(integer, item, lockWords.layout) ?? 1;
-  if (layout > layoutKnown)
-    throw unreadable(`a newer release wrote it (layout ${layout}), and this one knows layout ${layoutKnown}`);
-  const holders = Object.keys(item)
-    .filter((name) => name.startsWith(slotPrefix))
-    .map((name) => holderIn(item, name.slice(slotPrefix.length), layout))
-    .filter((holder) => holder !== undefined)
-    .sort((one, other) => one.fence - other.fence);
+  checkLayout(item, lockWords.layout);
+  const usual = optional(usualIn, item, lockWords.usual);
   return checked({
-    rev: integer(item, layout === 1 ? revisionOfLayout1 : lockWords.revision),
+    rev: integer(item, lockWords.revision),
     fence: integer(item, lockWords.fence),
     limit: integer(item, lockWords.limit),
-    holders,
-    queue: layout === 1 ? queueOfLayout1(item) : frontIn(item),
-    ...defined({ pages: pagesIn(item) }),
+    holders: [...wholeHolderIn(item), ...partsIn(item, usual)].sort((one, other) => one.fence - other.fence),
+    queue: list(item, lockWords.front).map((waiter) => fromWaiterItem(asList(waiter, lockWords.front))),
+    ...defined({ behind: behindIn(item), usual }),
     ended: fromEndings(item),
     changedAt: instant(item, lockWords.changedAt),
   });
 }
 
-/** The name of the revision in layout 1. */
-export const revisionOfLayout1 = 'rev';
+export function checkLayout(item: Item, name: string): void {
+  const layout = integer(item, name);
+  if (layout > layoutKnown)
+    throw unreadable(`a newer release wrote it (layout ${layout}), and this one knows layout ${layoutKnown}`);
+}
 
-function pagesIn(item: Item): PageSpan | undefined {
+function behindIn(item: Item): Behind | undefined {
   const last = optional(integer, item, lockWords.lastPage);
   return last === undefined ? undefined : { first: integer(item, lockWords.firstPage), last };
 }
 
 export function toLockItem(key: LockKey, state: LockState, retentionMs: number): Item {
   checked(state);
-  const listing = listingKeyOf(key);
+  const { listingPartition: partition } = listingKeyOf(key);
+  const weight = holdersWeight(state);
   const item: Item = {
     ...lockItemKey(key),
-    [lockWords.listingPartition]: listing.listingPartition,
-    [lockWords.listingName]: listing.listingName,
+    [lockWords.listingPartition]: partition,
     [lockWords.revision]: state.rev,
     [lockWords.fence]: state.fence,
     [lockWords.limit]: state.limit,
     [lockWords.layout]: layoutKnown,
     [lockWords.permitsUsed]: permitsHeld(state),
-    [lockWords.holdersBytes]: holdersWeight(state),
     [lockWords.changedAt]: state.changedAt,
-    ...toFront(state.queue),
-    ...defined({ [lockWords.firstPage]: state.pages?.first, [lockWords.lastPage]: state.pages?.last }),
+    // A release removes the head of the front without a read, so there must be a list.
+    [lockWords.front]: state.queue.map(toWaiterItem),
+    ...(weight === 0 ? {} : { [lockWords.holdersBytes]: weight }),
+    ...defined({ [lockWords.firstPage]: state.behind?.first, [lockWords.lastPage]: state.behind?.last }),
     ...toEndings(state.ended),
+    ...holdersOf(state),
   };
-  for (const holder of state.holders) addHolder(item, holder, state.limit);
   const [head] = state.queue;
-  if (head !== undefined) item[lockWords.queuedLeases] = new Set(state.queue.map(({ leaseId }) => leaseId));
   // The notifier sees only awaited locks. So an immediate grant that it must deliver makes the lock an awaited one.
   const awaitedSince =
-    head?.queuedAt ?? (hasPages(state) ? state.changedAt : state.holders.find(isAlwaysNotified)?.acquiredAt);
+    head?.queuedAt ?? (hasMore(state) ? state.changedAt : state.holders.find(isAlwaysNotified)?.acquiredAt);
   if (awaitedSince !== undefined) {
     item[lockWords.awaitedPartition] = awaitedPartitionOf(key);
     item[lockWords.awaitedSince] = awaitedSince;
@@ -259,18 +267,38 @@ export function toLockItem(key: LockKey, state: LockState, retentionMs: number):
   return item;
 }
 
-function addHolder(item: Item, holder: Holder, limit: number): void {
-  const slot = slotOf(holder, limit);
-  const names = holderWords(slot);
-  item[names.holderFence] = holder.fence;
-  if (slot !== exclusiveSlot) {
-    item[names.holder] = toPartItem(holder, holder.acquiredAt, holder.expiresAt);
-    return;
-  }
-  item[names.holder] = toClaimItem(holder);
-  item[names.acquiredAt] = holder.acquiredAt;
-  if (holder.expiresAt !== null) item[names.expiresAt] = holder.expiresAt;
-  if (holder.sessionId !== undefined) item[lockWords.sessionDigest] = digestOf(holder.sessionId);
+function holdersOf({ holders, limit, usual: earlier }: LockState): Item {
+  const [whole] = holders.filter((holder) => isWhole(holder, limit));
+  const parts = holders.filter((holder) => !isWhole(holder, limit));
+  const usual = usualAmong(parts, earlier);
+  return {
+    ...(whole === undefined ? {} : wholeHolder(whole)),
+    ...(usual === undefined ? {} : { [lockWords.usual]: toUsualItem(usual) }),
+    ...Object.fromEntries(
+      parts.flatMap((holder) => {
+        const { part, partFence } = partNames(holder.leaseId);
+        return [
+          [part, toPartItem(holder, usual)],
+          [partFence, holder.fence],
+        ];
+      }),
+    ),
+  };
+}
+
+const wholeHolder = (holder: Holder): Item => ({
+  [lockWords.holder]: toClaimItem(holder),
+  [lockWords.acquiredAt]: holder.acquiredAt,
+  ...(holder.expiresAt === null ? {} : { [lockWords.expiresAt]: holder.expiresAt }),
+  ...(holder.sessionId === undefined ? {} : { [lockWords.sessionDigest]: digestOf(holder.sessionId) }),
+});
+
+/** What was usual stays so while somebody has it. Then it is what the first holder has. */
+function usualAmong(parts: readonly Holder[], earlier: Usual | undefined): Usual | undefined {
+  const [first] = parts;
+  if (first === undefined || parts.some((part) => isUsual(part, earlier))) return earlier;
+  const { owner, permits, leaseMs } = first;
+  return { owner, permits, leaseMs };
 }
 
 /** Called after a read and before a write, so that a state that no rule makes is neither decided on nor written. */
@@ -291,33 +319,3 @@ const ttlMarginMs = 86_400_000;
 /** An idle item is collected after its retention. A held or awaited one stays until its last lease or wait has ended. */
 export const ttlOf = (now: EpochMs, retentionMs: number, ends: readonly EpochMs[] = []): number =>
   toTtlSeconds(after(Math.max(now, ...ends.map((end) => end + ttlMarginMs - retentionMs)) as EpochMs, retentionMs));
-
-const toFront = (queue: readonly Waiter[]): Item => ({
-  [lockWords.front]: queue.map(toWaiterItem),
-  [lockWords.frontBytes]: queueWeight(queue),
-});
-
-const frontIn = (item: Item): Waiter[] => waiterMaps(item).map(fromWaiterItem);
-
-const waiterMaps = (item: Item): Item[] => list(item, lockWords.front).map((waiter) => asMap(waiter, lockWords.front));
-
-/**
- * The queue of layout 1, all of it in the item: a front of maps and a tail of texts. Some places are struck out. All of
- * it becomes the front. Nobody joins the front while it is too long.
- */
-function queueOfLayout1(item: Item): Waiter[] {
-  const tail = item.t === undefined ? [] : list(item, 't').map((waiter) => asText(waiter, 't'));
-  const isStruck = (waiter: Item) => waiter[waiterWords.presentUntil] === 0;
-  return [
-    ...waiterMaps(item)
-      .filter((waiter) => !isStruck(waiter))
-      .map(fromWaiterItem),
-    ...tail
-      .filter((written) => written !== '-')
-      .map((written) => {
-        const [leaseId, owner, permits, leaseMs, queuedAt, waitMs, aliveMs, extras] = partsOf(written);
-        const waiter = fromParts([leaseId, owner, permits, leaseMs, queuedAt, waitMs, extras]);
-        return { ...waiter, presentUntil: after(waiter.queuedAt, integer({ aliveMs }, 'aliveMs')) };
-      }),
-  ];
-}

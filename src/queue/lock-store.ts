@@ -1,5 +1,5 @@
 import type { Facts, LockCommand, Release, Renew } from '../lock/commands.ts';
-import type { LockKey, LockState, PageSpan, Waiter } from '../lock/state.ts';
+import type { Behind, Holder, LockKey, LockState, Waiter } from '../lock/state.ts';
 import { condition, text, type Update } from '../table/attributes.ts';
 import {
   type ConditionalPut,
@@ -11,16 +11,17 @@ import {
 import { listingShards, tableShape } from '../table/shape.ts';
 import type { EpochMs } from '../time/clock.ts';
 import {
-  exclusiveSlot,
   fromLockItem,
+  isWhole,
   listingPartition,
   lockItemKey,
+  lockKeyOf,
   lockWords,
-  revisionOfLayout1,
-  slotOf,
+  partitionOf,
   toLockItem,
 } from './lock-item.ts';
 import {
+  type Arrival,
   appendWaiter,
   attendPlace,
   grantIfFree,
@@ -29,10 +30,10 @@ import {
   openPage,
   releaseAndHandOff,
   releasePart,
-  renewIfLive,
+  renewAllIfLive,
+  renewPartIfLive,
 } from './lock-writes.ts';
-import { appendTo, attendIn, close, fromPageItem, leave, pageItemKey, stepAwayIn } from './page-item.ts';
-import type { Absence, Attendance, LeftHow, MovedPages, Page, QueueSizes } from './pages.ts';
+import type { MovedPages } from './pages.ts';
 
 /** The outcome of a write. A refusal has the state that refused it, so that no read is needed. */
 export type Written =
@@ -44,38 +45,48 @@ export type Written =
       readonly perhapsMine: boolean;
     };
 
-/** The outcome of a write to a page. A refusal has the page that refused it. */
-export type PageWritten =
-  | { readonly applied: true; readonly page: Page }
-  | { readonly applied: false; readonly page: Page; readonly perhapsMine: boolean };
-
-/** One page of the queue of one lock. */
-export interface PageKey {
-  readonly lock: LockKey;
-  readonly number: number;
-}
-
 export type Refused = Written & { readonly applied: false };
 
-export interface LockPage {
-  readonly locks: readonly { readonly name: string; readonly state: LockState }[];
-  /** The last name that was read, if there may be more after it. */
-  readonly after?: string;
-}
+/**
+ * What can be written to a lock: a change that `decide` or the queue asks for. Every kind but `replace` commutes with the changes of
+ * others, so it does not depend on the revision.
+ */
+export type LockWrite =
+  /** Appends to the front of a lock that is not free and has no pages. */
+  | ({ readonly kind: 'arrive' } & Arrival)
+  /** Sets until when the waiter at this place is present. Refused if it is at another place now, or waits in another way. */
+  | { readonly kind: 'attend'; readonly index: number; readonly waiter: Waiter; readonly now: EpochMs }
+  /**
+   * Removes the waiter at this place. Not for the first waiter: after it leaves it may be another's turn, which `decide` must find
+   * out. Refused if the waiter is at another place now.
+   */
+  | {
+      readonly kind: 'leave';
+      readonly index: number;
+      readonly waiter: Waiter;
+      readonly isRemembered: boolean;
+      readonly now: EpochMs;
+    }
+  /** Opens a new last page after the one that was seen. Only if there are pages, or the front has no place for this waiter. */
+  | ({ readonly kind: 'open-page'; readonly seen: Behind | undefined } & Arrival)
+  /** Moves closed pages up into the front. Refused if `from` is no longer the first page. */
+  | { readonly kind: 'move-up'; readonly pages: MovedPages; readonly now: EpochMs }
+  /** Replaces the state whose revision is `next.rev - 1`: a compare-and-swap. */
+  | { readonly kind: 'replace'; readonly next: LockState };
 
 /** One of several writes that are done together or not at all. */
 export interface LockSwap {
   readonly key: LockKey;
   readonly next: LockState;
-  /** Set if the next state is only a renewal, so that a store may write only the lease. */
-  readonly renewal?: { readonly command: Renew; readonly facts: Facts; readonly inPart: boolean } | undefined;
+  /** Set if the next state is only a renewal. Then only the lease is written. */
+  readonly renewal?: { readonly command: Renew; readonly facts: Facts } | undefined;
 }
 
-/** A new waiter. */
-export interface Arrival {
-  readonly waiter: Waiter;
-  readonly limit: number;
-  readonly sizes: QueueSizes;
+/** One page of a listing. */
+export interface ListedLocks {
+  readonly locks: readonly { readonly name: string; readonly state: LockState }[];
+  /** The last name that was read, if there may be more after it. */
+  readonly after?: string;
 }
 
 /** The item of an idle lock is collected after this time. Its fence still rises afterwards: see `grant` in the rules. */
@@ -90,9 +101,8 @@ export interface LockStoreOptions extends TableAccess {
 }
 
 /**
- * Keeps one item per lock, and one per page of its queue. It decides nothing: it does what `decide` would, in fewer requests
- * if it can, and otherwise writes the state that `decide` made. If the outcome is unknown, it throws `StoreError`, and never
- * answers "held" instead.
+ * Keeps one item per lock. It decides nothing: it does what `decide` would, in fewer requests if it can, and otherwise writes the
+ * state that `decide` made. If the outcome is unknown, it throws `StoreError`, and never answers "held" instead.
  */
 export class LockStore extends TableStore {
   readonly #retentionMs: number;
@@ -104,22 +114,31 @@ export class LockStore extends TableStore {
     this.#retentionMs = retentionMs;
   }
 
+  /** Strongly consistent. A lock that was never used is `unusedLock`. */
   async read(key: LockKey): Promise<LockState> {
     return fromLockItem(await this.table.get(lockItemKey(key)));
   }
 
-  async look(key: LockKey): Promise<LockState> {
+  /** An eventually consistent read, for half of the price. The state was stored at some time, but others may have written before this read. */
+  async peek(key: LockKey): Promise<LockState> {
     return fromLockItem(await this.table.get(lockItemKey(key), { consistent: false }));
   }
 
+  /** Each read is strongly consistent, but they are not a snapshot of one instant. In the order of the keys. */
   async readMany(keys: readonly LockKey[]): Promise<LockState[]> {
     return (await this.table.getMany(keys.map(lockItemKey))).map(fromLockItem);
   }
 
+  /**
+   * Tries the common case of a command in one write, without a read. It is refused in every other case, and for every other
+   * command. The refusal has the current state, for `decide`. `known` is the state that was seen last.
+   */
   async attempt(key: LockKey, command: LockCommand, facts: Facts, known?: LockState): Promise<Written> {
     switch (command.kind) {
-      case 'acquire':
-        return this.#update(key, grantIfFree(key, command, facts, this.#retentionMs));
+      case 'acquire': {
+        const grant = grantIfFree(key, command, facts, { retentionMs: this.#retentionMs, usual: known?.usual });
+        return this.#update(key, grant);
+      }
       case 'release':
       case 'renew':
         return this.#attemptInSlot(key, command, facts, known);
@@ -128,67 +147,33 @@ export class LockStore extends TableStore {
     }
   }
 
-  enqueue(key: LockKey, arrival: Arrival): Promise<Written> {
-    return this.#update(key, appendWaiter(key, arrival));
+  async write(key: LockKey, write: LockWrite): Promise<Written> {
+    switch (write.kind) {
+      case 'arrive':
+        return this.#update(key, appendWaiter(key, write));
+      case 'attend':
+        return this.#update(key, attendPlace(write.index, write.waiter, write.now));
+      case 'leave':
+        return this.#update(key, leavePlace(write.index, write.waiter, write.isRemembered, write.now));
+      case 'open-page':
+        return this.#update(key, openPage(key, write, write.seen));
+      case 'move-up':
+        return this.#update(key, moveUpPages(write.pages, write.now));
+      case 'replace':
+        return toWritten(await this.table.put(this.#swapOf(key, write.next)));
+    }
   }
 
-  attend(key: LockKey, index: number, waiter: Waiter, now: EpochMs): Promise<Written> {
-    return this.#update(key, attendPlace(index, waiter, now));
-  }
-
-  leave(key: LockKey, index: number, waiter: Waiter, isRemembered: boolean, now: EpochMs): Promise<Written> {
-    return this.#update(key, leavePlace(index, waiter, isRemembered, now));
-  }
-
-  openPage(key: LockKey, arrival: Arrival, seen: PageSpan | undefined): Promise<Written> {
-    return this.#update(key, openPage(key, arrival, seen));
-  }
-
-  moveUp(key: LockKey, pages: MovedPages, now: EpochMs): Promise<Written> {
-    return this.#update(key, moveUpPages(pages, now));
-  }
-
-  async readPages(keys: readonly PageKey[]): Promise<Page[]> {
-    const items = await this.table.getMany(keys.map(pageItemKey));
-    return keys.map((key, index) => fromPageItem(key, items[index]));
-  }
-
-  appendToPage(
-    key: PageKey,
-    joining: { readonly waiter: Waiter; readonly fence: number },
-    sizes: QueueSizes,
-  ): Promise<PageWritten> {
-    return this.#updatePage(key, appendTo(joining, sizes));
-  }
-
-  attendInPage(key: PageKey, attendance: Attendance): Promise<PageWritten> {
-    return this.#updatePage(key, attendIn(attendance));
-  }
-
-  stepAwayInPage(key: PageKey, absence: Absence): Promise<PageWritten> {
-    return this.#updatePage(key, stepAwayIn(absence));
-  }
-
-  leavePage(key: PageKey, leaseId: string, how: LeftHow, now: EpochMs): Promise<PageWritten> {
-    return this.#updatePage(key, leave(leaseId, how, now));
-  }
-
-  async closePage(key: PageKey, now: EpochMs): Promise<Page> {
-    return (await this.#updatePage(key, close(now))).page;
-  }
-
-  async swap(key: LockKey, next: LockState): Promise<Written> {
-    return toWritten(await this.table.put(this.#swapOf(key, next)));
-  }
-
-  swapAll(swaps: readonly LockSwap[]): Promise<boolean> {
+  /** Swaps many in one step, all or nothing. False if another process wrote to one of them in between. */
+  writeAll(swaps: readonly LockSwap[]): Promise<boolean> {
     return this.table.writeAll(swaps.map((swap) => this.#renewalOf(swap) ?? this.#swapOf(swap.key, swap.next)));
   }
 
+  /** Locks by name, in order. A caller that follows the pages of the listing gets all of them. */
   async list(
     namespace: string,
     { prefix, after, limit }: { prefix: string; after?: string; limit: number },
-  ): Promise<LockPage> {
+  ): Promise<ListedLocks> {
     const range = nameRange(prefix, after);
     const shards = Array.from({ length: listingShards }, (_, shard) =>
       this.#namesInShard(namespace, shard, range, limit),
@@ -213,59 +198,61 @@ export class LockStore extends TableStore {
     facts: Facts,
     known: LockState | undefined,
   ): Promise<Written> {
-    const inPart = known !== undefined && holdsPart(known, command);
-    const first = await this.#update(key, this.#slotWrite(command, inPart, facts));
+    const guess = known && partOf(known, command);
+    const first = await this.#update(key, this.#slotWrite(command, guess, facts));
     // Most holders have the whole lock, so its slot is tried first. A refusal shows the slot of this lease.
-    if (first.applied || inPart || !holdsPart(first.state, command)) return first;
-    const second = await this.#update(key, this.#slotWrite(command, true, facts));
-    return afterRefusal(first, second);
+    const seen = first.applied ? undefined : partOf(first.state, command);
+    if (first.applied || guess !== undefined || seen === undefined) return first;
+    return afterRefusal(first, await this.#update(key, this.#slotWrite(command, seen, facts)));
   }
 
-  #slotWrite(command: Renew | Release, inPart: boolean, facts: Facts): Update {
-    if (command.kind === 'renew')
-      return renewIfLive(inPart ? command.leaseId : exclusiveSlot, command, facts, this.#retentionMs);
-    return inPart
-      ? releasePart(command, facts, this.#retentionMs)
-      : releaseAndHandOff(command, facts, this.#retentionMs);
+  #slotWrite(command: Renew | Release, part: Holder | undefined, facts: Facts): Update {
+    const retentionMs = this.#retentionMs;
+    if (command.kind === 'release')
+      return part === undefined
+        ? releaseAndHandOff(command, facts, retentionMs)
+        : releasePart(command, facts, retentionMs);
+    return part === undefined
+      ? renewAllIfLive(command, facts, retentionMs)
+      : renewPartIfLive(command, facts, { retentionMs, isSame: part.leaseMs === command.leaseMs });
   }
 
   /** Safe because the revision is the one that was decided on, so nobody wrote in between. */
   #swapOf(key: LockKey, next: LockState): ConditionalPut {
     const Item = toLockItem(key, next, this.#retentionMs);
     if (next.rev === 1) return { Item, ...condition('attribute_not_exists(key)', lockWords) };
-    const words = { ...lockWords, revisionBefore: revisionOfLayout1 };
-    return { Item, ...condition('revision = :seen OR revisionBefore = :seen', words, { seen: next.rev - 1 }) };
+    return { Item, ...condition('revision = :seen', lockWords, { seen: next.rev - 1 }) };
   }
 
   /**
    * A renewal of several locks writes only the leases. The whole items of crowded locks would not fit in a transaction.
    */
-  #renewalOf({ key, renewal }: LockSwap): KeyedUpdate | undefined {
+  #renewalOf({ key, next, renewal }: LockSwap): KeyedUpdate | undefined {
     if (renewal === undefined) return undefined;
-    const { command, facts, inPart } = renewal;
-    return { key: lockItemKey(key), update: this.#slotWrite(command, inPart, facts) };
+    const { command, facts } = renewal;
+    return { key: lockItemKey(key), update: this.#slotWrite(command, partOf(next, command), facts) };
   }
 
   async #update(key: LockKey, update: Update): Promise<Written> {
     return toWritten(await this.table.update(lockItemKey(key), update));
   }
 
-  async #updatePage(key: PageKey, update: Update): Promise<PageWritten> {
-    const { item, ...outcome } = await this.table.update(pageItemKey(key), update);
-    return { ...outcome, page: fromPageItem(key, item) };
-  }
-
-  async #namesInShard(namespace: string, shard: number, range: NameRange, limit: number): Promise<string[]> {
+  async #namesInShard(namespace: string, shard: number, { from, to }: NameRange, limit: number): Promise<string[]> {
+    const partitionOfName = (name: string) => partitionOf({ namespace, name });
     const items = await this.table.query(
       {
         index: tableShape.indexes.listing.name,
-        where: 'listingPartition = :partition AND listingName BETWEEN :from AND :to',
+        where: 'listingPartition = :partition AND key BETWEEN :from AND :to',
         words: lockWords,
-        values: { partition: listingPartition(namespace, shard), ...range },
+        values: {
+          partition: listingPartition(namespace, shard),
+          from: partitionOfName(from),
+          to: partitionOfName(to),
+        },
       },
       limit,
     );
-    return items.map((item) => text(item, lockWords.listingName));
+    return items.flatMap((item) => lockKeyOf({ pk: text(item, 'pk'), sk: 'lock' })?.name ?? []);
   }
 }
 
@@ -273,9 +260,9 @@ export class LockStore extends TableStore {
 const afterRefusal = (first: Refused, second: Written): Written =>
   second.applied ? second : { ...second, perhapsMine: second.perhapsMine || first.perhapsMine };
 
-/** Whether a lease was seen to hold a part of the lock. A part has its own slot. */
-const holdsPart = ({ holders, limit }: LockState, { leaseId }: { readonly leaseId: string }): boolean =>
-  holders.some((holder) => holder.leaseId === leaseId && slotOf(holder, limit) !== exclusiveSlot);
+/** The holder, if it was seen to hold a part of the lock. A part has its own slot. */
+const partOf = ({ holders, limit }: LockState, { leaseId }: { readonly leaseId: string }): Holder | undefined =>
+  holders.find((holder) => holder.leaseId === leaseId && !isWhole(holder, limit));
 
 const toWritten = ({ item, ...outcome }: ItemWritten): Written => ({ ...outcome, state: fromLockItem(item) });
 

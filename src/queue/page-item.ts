@@ -1,11 +1,11 @@
 /**
- * A page of the queue as an item: the waiters in order, as texts. The parts that change while a waiter waits (until when it is present, how
- * it is notified) are separate attributes, named by the lease. So a process that knows the page and the lease can write that the waiter is
+ * A page of the queue as an item: the waiters in order, as strings. The parts that change while a waiter waits (until when it is present, how
+ * it is notified) are separate attributes, named by the digest of the lease. So a process that knows the page and the lease can write that the waiter is
  * present, or leaves, in one write without a read.
  */
 
-import type { Notify, Waiter } from '../lock/state.ts';
-import type { PageKey } from '../queue/lock-store.ts';
+import type { LockKey, Notify, Waiter } from '../lock/state.ts';
+
 import {
   asText,
   type Item,
@@ -15,13 +15,18 @@ import {
   list,
   optional,
   type Update,
-  unreadable,
   update,
 } from '../table/attributes.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../time/clock.ts';
-import { fromText, notifyIn, toText } from './claim-item.ts';
-import { layoutKnown } from './lock-item.ts';
+import { fromText, notifyIn, notifyWords, toNotifyItem, toText } from './claim-item.ts';
+import { checkLayout, layoutKnown } from './lock-item.ts';
 import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from './pages.ts';
+
+/** One page of the queue of one lock. */
+export interface PageKey {
+  readonly lock: LockKey;
+  readonly number: number;
+}
 
 /** Each page has its own key, so that pages do not use the write units of the lock's key. A name has no `#`. */
 export const pageItemKey = ({ lock: { namespace, name }, number }: PageKey): ItemKey => ({
@@ -51,13 +56,13 @@ const words = {
   changedAt: 'at',
 } as const;
 
-const presenceName = (leaseId: string): string => `k#${leaseId}`;
-const notifyName = (leaseId: string): string => `n#${leaseId}`;
-const wordsFor = (leaseId: string) => ({
+const presenceName = (lease: string): string => `k-${lease}`;
+const notifyName = (lease: string): string => `n-${lease}`;
+const wordsFor = (lease: string) => ({
   ...words,
-  presence: presenceName(leaseId),
-  notify: notifyName(leaseId),
-  connectionId: 'connectionId',
+  ...notifyWords,
+  presence: presenceName(lease),
+  notify: notifyName(lease),
 });
 
 /** These values replace the instant after a waiter has left. */
@@ -111,7 +116,7 @@ export const appendTo = (
       layout: layoutKnown,
       collectAt: collectAt(waiter.queuedAt),
       parked: 'parked',
-      notify: waiter.notify,
+      notify: waiter.notify && toNotifyItem(waiter.notify),
       gaveUp: leftMarks['gave-up'],
       longest,
     },
@@ -126,7 +131,7 @@ export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update 
       when: `${isOpen} AND ${isWaiting}`,
     },
     wordsFor(leaseId),
-    { until: presentUntil, zero: 0, notify, parked: 'parked' },
+    { until: presentUntil, zero: 0, notify: notify && toNotifyItem(notify), parked: 'parked' },
   );
 
 /**
@@ -134,11 +139,12 @@ export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update 
  * applies only if the waiter still polls, or is parked on this connection.
  */
 export const stepAwayIn = ({ leaseId, presentUntil, connectionId }: Absence): Update => {
-  const asBefore = connectionId === undefined ? 'attribute_not_exists(notify)' : 'notify.connectionId = :connectionId';
+  const onConnection = 'notify.notifyType = :websocket AND notify.address = :connectionId';
+  const asBefore = connectionId === undefined ? 'attribute_not_exists(notify)' : onConnection;
   return update(
     { set: ['presence = :until'], when: `${isOpen} AND presence > :until AND ${asBefore}` },
     wordsFor(leaseId),
-    { until: presentUntil, connectionId },
+    { until: presentUntil, connectionId, websocket: 'w' },
   );
 };
 
@@ -167,8 +173,7 @@ export const close = (now: EpochMs): Update =>
 
 export function fromPageItem({ number }: Pick<PageKey, 'number'>, item: Item | undefined): Page {
   if (item === undefined) return { number, waiters: [], left: [], closedAt: null, fence: 0 };
-  const layout = optional(integer, item, words.layout) ?? layoutKnown;
-  if (layout > layoutKnown) throw unreadable(`a newer release wrote a page (layout ${layout})`);
+  checkLayout(item, words.layout);
   const texts = item[words.waiters] === undefined ? [] : list(item, words.waiters);
   const joined = texts.map((written) => fromText(asText(written, words.waiters)));
   const latest = new Map(joined.map((waiter) => [waiter.leaseId, waiter]));

@@ -15,15 +15,15 @@
 import type { Facts } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import {
-  hasPages,
+  type Behind,
+  hasMore,
   isParkedOn,
   isSameNotify,
   type LockState,
   type Notify,
-  type Paged,
-  type PageSpan,
   type Waiter,
 } from '../lock/state.ts';
+import { presentWaiters } from '../lock/view.ts';
 import type { EpochMs } from '../time/clock.ts';
 
 /** Why a waiter left its page. A release that finds `released` is a repetition. A late duplicate of an acquire joins again only after `gave-up`. */
@@ -61,22 +61,21 @@ export interface QueueSizes {
   readonly page: number;
 }
 
-export const queueSizes: QueueSizes = { front: lockLimits.frontLengthMax, page: lockLimits.pageLengthMax };
+/** With ordinary claims, a page of eight stays under 1 KiB, which is one write unit. */
+export const queueSizes: QueueSizes = { front: lockLimits.frontLengthMax, page: 8 };
 
-export const sizesOf = ({ sizes = queueSizes }: Facts): QueueSizes => sizes;
+export const pageCount = ({ behind }: Pick<LockState, 'behind'>): number =>
+  behind === undefined ? 0 : Math.max(0, behind.last - behind.first + 1);
 
-export const pageCount = ({ pages }: Pick<LockState, 'pages'>): number =>
-  pages === undefined ? 0 : Math.max(0, pages.last - pages.first + 1);
-
-export const pageNumbers = (state: Pick<LockState, 'pages'>): number[] =>
-  Array.from({ length: pageCount(state) }, (_, index) => (state.pages as PageSpan).first + index);
+export const pageNumbers = (state: Pick<LockState, 'behind'>): number[] =>
+  Array.from({ length: pageCount(state) }, (_, index) => (state.behind as Behind).first + index);
 
 /**
  * The pages with one more at the end. The first number comes from the clock, like the first fence: if the lock's item
  * was deleted, no number is used again.
  */
-export const withOneMore = (pages: PageSpan | undefined, now: EpochMs): PageSpan =>
-  pages === undefined ? { first: now, last: now } : { first: pages.first, last: pages.last + 1 };
+export const withOneMore = (behind: Behind | undefined, now: EpochMs): Behind =>
+  behind === undefined ? { first: now, last: now } : { first: behind.first, last: behind.last + 1 };
 
 /** How many places are or were taken. The number never falls, so a full page stays full. */
 const taken = ({ waiters, left }: Page): number => waiters.length + left.length;
@@ -168,11 +167,11 @@ export const movingUp = ({ waiters, closedAt }: Page): readonly Waiter[] =>
 
 /** The lock after its first page, which is closed, moved up. If a lost request left a lease in the queue twice, it moves up once. */
 export function moveUp(state: LockState, page: Page): LockState {
-  const { pages } = state;
-  if (pages === undefined || page.number !== pages.first || page.closedAt === null) return state;
+  const { behind } = state;
+  if (behind === undefined || page.number !== behind.first || page.closedAt === null) return state;
   const known = new Set([...state.holders, ...state.queue, ...state.ended].map(({ leaseId }) => leaseId));
   const queue = [...state.queue, ...movingUp(page).filter(({ leaseId }) => !known.has(leaseId))];
-  return { ...state, queue, pages: { ...pages, first: pages.first + 1 } };
+  return { ...state, queue, behind: { ...behind, first: behind.first + 1 } };
 }
 
 /** Pages that move up together: those from `from` on, up to but not including `to`. */
@@ -185,8 +184,8 @@ export interface MovedPages {
 
 /** What `moveUp` did between two states. Undefined if no page moved. */
 export function movedBetween(before: LockState, merged: LockState): MovedPages | undefined {
-  if (before.pages === undefined || merged.pages === undefined || merged.pages === before.pages) return undefined;
-  return { from: before.pages.first, to: merged.pages.first, waiters: merged.queue.slice(before.queue.length) };
+  if (before.behind === undefined || merged.behind === undefined || merged.behind === before.behind) return undefined;
+  return { from: before.behind.first, to: merged.behind.first, waiters: merged.queue.slice(before.queue.length) };
 }
 
 /** The position of a waiter in a page. It is exact if no waiter has left the pages ahead, else an upper bound. */
@@ -195,15 +194,21 @@ export const positionInPage = (
   page: number,
   index: number,
   { page: lengthMax }: QueueSizes,
-): number => state.queue.length + Math.max(0, page - (state.pages?.first ?? page)) * lengthMax + index + 1;
+): number => state.queue.length + Math.max(0, page - (state.behind?.first ?? page)) * lengthMax + index + 1;
 
 /** True if this page has not moved up yet. */
-export const isInPages = ({ pages }: Pick<LockState, 'pages'>, page: number | undefined): page is number =>
-  page !== undefined && pages !== undefined && pages.first <= page && page <= pages.last;
+export const isInPages = ({ behind }: Pick<LockState, 'behind'>, page: number | undefined): page is number =>
+  page !== undefined && behind !== undefined && behind.first <= page && page <= behind.last;
 
-/**
- * True if there are pages and the front has few waiters left. Then the notifier moves a page up before the front is
- * empty. A third of the front lasts until that is done, unless holders hold for less than a tenth of a second.
- */
-export const runsLow = (state: LockState, { front }: QueueSizes): state is Paged<LockState> =>
-  hasPages(state) && state.queue.length <= front / 3;
+/** An upper bound of the position of a waiter in a page. Undefined if the page has moved up. */
+export const positionBehind = (state: LockState, page: number | undefined, sizes: QueueSizes): number | undefined =>
+  isInPages(state, page) ? positionInPage(state, page, sizes.page - 1, sizes) : undefined;
+
+/** How many wait at most: the present waiters of the front, and all pages counted as full. */
+export const depthOf = (state: LockState, facts: Facts, sizes = queueSizes): number =>
+  presentWaiters(state, facts).length + pageCount(state) * sizes.page;
+
+/** Whether the queue has its greatest length. The last page counts as empty if its waiters are not known. */
+export const isAtEnd = (state: LockState, sizes: QueueSizes, isLastFull: boolean): boolean =>
+  hasMore(state) &&
+  state.queue.length + (pageCount(state) - (isLastFull ? 0 : 1)) * sizes.page >= lockLimits.queueLengthMax;

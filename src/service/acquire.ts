@@ -2,11 +2,14 @@ import type { Acquire, Place } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type LockKey, type LockMode, type Notify } from '../lock/state.ts';
 import { isLive } from '../lock/validity.ts';
-import { positionBehind, positionOf } from '../lock/view.ts';
+import { positionOf } from '../lock/view.ts';
+import { readAndLearn } from '../queue/context.ts';
+import { positionBehind } from '../queue/pages.ts';
+import { leaseNameOf } from '../table/digest.ts';
 import { after, epochMs } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
-import { type Applied, apply, readWait, sweepForWaiters } from './apply.ts';
-import { factsAbout, factsForLook, type LockContext, lookAndLearn, readAndLearn } from './context.ts';
+import { type Answered, apply, readWait, sweepForWaiters } from './apply.ts';
+import { factsAbout, factsForLook, type LockContext, peekAndLearn } from './context.ts';
 import { applyUnderSession, readWaitUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
 
@@ -30,7 +33,7 @@ export interface AcquireRequest {
   readonly place?: Place | undefined;
 }
 
-export interface Acquired extends Applied {
+export interface Acquired extends Answered {
   /** For a waiter: the estimated time until its grant, by the rate of grants while it waited. */
   readonly etaMs: number | null;
 }
@@ -79,15 +82,19 @@ function commandOf(context: LockContext, request: AcquireRequest): Acquire {
   const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify, place } = request;
   return {
     kind: 'acquire',
-    leaseId,
+    leaseId: leaseNameOf(leaseId),
     owner,
     ...demandOf(request),
     leaseMs: sessionId === undefined ? (request.leaseMs ?? lockLimits.leaseMsDefault) : null,
     waitMs,
     attendMs: notify === undefined ? pollMsOf(context, request) + lockLimits.waiterAbsenceMs : null,
-    ...defined({ sessionId, lockDelayMs, mode, metadata, notify, place }),
+    ...defined({ sessionId, lockDelayMs, mode, metadata, place, notify: notify && withSecret(notify, leaseId) }),
   };
 }
+
+/** The delivery of a grant carries the owner's leaseId, unless it goes to a bus. */
+const withSecret = (notify: Notify, leaseId: string): Notify =>
+  notify.type === 'event' ? notify : { ...notify, leaseId };
 
 async function longPoll(
   context: LockContext,
@@ -110,7 +117,7 @@ async function longPoll(
 }
 
 /** The first step of any acquire. Under a session, it also checks that the session is open and that the wait is no deadlock. */
-async function begin(context: LockContext, key: LockKey, command: Acquire): Promise<Applied> {
+async function begin(context: LockContext, key: LockKey, command: Acquire): Promise<Answered> {
   const { sessionId } = command;
   return sessionId === undefined
     ? apply(context, key, command)
@@ -119,7 +126,7 @@ async function begin(context: LockContext, key: LockKey, command: Acquire): Prom
 
 interface Poll {
   readonly openWait: OpenWait;
-  readonly applied: Applied;
+  readonly applied: Answered;
   readonly pollEndsAt: number;
   readonly gone: AbortSignal | undefined;
 }
@@ -129,11 +136,11 @@ async function poll(
   key: LockKey,
   command: Acquire,
   { openWait, pollEndsAt, gone, ...begun }: Poll,
-): Promise<Applied> {
+): Promise<Answered> {
   const { leaseId } = command;
   let applied = begun.applied;
   while (applied.answer.kind === 'waiting') {
-    const { waiter, page, position: earlier } = applied.answer;
+    const { waiter, place: page, position: earlier } = applied.answer;
     const place = page === undefined ? {} : { place: page };
     const until = epochMs(Math.min(pollEndsAt, waiter.deadlineAt));
     const state = await openWait.wait({ leaseId, known: applied.state, page, until, gone });
@@ -146,7 +153,7 @@ async function poll(
     if (session?.alive === false) return { answer: { kind: 'lost', reason: 'session_lost' }, state, facts };
     const inFront = positionOf(state, leaseId, facts);
     // In a page only an upper bound is known. A waiter never moves back, so the smallest one counts.
-    const behind = positionBehind(state, page, facts);
+    const behind = positionBehind(state, page, context.sizes);
     const position = inFront ?? (behind === undefined ? undefined : Math.min(behind, earlier));
     if (position === undefined && facts.now < waiter.deadlineAt) {
       // The lease neither waits nor holds. The rules know how it ended, or put it into the queue again.
@@ -159,7 +166,7 @@ async function poll(
       return apply(context, key, { kind: 'give-up', leaseId, queuedAt: waiter.queuedAt, ...place });
     }
     const isBehind = inFront === undefined && page !== undefined;
-    return { answer: { kind: 'waiting', waiter, position, ...(isBehind ? { page } : {}) }, state, facts };
+    return { answer: { kind: 'waiting', waiter, position, ...(isBehind ? place : {}) }, state, facts };
   }
   return applied;
 }
@@ -169,8 +176,8 @@ async function forgetWait(
   context: LockContext,
   key: LockKey,
   command: Acquire,
-  begun: Applied,
-  polled: Applied,
+  begun: Answered,
+  polled: Answered,
 ): Promise<void> {
   if (command.sessionId === undefined || begun.answer.kind !== 'waiting' || polled.answer.kind === 'waiting') return;
   const { sessionId, leaseId } = command;
@@ -179,14 +186,14 @@ async function forgetWait(
 
 const accessTo = (context: LockContext, key: LockKey): LockAccess => ({
   key,
-  look: () => readAndLearn(context, key),
-  lookCheaply: (endsWait) => lookAndLearn(context, key, endsWait),
-  sweep: () => sweepForWaiters(context, key),
+  read: () => readAndLearn(context, key),
+  peek: (endsWait) => peekAndLearn(context, key, endsWait),
+  sweep: async () => (await sweepForWaiters(context, key)).state,
   facts: (state) => factsForLook(context, key, state),
 });
 
 function etaOf(
-  { answer, state, facts }: Applied,
+  { answer, state, facts }: Answered,
   began: { readonly fence: number; readonly at: number },
 ): number | null {
   const grants = state.fence - began.fence;

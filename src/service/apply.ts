@@ -1,40 +1,34 @@
-import type { Acquire, Answer, Decision, Facts, LockCommand, Release, WaiterCommand } from '../lock/commands.ts';
+import type { Acquire, Answer, Decision, Facts, LockCommand, WaiterCommand } from '../lock/commands.ts';
 import { decide } from '../lock/decide.ts';
-import { type Holder, hasPages, type LockKey, type LockState } from '../lock/state.ts';
+import { type Holder, hasMore, type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import { isPresent } from '../lock/validity.ts';
-import { positionOf, wantsPage } from '../lock/view.ts';
-import type { Refused, Written } from '../queue/lock-store.ts';
-import { movedBetween, moveUp, pageNumbers, sizesOf } from '../queue/pages.ts';
-import { StoreError } from '../table/store-error.ts';
-import { after } from '../time/clock.ts';
-import { pauseFor } from '../time/timers.ts';
-import { backoffMs } from '../tools/backoff.ts';
-import { bareFacts, factsAbout, factsForLook, type LockContext, readAndLearn, unlessThrottled } from './context.ts';
-import { applyInPage, findPlace, joinPage, readInPage } from './pages.ts';
+import { positionOf, wantsMore } from '../lock/view.ts';
+import { again, type NotYet, readAndLearn, unlessThrottled } from '../queue/context.ts';
+import { findPage } from '../queue/finding.ts';
+import { applyInPage, type InPage, pageToAsk, readInPage } from '../queue/in-page.ts';
+import { joinBehind } from '../queue/joining.ts';
+import type { LockWrite } from '../queue/lock-store.ts';
+import { closePages, moveClosed } from '../queue/moving.ts';
+import { movedBetween } from '../queue/pages.ts';
+import { Attempts } from './attempts.ts';
+import { bareFacts, factsAbout, factsForLook, type LockContext } from './context.ts';
+import { isAmongWaiters, predict } from './predict.ts';
 
-/** On a lock with 500 writes a second, ten rounds in a row lose to others far less often than once in a thousand. */
-const roundsMax = 10;
-/**
- * A refusal has the current state, so a second and a third decision need no read. After that, a pause lets others
- * finish.
- */
-const writesPerRound = 3;
 /** Pages closed for one write to the lock. If hundreds of waiters died together, this many pages are dropped at once. */
 const pagesPerWrite = 32;
-/** Writes of one command that only move pages up: more than the longest queue needs if all its waiters died. */
-const movesMax = 100;
-/**
- * How long a command waits to join a page, if so many join at once that its turn does not come. API Gateway ends a request
- * after 30 s, and a caller that is told to repeat its request in time loses nothing.
- */
-const joiningMsMax = 15_000;
 /** Writes after a release that serve readers from pages. The notifier, or the next caller, serves the rest. */
 const followUpsMax = 16;
 
-export interface Applied {
+/** An answer, and the state of the lock that goes with it. */
+export interface Answered {
   readonly answer: Answer;
   readonly state: LockState;
   readonly facts: Facts;
+}
+
+export interface Applied extends Answered {
+  /** The waiters to which this command granted the lock. The edge tells those on a WebSocket. */
+  readonly grantedTo: readonly Holder[];
 }
 
 /**
@@ -44,26 +38,28 @@ export interface Applied {
  */
 export async function apply(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
   if (isAboutWaiter(command)) {
-    const page = pageOf(context, key, command);
+    const page = pageToAsk(context, key, command);
     const inPage = page === undefined ? undefined : await applyInPage(context, key, command, page);
-    if (inPage !== undefined) return inPage;
+    if (inPage !== undefined) return withFacts(context, key, inPage);
   }
   const work = () => applyToLock(context, key, command);
-  const applied = await (isAmongWaiters(context, key, command)
-    ? context.memory.inTurn(key, 'release', context.timers, work)
-    : work());
-  if (command.kind !== 'renew') await serveFromPages(context, key, applied.state);
-  return applied;
+  const known = context.cache.seen(key)?.state;
+  const applied = await (isAmongWaiters(known, command) ? context.turns.run(`release ${lockIdOf(key)}`, work) : work());
+  context.grants.tell(key, applied.grantedTo);
+  if (command.kind === 'renew') return applied;
+  const { grantedTo } = await serveBehind(context, key, applied.state);
+  return grantedTo.length === 0 ? applied : { ...applied, grantedTo: [...applied.grantedTo, ...grantedTo] };
 }
 
 /**
  * The answer to a parked waiter that asks again and changes nothing: it has its place, and waits in the same way. Only reads
  * are needed for that. Undefined in every other case. Then `apply` must carry out the command.
  */
-export async function readWait(context: LockContext, key: LockKey, command: Acquire): Promise<Applied | undefined> {
-  const page = pageOf(context, key, command);
+export async function readWait(context: LockContext, key: LockKey, command: Acquire): Promise<Answered | undefined> {
+  const page = pageToAsk(context, key, command);
   const inPage = page === undefined ? 'elsewhere' : await readInPage(context, key, command, page);
-  if (inPage !== 'elsewhere') return inPage === 'needs-write' ? undefined : inPage;
+  if (inPage === 'needs-write') return undefined;
+  if (inPage !== 'elsewhere') return withFacts(context, key, inPage);
   const state = await readAndLearn(context, key);
   const facts = await factsForLook(context, key, state);
   const { answer, change } = decide(state, command, facts);
@@ -71,265 +67,230 @@ export async function readWait(context: LockContext, key: LockKey, command: Acqu
 }
 
 /** Moves a page up before the front is empty. `shown` comes from the stream, so the lock need not be read to know its first page. */
-export async function refill(context: LockContext, key: LockKey, shown: LockState): Promise<void> {
-  context.memory.learn(key, shown);
-  await apply(context, key, { kind: 'refill' });
+export async function refill(context: LockContext, key: LockKey, shown: LockState): Promise<Applied> {
+  context.cache.learn(key, shown);
+  return apply(context, key, { kind: 'refill' });
 }
+
+export type Swept = Pick<Applied, 'state' | 'grantedTo'>;
 
 /** Sweeps a lock for its waiters in this process. */
-export async function sweepForWaiters(context: LockContext, key: LockKey): Promise<LockState> {
-  return serveFromPages(context, key, await sweepOnce(context, key));
+export async function sweepForWaiters(context: LockContext, key: LockKey): Promise<Swept> {
+  const swept = await sweepOnce(context, key);
+  const served = await serveBehind(context, key, swept.state);
+  return { state: served.state, grantedTo: [...swept.grantedTo, ...served.grantedTo] };
 }
 
-/** While permits are left for waiters in pages, the next page is served. Many readers are served page by page. */
-async function serveFromPages(context: LockContext, key: LockKey, state: LockState): Promise<LockState> {
-  let served = state;
+/** While permits are left for waiters behind the front, they are served. Many readers are served step by step. */
+async function serveBehind(context: LockContext, key: LockKey, applied: LockState): Promise<Swept> {
+  let state = applied;
+  const grantedTo: Holder[] = [];
   for (let step = 0; step < followUpsMax; step++) {
-    // Without pages no session is read: an acquire under a session reads its own session once.
-    if (!hasPages(served) || !wantsPage(served, await factsForLook(context, key, served))) break;
-    served = await sweepOnce(context, key);
+    // If nobody is behind the front, no session is read: an acquire under a session reads its own session once.
+    if (!hasMore(state) || !wantsMore(state, await factsForLook(context, key, state))) break;
+    const swept = await sweepOnce(context, key);
+    state = swept.state;
+    grantedTo.push(...swept.grantedTo);
   }
-  return served;
+  return { state, grantedTo };
 }
 
-/** If many readers release at once, each of them finds that a page should move up. One sweep at a time serves for all of them. */
-const sweepOnce = (context: LockContext, key: LockKey): Promise<LockState> =>
-  context.memory.sweepOnce(key, async () => (await applyToLock(context, key, { kind: 'sweep' })).state);
+/** If many readers release at once, each of them finds that waiters should move up. One sweep at a time serves for all of them. */
+async function sweepOnce(context: LockContext, key: LockKey): Promise<Swept> {
+  const id = lockIdOf(key);
+  const underWay = context.sweeps.joined(id);
+  if (underWay === undefined) {
+    const swept = await context.sweeps.run(id, () => applyToLock(context, key, { kind: 'sweep' }));
+    context.grants.tell(key, swept.grantedTo);
+    return swept;
+  }
+  const { state } = await underWay;
+  // The caller may have written after that sweep had read the lock. Then it decides on its own state again.
+  return { state: context.cache.seen(key)?.state ?? state, grantedTo: [] };
+}
 
 const isAboutWaiter = (command: LockCommand): command is WaiterCommand =>
   'leaseId' in command && command.kind !== 'renew' && command.kind !== 'undelivered';
 
-/**
- * The page to ask: the one that the command names, or the one that this process saw the lease join. Undefined: ask the
- * lock.
- */
-function pageOf({ memory }: LockContext, key: LockKey, { leaseId, place }: WaiterCommand): number | undefined {
-  if (place === undefined) return memory.placeOf(key, leaseId);
-  return place === 'new' ? undefined : place;
+async function withFacts(context: LockContext, key: LockKey, { answer, state }: InPage): Promise<Applied> {
+  return { answer, state, facts: await factsAbout(context, key, state), grantedTo: [] };
 }
 
-async function applyToLock(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
-  let perhapsMine = false;
-  let meant: Answer | undefined;
-  let moves = 0;
-  const joinsUntil = after(context.clock.now(), joiningMsMax);
-  for (let round = 0; round < roundsMax; round++) {
-    const facts = bareFacts(context);
-    const known = context.memory.seen(key)?.state;
-    const first =
-      (round === 0 ? await tryByMemory(context, key, command) : undefined) ??
-      (await tryDirectly(context, key, command, facts, known));
-    if (first.applied) return { answer: directAnswer(command, first.state, facts), state: first.state, facts };
-    let written: Refused = first;
-    for (let tries = 1; tries <= writesPerRound; ) {
-      perhapsMine ||= written.perhapsMine;
-      const step = await takeStep(context, key, { command, before: written.state, perhapsMine, meant, tries });
-      if ('answer' in step) return step;
-      // A page that moved up is progress, and no failed try.
-      if (step.isMoved === true && moves < movesMax) moves += 1;
-      // Nobody refused the command, so a write to the lock would not help it. It only waits for its turn again.
-      else if (step.isLate !== true) tries += 1;
-      else if (context.clock.now() >= joinsUntil)
-        throw new StoreError('throttled', 'Too many callers join the queue of this lock at once.');
-      written = step.written;
-      meant = step.meant ?? meant;
-      context.memory.learn(key, written.state);
-      // If a present waiter is the first now, a release hands over in its one usual write.
-      const later = bareFacts(context);
-      const head = step.isMoved === true ? written.state.queue[0] : undefined;
-      const isNext = head !== undefined && isPresent(head, later);
-      if (isNext && command.kind === 'release' && !isAmongWaiters(context, key, command)) {
-        const direct = await tryDirectly(context, key, command, later, written.state);
-        if (direct.applied) return { answer: { kind: 'released', reason: 'ok' }, state: direct.state, facts: later };
-        written = direct;
-      }
-    }
-    perhapsMine ||= written.perhapsMine;
-    await pauseFor(context.timers, backoffMs(round, 4, 250, context.random));
-  }
-  throw new StoreError('conflict', `Others kept writing to this lock for ${roundsMax * writesPerRound} tries.`);
-}
+type Step = { readonly kind: 'done'; readonly applied: Applied } | NotYet;
 
-interface Step {
+/** What is known of a command on its way. */
+interface Course {
+  readonly key: LockKey;
   readonly command: LockCommand;
-  readonly before: LockState;
-  readonly perhapsMine: boolean;
+  readonly attempts: Attempts;
+  /** Waiters that were granted on the way. */
+  readonly grantedTo: Holder[];
+  /** A write was sent more than once, so its first try may have been carried out. */
+  perhapsMine: boolean;
   /** The answer of the latest write if its response was lost. */
-  readonly meant: Answer | undefined;
-  readonly tries: number;
+  meant: Answer | undefined;
 }
 
-/** The state to decide on next. */
-interface Again {
-  readonly written: Refused;
-  readonly meant?: Answer | undefined;
-  /** Pages moved up. */
-  readonly isMoved?: boolean;
-  /** The decision is seconds old, because others join the same queue. */
-  readonly isLate?: boolean;
+/** The one loop: a step ends the command, or it is decided again, at once or after a pause. */
+async function applyToLock(context: LockContext, key: LockKey, command: LockCommand): Promise<Applied> {
+  const course: Course = {
+    key,
+    command,
+    attempts: new Attempts(context),
+    grantedTo: [],
+    perhapsMine: false,
+    meant: undefined,
+  };
+  let step = await begin(context, course);
+  while (step.kind !== 'done') {
+    if (step.kind === 'pause') {
+      await course.attempts.pause(step.ms);
+      step = again(await readAndLearn(context, key));
+      continue;
+    }
+    course.perhapsMine ||= step.perhapsMine ?? false;
+    if (step.isProgress) course.attempts.progress();
+    step = await decideAndWrite(context, course, step.state);
+    if (step.kind !== 'again' || step.isProgress) continue;
+    course.perhapsMine ||= step.perhapsMine ?? false;
+    if (await course.attempts.lost()) step = await sendCommonCase(context, course);
+  }
+  return step.applied;
 }
 
-/** Decides on a state and writes the result. Returns the answer, or the state to decide on next. */
-async function takeStep(
-  context: LockContext,
-  key: LockKey,
-  { command, before, perhapsMine, meant, tries }: Step,
-): Promise<Applied | Again> {
-  const { state, decision, facts } = await decideWithPages(context, key, command, before);
-  const answer = perhapsMine ? asFirstAnswer(decision.answer, meant) : decision.answer;
+async function begin(context: LockContext, course: Course): Promise<Step> {
+  const { key, command } = course;
+  const seen = context.cache.seen(key);
+  const isRecent = seen !== undefined && context.clock.now() - seen.at <= context.rememberedMs;
+  switch (predict(seen, command, bareFacts(context), isRecent)) {
+    case 'refused':
+      return { kind: 'again', state: (seen as { state: LockState }).state, isProgress: true };
+    case 'read':
+      return { kind: 'again', state: await readAndLearn(context, key), isProgress: true };
+    case 'send':
+      return sendCommonCase(context, course);
+  }
+}
+
+/** Tries the common case of the command in one write. */
+async function sendCommonCase(context: LockContext, course: Course): Promise<Step> {
+  const { key, command } = course;
+  const facts = bareFacts(context);
+  const attempt = context.store.attempt(key, command, facts, context.cache.seen(key)?.state);
+  // A key takes three times as many reads as writes. A refusal needs no write, and a waiter that joins a long queue writes
+  // only to its last page.
+  const written = await (command.kind === 'acquire' ? unlessThrottled(attempt) : attempt);
+  if (written === undefined) return { kind: 'again', state: await readAndLearn(context, key), isProgress: true };
+  context.cache.learn(key, written.state);
+  if (!written.applied)
+    return { kind: 'again', state: written.state, perhapsMine: written.perhapsMine, isProgress: true };
+  // Of the writes without a read, only a release hands over.
+  if (command.kind === 'release') course.grantedTo.push(...handedOverIn(written.state));
+  return done(course, answerAfter(command, written.state, facts), written.state, facts);
+}
+
+const done = ({ grantedTo }: Course, answer: Answer, state: LockState, facts: Facts): Step => ({
+  kind: 'done',
+  applied: { answer, state, facts, grantedTo },
+});
+
+/** The holders to which this write granted from the queue. Then the write and the grant have the same time. */
+export const handedOverIn = (after: LockState, before?: LockState): Holder[] =>
+  after.holders.filter(
+    ({ queuedAt, acquiredAt, fence }) =>
+      queuedAt !== undefined && acquiredAt === after.changedAt && fence > (before?.fence ?? 0),
+  );
+
+/** Decides on a state and writes the result. */
+async function decideAndWrite(context: LockContext, course: Course, before: LockState): Promise<Step> {
+  const { key, command } = course;
+  const { state, decision, facts } = await decideWithPages(context, course, before);
   const { change } = decision;
   const moved = movedBetween(before, state);
   if (moved !== undefined) {
     // Pages move up in a write of their own. It conflicts with no other write, so a busy lock does not delay it. The command is
     // decided again on its result. Whether that write was lost says nothing about the command.
-    const { applied: isMoved, state: after } = await context.store.moveUp(key, moved, facts.now);
-    return { written: { applied: false, state: after, perhapsMine: false }, isMoved };
+    const after = await moveClosed(context, key, moved);
+    if (mayHandOver(context, command, after)) return sendCommonCase(context, course);
+    return { kind: 'again', state: after, isProgress: true };
   }
-  if ((change.kind === 'join-page' || change.kind === 'open-page') && command.kind === 'acquire') {
-    return joinPage(context, key, { command, waiter: change.waiter, before, facts });
+  const answer = course.perhapsMine ? asFirstAnswer(decision.answer, course.meant) : decision.answer;
+  if (change.kind === 'join-behind' && command.kind === 'acquire') {
+    const joined = await joinBehind(context, key, { command, waiter: change.waiter, before });
+    return 'kind' in joined ? joined : done(course, joined.answer, joined.state, facts);
   }
-  if (change.kind === 'none' && state === before) {
-    if (!isMissing(command, decision.answer)) return { answer, state: before, facts };
-    const page = await findPlace(context, key, command.leaseId, before);
-    if (page === undefined) return { answer, state: before, facts };
-    const found = await applyInPage(context, key, command, page);
-    // Its page moved up in the meantime, so the lock knows the waiter now.
-    return found ?? { written: { applied: false, state: await context.store.read(key), perhapsMine: false } };
+  if (change.kind === 'none') {
+    if (!isMissing(command, decision.answer)) return done(course, answer, before, facts);
+    return answerFromPages(context, course, command, before, () => done(course, answer, before, facts));
   }
-  // An update that commutes is tried twice, because the first refusal may only show where the queue ends. Then a swap is tried.
-  const written = await (tries < writesPerRound
-    ? write(context, key, command, decision)
-    : context.store.swap(key, decision.next));
-  context.memory.learn(key, written.state, written.applied && written.state.fence > before.fence);
+  const written = await context.store.write(key, writeOf(context, course, decision));
+  context.cache.learn(key, written.state);
+  if (!written.applied) {
+    course.meant = answer;
+    return again(written.state, written.perhapsMine);
+  }
+  course.grantedTo.push(...handedOverIn(written.state, before).filter(({ leaseId }) => !isOwn(command, leaseId)));
   // A decision to settle was for other waiters. The command itself is decided next.
-  if (!written.applied || change.kind === 'settle') return again(written, answer);
+  if (change.kind === 'settle') return { kind: 'again', state: written.state, isProgress: true };
   // Others may have joined after the state that was decided on. The written state shows the right position.
-  const shown = answer.kind === 'waiting' ? directAnswer(command, written.state, facts) : answer;
-  return { answer: shown, state: written.state, facts };
+  const shown = answer.kind === 'waiting' ? answerAfter(command, written.state, facts) : answer;
+  return done(course, shown, written.state, facts);
 }
 
-const again = (written: Written, meant?: Answer): Again => ({
-  written: { applied: false as const, state: written.state, perhapsMine: !written.applied && written.perhapsMine },
-  meant,
-});
+const isOwn = (command: LockCommand, leaseId: string): boolean => 'leaseId' in command && command.leaseId === leaseId;
+
+/** If a present waiter is the first now, a release hands over in its one usual write. */
+function mayHandOver(context: LockContext, command: LockCommand, state: LockState): boolean {
+  const [head] = state.queue;
+  if (command.kind !== 'release' || head === undefined || isAmongWaiters(state, command)) return false;
+  return isPresent(head, bareFacts(context));
+}
+
+/** The lock does not know the lease of the command. It may wait in a page. */
+async function answerFromPages(
+  context: LockContext,
+  course: Course,
+  command: WaiterCommand,
+  state: LockState,
+  otherwise: () => Step,
+): Promise<Step> {
+  const page = await findPage(context, course.key, command.leaseId, state);
+  if (page === undefined) return otherwise();
+  const found = await applyInPage(context, course.key, command, page);
+  // If its page moved up in the meantime, the lock knows the waiter now.
+  if (found === undefined) return again(await context.store.read(course.key));
+  return { kind: 'done', applied: await withFacts(context, course.key, found) };
+}
 
 /**
- * Decides, and moves up as many pages as needed. Each page is closed first. Then one write moves its waiters into the
- * front. If the process dies in between, closed pages are left, and the next caller moves them up in the same way.
+ * Decides, and closes as many pages as must move up. `state` is the lock as it will be when they have moved up.
  */
-async function decideWithPages(context: LockContext, key: LockKey, command: LockCommand, before: LockState) {
+async function decideWithPages(context: LockContext, { key, command }: Course, before: LockState) {
+  // One page at a time is enough to keep the front filled.
+  const closedMax = command.kind === 'refill' ? 1 : pagesPerWrite;
   let state = before;
   for (let closed = 0; ; ) {
     const facts = await factsAbout(context, key, state);
     const decision = decide(state, command, facts);
-    // One page at a time is enough to keep the front filled.
-    const closedMax = command.kind === 'refill' ? 1 : pagesPerWrite;
     if (decision.change.kind !== 'move-up' || closed >= closedMax) return { state, decision, facts };
-    const { page: first } = decision.change;
-    const numbers = closed === 0 ? [first] : await absentPages(context, key, state, pagesPerWrite - closed);
-    const pages = await Promise.all(numbers.map((number) => context.store.closePage({ lock: key, number }, facts.now)));
-    closed += pages.length;
-    state = pages.reduce(moveUp, state);
+    const more = await closePages(context, key, state, closed === 0 ? 1 : closedMax - closed);
+    closed += more.count;
+    state = more.state;
   }
-}
-
-/** The first pages without a present waiter, and one more. If many died together, one request finds their pages. */
-async function absentPages(context: LockContext, lock: LockKey, state: LockState, max: number): Promise<number[]> {
-  const numbers = pageNumbers(state).slice(0, max);
-  const pages = await context.store.readPages(numbers.map((number) => ({ lock, number })));
-  const now = context.clock.now();
-  const present = pages.findIndex(({ waiters }) => waiters.some(({ presentUntil }) => now < presentUntil));
-  return present < 0 ? numbers : numbers.slice(0, present + 1);
-}
-
-async function tryDirectly(
-  context: LockContext,
-  key: LockKey,
-  command: LockCommand,
-  facts: Facts,
-  known: LockState | undefined,
-): Promise<Written> {
-  const attempt = context.store.attempt(key, command, facts, known);
-  // A key takes three times as many reads as writes. A refusal needs no write, and a waiter that joins a long queue writes
-  // only to its last page.
-  const written = await (command.kind === 'acquire' ? unlessThrottled(attempt) : attempt);
-  if (written === undefined) return { applied: false, state: await readAndLearn(context, key), perhapsMine: false };
-  // Of the writes without a read, only a release hands over.
-  context.memory.learn(key, written.state, written.applied && command.kind === 'release');
-  return written;
 }
 
 /**
- * Whether a command releases a part of a lock that others wait for. Then `decide` must say who is served, so releases at
- * the same time would refuse each other.
+ * The write for a decision. If its change commutes with those of others, it does not depend on the revision. Such a write is tried
+ * twice, because the first refusal may only show where the queue ends. Then a swap is tried.
  */
-function isAmongWaiters({ memory }: LockContext, key: LockKey, command: LockCommand): command is Release {
-  if (command.kind !== 'release') return false;
-  const known = memory.seen(key)?.state;
-  if (known === undefined || !(known.queue.length > 0 || hasPages(known))) return false;
-  return known.holders.some(({ leaseId, permits }) => leaseId === command.leaseId && permits < known.limit);
-}
-
-/**
- * Predicts that the first write would be refused, so that it need not be sent: a refused write is billed like any other.
- * Either others are known to hold the lock or to wait for it, so a waiter joins the queue or keeps its place, or the front
- * is known to be empty, so a release must move a page up, or a part of an awaited lock is released. If this knowledge is
- * out of date, the next writes are refused, and `decide` is asked. Undefined if nothing can be predicted.
- */
-async function tryByMemory(context: LockContext, key: LockKey, command: LockCommand): Promise<Written | undefined> {
-  const seen = context.memory.seen(key);
-  if (seen === undefined) return undefined;
-  const { state: known } = seen;
-  const isRecent = context.clock.now() - seen.at <= context.rememberedMs;
-  const refusal: Refused = { applied: false, state: known, perhapsMine: false };
-  if (command.kind === 'refill') return isRecent ? refusal : undefined;
-  if (command.kind === 'release') {
-    const holder = known.holders.find(({ leaseId }) => leaseId === command.leaseId);
-    const movesPageUp = hasPages(known) && known.queue.length === 0;
-    const isRefused = movesPageUp || isAmongWaiters(context, key, command);
-    return isRecent && isRefused && holder !== undefined && holder.leaseMs !== null ? refusal : undefined;
+function writeOf(context: LockContext, { command, attempts }: Course, { change, next }: Decision): LockWrite {
+  const now = next.changedAt;
+  if (!attempts.isLastOfRound) {
+    if (change.kind === 'arrive' && command.kind === 'acquire')
+      return { ...change, limit: command.limit, frontLengthMax: context.sizes.front };
+    if (change.kind === 'attend' || change.kind === 'leave') return { ...change, now };
   }
-  if (command.kind !== 'acquire' || command.waitMs === 0 || command.sessionId !== undefined) return undefined;
-  // To find out whether a session is alive costs a read, as much as a refusal.
-  if ([...known.holders, ...known.queue].some(({ sessionId }) => sessionId !== undefined)) return undefined;
-  const { change, answer } = decide(known, command, bareFacts(context));
-  // The conditions of these writes check all that they assume.
-  if (change.kind === 'attend') return refusal;
-  if (change.kind === 'replace' && answer.kind === 'waiting' && isRecent) return refusal;
-  if (change.kind === 'arrive' && (isRecent || known.queue.length > 0)) return refusal;
-  // A read of the lock costs a fraction of a refused write.
-  const read = async () => ({ applied: false, state: await readAndLearn(context, key), perhapsMine: false }) as const;
-  if (change.kind === 'none' && answer.kind === 'waiting') return read();
-  if (change.kind !== 'arrive' && change.kind !== 'join-page' && change.kind !== 'open-page') return undefined;
-  if (change.kind === 'open-page' && !hasPages(known)) {
-    // The front was full, and nobody had opened a page. Somebody may have been served since, so a place in the front is tried
-    // first. If many arrive, that costs one refused write, and then there are pages.
-    const arrival = { waiter: change.waiter, limit: command.limit, sizes: sizesOf(bareFacts(context)) };
-    const written = await context.store.enqueue(key, arrival);
-    context.memory.learn(key, written.state);
-    return written;
-  }
-  // A page does not know whether the lease holds the lock or has ended. So only a new lease joins by a remembered state.
-  if (isRecent && command.place === 'new') return refusal;
-  // A long queue was seen a while ago, or a holder without a queue.
-  return read();
-}
-
-/** Writes the change of a decision. If the change commutes with those of others, it does not depend on the revision. */
-function write(context: LockContext, key: LockKey, command: LockCommand, { change, next }: Decision): Promise<Written> {
-  const { store } = context;
-  switch (change.kind) {
-    case 'arrive':
-      return command.kind === 'acquire'
-        ? store.enqueue(key, { waiter: change.waiter, limit: command.limit, sizes: sizesOf(bareFacts(context)) })
-        : store.swap(key, next);
-    case 'attend':
-      return store.attend(key, change.index, change.waiter, next.changedAt);
-    case 'leave':
-      return store.leave(key, change.index, change.waiter, change.isRemembered, next.changedAt);
-    default:
-      return store.swap(key, next);
-  }
+  return { kind: 'replace', next };
 }
 
 /** Whether the lock does not know the command's lease. It may wait in a page. */
@@ -339,8 +300,8 @@ function isMissing(command: LockCommand, answer: Answer): command is WaiterComma
   return command.kind === 'step-away';
 }
 
-/** The answer of a command after its common case was written: success, or a place in the queue. */
-function directAnswer(command: LockCommand, state: LockState, facts: Facts): Answer {
+/** The answer of a command after it was written: success, or a place in the queue. */
+function answerAfter(command: LockCommand, state: LockState, facts: Facts): Answer {
   switch (command.kind) {
     case 'acquire': {
       const waiter = state.queue.find(({ leaseId }) => leaseId === command.leaseId);

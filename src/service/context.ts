@@ -3,36 +3,38 @@ import { randomBytes } from 'node:crypto';
 import type { Facts, SessionFact } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
+import { type QueueContext, readAndLearn } from '../queue/context.ts';
+import { isBefore, LockCache } from '../queue/lock-cache.ts';
 import type { LockStore } from '../queue/lock-store.ts';
-import type { QueueSizes } from '../queue/pages.ts';
+import { PageHints } from '../queue/page-hints.ts';
+import type { PageStore } from '../queue/page-store.ts';
+import { type QueueSizes, queueSizes } from '../queue/pages.ts';
 import type { SessionStore } from '../store/session-store.ts';
-import { StoreError } from '../table/store-error.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { systemTimers, type Timers } from '../time/timers.ts';
 import { defined } from '../tools/collections.ts';
-import { isBefore, LockMemory } from './lock-memory.ts';
+import { Serializer } from '../tools/serializer.ts';
+import { SingleFlight } from '../tools/single-flight.ts';
+import type { Applied } from './apply.ts';
+import { Grants } from './grants.ts';
 import { NotifiedWaits } from './notified-waits.ts';
 import { polledWaits } from './polled-waits.ts';
 import { Refusals } from './refusals.ts';
 import { SessionLives } from './session-lives.ts';
 import type { Waits } from './waits.ts';
 
-export interface LockContext {
-  readonly store: LockStore;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly timers: Timers;
+export interface LockContext extends QueueContext {
   readonly newLeaseId: () => string;
   readonly newSessionId: () => string;
   readonly graceMs: number;
   /** How long an acquire request that waits is kept open. */
   readonly pollMs: number;
-  /** Other sizes of front and page than the defaults, for tests. */
-  readonly sizes?: QueueSizes | undefined;
   /** Limits of this deployment that are below those of the rules. */
   readonly leaseMsMax?: number;
   readonly waitMsMax?: number;
-  readonly memory: LockMemory;
+  /** The sweeps of this process that are under way, by lock. */
+  readonly sweeps: SingleFlight<Applied>;
+  readonly grants: Grants;
   /** How long a remembered state is trusted by writes that would need another request to check it. */
   readonly rememberedMs: number;
   readonly waits: Waits;
@@ -53,9 +55,13 @@ const randomId = (): string => randomBytes(16).toString('base64url');
  */
 const rememberedMs = 100;
 
+/** How long work waits for earlier work on the same lock: a tenth of a poll, or some hundred writes. After that, it is decided again. */
+const turnMsMax = 2_000;
+
 /** A context on the real clock. `alone`: only this process serves, so its own writes wake its waiters. */
 export function systemLockContext(options: {
   store: LockStore;
+  pages: PageStore;
   alone: boolean;
   clock?: Clock | undefined;
   timers?: Timers | undefined;
@@ -69,9 +75,18 @@ export function systemLockContext(options: {
 }): LockContext {
   const { clock = systemClock, timers = systemTimers, random = Math.random } = options;
   const graceMs = options.graceMs ?? lockLimits.graceMs;
-  const memory = new LockMemory(clock);
+  const sizes = options.sizes ?? queueSizes;
+  const cache = new LockCache(clock);
   return {
     store: options.store,
+    pages: options.pages,
+    sizes,
+    cache,
+    hints: new PageHints(),
+    turns: new Serializer(timers, turnMsMax),
+    sweeps: new SingleFlight(),
+    grants: new Grants(),
+    alone: options.alone,
     clock,
     timers,
     random,
@@ -79,14 +94,13 @@ export function systemLockContext(options: {
     // A session id is part of paths, like a name, and a name starts with a letter or digit.
     newSessionId: () => `s${randomId()}`,
     graceMs,
-    ...defined({ leaseMsMax: options.leaseMsMax, waitMsMax: options.waitMsMax, sizes: options.sizes }),
+    ...defined({ leaseMsMax: options.leaseMsMax, waitMsMax: options.waitMsMax }),
     pollMs: options.pollMs ?? pollMsDefault,
-    memory,
     rememberedMs: options.alone ? Number.POSITIVE_INFINITY : rememberedMs,
     waits: options.alone
-      ? new NotifiedWaits({ clock, timers, memory })
-      : polledWaits({ clock, timers, memory, random }),
-    refusals: new Refusals({ memory, clock, graceMs }),
+      ? new NotifiedWaits({ clock, timers, cache })
+      : polledWaits({ clock, timers, cache, random, sizes }),
+    refusals: new Refusals({ cache, clock, graceMs }),
     sessionStore: options.sessionStore,
     sessions: new SessionLives({ store: options.sessionStore, graceMs }),
   };
@@ -121,7 +135,7 @@ export async function factsAmong(
 export const bareFacts = ({ clock, graceMs, sizes }: LockContext): Facts => ({
   now: clock.now(),
   graceMs,
-  ...defined({ sizes }),
+  frontLengthMax: sizes.front,
 });
 
 export const sessionIdsIn = (states: readonly LockState[]): string[] => {
@@ -133,38 +147,21 @@ export const sessionIdsIn = (states: readonly LockState[]): string[] => {
 };
 
 /**
- * Reads the lock and remembers it. The store's client repeats a throttled read itself. All requests of a process share those
- * repeats, so a crowd on one lock must leave some for other locks.
- */
-export async function readAndLearn(context: LockContext, key: LockKey): Promise<LockState> {
-  const state = await context.store.read(key);
-  context.memory.learn(key, state);
-  return state;
-}
-
-/**
- * Reads the lock for half of the price. Such a read may be out of date, so it is used only as far as it can't do harm. If it
+ * Reads the lock for half of the price. An eventually consistent read may be out of date, so it is used only as far as it can't do harm. If it
  * is older than the known state, it says nothing. If a wait would end by it, its caller gets an answer. Then the lock is
- * read again, so that nobody is told of a grant that was revoked before the look.
+ * read again, so that nobody is told of a grant that was revoked before.
  */
-export async function lookAndLearn(
+export async function peekAndLearn(
   context: LockContext,
   key: LockKey,
   endsWait: (state: LockState) => boolean,
 ): Promise<LockState> {
-  const state = await context.store.look(key);
-  const known = context.memory.seen(key)?.state;
+  const state = await context.store.peek(key);
+  const known = context.cache.seen(key)?.state;
   // A missing item was deleted, or is so new that this read does not show it.
   if (state.rev === 0) return readAndLearn(context, key);
   if (known !== undefined && isBefore(state, known)) return known;
   if (endsWait(state)) return readAndLearn(context, key);
-  context.memory.learn(key, state);
+  context.cache.learn(key, state);
   return state;
 }
-
-/** Undefined if the store throttled the request. Then nothing was written. */
-export const unlessThrottled = <T>(work: Promise<T>): Promise<T | undefined> =>
-  work.catch((error: unknown) => {
-    if (error instanceof StoreError && error.code === 'throttled') return undefined;
-    throw error;
-  });

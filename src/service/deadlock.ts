@@ -1,10 +1,10 @@
 import type { LockState } from '../lock/state.ts';
+import { readWhole } from '../queue/finding.ts';
 import { cycleThrough, type StuckWait, youngest } from '../session/deadlock.ts';
 import { publicSessionId } from '../session/public-id.ts';
 import type { SessionKey } from '../store/session-store.ts';
 import { apply } from './apply.ts';
 import { factsAmong, type LockContext, sessionIdsIn } from './context.ts';
-import { readWhole } from './pages.ts';
 
 /** The most locks that one search reads. A longer cycle is not found, and its waits end at their deadlines. */
 const locksMax = 200;

@@ -1,4 +1,5 @@
 import type { LockKey } from '../lock/state.ts';
+import { leaseNameOf } from '../table/digest.ts';
 import { type Applied, apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 
@@ -7,11 +8,12 @@ export const renew = (
   context: LockContext,
   key: LockKey,
   { leaseId, leaseMs }: { leaseId: string; leaseMs?: number | undefined },
-) => apply(context, key, { kind: 'renew', leaseId, ...(leaseMs === undefined ? {} : { leaseMs }) });
+) =>
+  apply(context, key, { kind: 'renew', leaseId: leaseNameOf(leaseId), ...(leaseMs === undefined ? {} : { leaseMs }) });
 
 /** Releases a lease, or a place in the queue. The same write hands the lock to the next waiter. */
 export const release = (context: LockContext, key: LockKey, { leaseId }: { leaseId: string }): Promise<Applied> =>
-  apply(context, key, { kind: 'release', leaseId });
+  apply(context, key, { kind: 'release', leaseId: leaseNameOf(leaseId) });
 
 /** Ends the lease with this fence, for an operator. */
 export const revoke = (

@@ -3,11 +3,11 @@ import type { Facts } from '../lock/commands.ts';
 import { grantOf } from '../lock/events.ts';
 import type { LockKey, LockState } from '../lock/state.ts';
 import { standingHolders } from '../lock/view.ts';
+import { withPages } from '../queue/finding.ts';
 import type { HistoryPage, HistoryPageAsked, HistoryStore } from '../store/history.ts';
 import { defined } from '../tools/collections.ts';
-import type { Applied } from './apply.ts';
+import type { Answered } from './apply.ts';
 import { factsAbout, type LockContext } from './context.ts';
-import { withPages } from './pages.ts';
 
 export interface Listed {
   readonly locks: readonly { readonly name: string; readonly state: LockState; readonly facts: Facts }[];
@@ -44,7 +44,7 @@ export async function list(
  * The lock as it is stored now, with its whole queue, and the facts to view it. One consistent read, and the pages if
  * there are any.
  */
-export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Applied, 'answer'>> {
+export async function inspect(context: LockContext, key: LockKey): Promise<Omit<Answered, 'answer'>> {
   const state = await withPages(context, key, await context.store.read(key));
   return { state, facts: await factsAbout(context, key, state) };
 }

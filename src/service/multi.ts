@@ -3,14 +3,15 @@ import { lockLimits } from '../lock/limits.ts';
 import { demandOf, type Holder, type LockState } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import { canonicalOrder, planAll, type Refusal, type Wait, waitOf } from '../multi/plan.ts';
+import { withPages } from '../queue/finding.ts';
+import { leaseNameOf } from '../table/digest.ts';
 import { StoreError } from '../table/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { defined } from '../tools/collections.ts';
 import { type Acquired, type AcquireRequest, acquire } from './acquire.ts';
-import { type Applied, apply } from './apply.ts';
+import { type Answered, apply, handedOverIn } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
-import { withPages } from './pages.ts';
 
 export interface MultiEntry extends Pick<AcquireRequest, 'limit' | 'permits' | 'mode'> {
   readonly name: string;
@@ -84,7 +85,7 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
   const states = await Promise.all(
     entries.map(({ name }, index) => withPages(context, { namespace, name }, outcome.states[index] as LockState)),
   );
-  const wait = waitOf(states, leaseId);
+  const wait = waitOf(states, leaseNameOf(leaseId));
   return {
     ...outcomeOf(outcome, wait === undefined ? 0 : waitedMs({ queuedAt: wait.since }, outcome.facts.now)),
     wait,
@@ -129,10 +130,17 @@ async function swapTogether(
       // After one refusal, whole states are swapped, which works in every case.
       ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
     }));
-    if (await context.store.swapAll(swaps)) {
-      const fences = new Map(names.map((name, index) => [name, states[index]?.fence ?? 0]));
-      for (const { key, next, renewal } of swaps)
-        if (renewal === undefined) context.memory.learn(key, next, next.fence > (fences.get(key.name) ?? 0));
+    if (await context.store.writeAll(swaps)) {
+      const before = new Map(names.map((name, index) => [name, states[index] as LockState]));
+      for (const { key, next, renewal } of swaps) {
+        if (renewal !== undefined) continue;
+        context.cache.learn(key, next);
+        const granted = handedOverIn(next, before.get(key.name));
+        context.grants.tell(
+          key,
+          granted.filter(({ leaseId }) => !plan.holders.some((holder) => holder.leaseId === leaseId)),
+        );
+      }
       return { plan, states, facts };
     }
     await pauseFor(context.timers, backoffMs(attempt, 5, 250, context.random));
@@ -155,7 +163,7 @@ async function noteParts(
 
 function claimOf({ leaseId, owner, leaseMs, sessionId }: MultiAcquire, entry: MultiEntry) {
   return {
-    leaseId,
+    leaseId: leaseNameOf(leaseId),
     owner,
     ...demandOf(entry),
     leaseMs: sessionId === undefined ? (leaseMs ?? lockLimits.leaseMsDefault) : null,
@@ -226,7 +234,7 @@ async function settleGathered(
 
 type Refused = Extract<MultiOutcome, { kind: 'refused' }>;
 
-const refusal = (name: string, { answer, state, facts }: Applied, since: number): Refused => ({
+const refusal = (name: string, { answer, state, facts }: Answered, since: number): Refused => ({
   kind: 'refused',
   refusals: [{ name, answer, state }],
   facts,
@@ -262,7 +270,9 @@ function keepHeld(
     cancel = context.timers.after(leaseMs / 3, () => {
       // If a renewal fails, the last step finds that the lease is lost, and releases everything.
       renewing = Promise.allSettled(
-        held.map((name) => apply(context, { namespace, name }, { kind: 'renew', leaseId, leaseMs })),
+        held.map((name) =>
+          apply(context, { namespace, name }, { kind: 'renew', leaseId: leaseNameOf(leaseId), leaseMs }),
+        ),
       );
       renewOn();
     });
@@ -282,7 +292,7 @@ export async function renewAll(
   namespace: string,
   { leaseId, names, leaseMs }: { leaseId: string; names: readonly string[]; leaseMs?: number | undefined },
 ): Promise<Extract<MultiOutcome, { kind: 'granted' | 'refused' }>> {
-  const command: Renew = { kind: 'renew', leaseId, ...defined({ leaseMs }) };
+  const command: Renew = { kind: 'renew', leaseId: leaseNameOf(leaseId), ...defined({ leaseMs }) };
   const outcome = await swapTogether(context, namespace, names, () => command);
   if (outcome === 'session-lost') throw new Error('No session was named.');
   return outcomeOf(outcome, 0);
@@ -298,7 +308,7 @@ export async function releaseAll(
   return Promise.all(
     names.map(async (name) => ({
       name,
-      answer: (await apply(context, { namespace, name }, { kind: 'release', leaseId })).answer,
+      answer: (await apply(context, { namespace, name }, { kind: 'release', leaseId: leaseNameOf(leaseId) })).answer,
     })),
   );
 }

@@ -1,10 +1,10 @@
 import type { Facts } from '../lock/commands.ts';
 import { type LockKey, type LockState, lockIdOf } from '../lock/state.ts';
 import { nextDueAt } from '../lock/validity.ts';
+import { isBefore, type LockCache } from '../queue/lock-cache.ts';
 import { isInPages } from '../queue/pages.ts';
 import { after, type Clock, type EpochMs } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import { isBefore, type LockMemory } from './lock-memory.ts';
 import type { LockAccess, OpenWait, Wait, Waits } from './waits.ts';
 
 /** A step that is due at once, but changed nothing before, is taken again after this time. So there is no busy loop. */
@@ -64,16 +64,16 @@ export class NotifiedWaits implements Waits {
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #nextStep: NextStep;
-  readonly #memory: LockMemory;
+  readonly #cache: LockCache;
   readonly #locks = new Map<string, LockWaits>();
   #stopListening: (() => void) | undefined;
 
-  constructor(options: { clock: Clock; timers: Timers; memory: LockMemory; nextStep?: NextStep }) {
-    const { clock, timers, memory, nextStep = sweepWhenDue } = options;
+  constructor(options: { clock: Clock; timers: Timers; cache: LockCache; nextStep?: NextStep }) {
+    const { clock, timers, cache, nextStep = sweepWhenDue } = options;
     this.#clock = clock;
     this.#timers = timers;
     this.#nextStep = nextStep;
-    this.#memory = memory;
+    this.#cache = cache;
   }
 
   get openCount(): number {
@@ -94,7 +94,7 @@ export class NotifiedWaits implements Waits {
     };
     this.#locks.set(id, waits);
     waits.open += 1;
-    this.#stopListening ??= this.#memory.onNewerState((key, state) => this.#hear(key, state));
+    this.#stopListening ??= this.#cache.onNewerState((key, state) => this.#hear(key, state));
     return {
       wait: (wait) => this.#wait(waits, wait),
       end: () => {

@@ -17,11 +17,11 @@
 import type { Facts } from '../lock/commands.ts';
 import type { LockState } from '../lock/state.ts';
 import { isPresent, nextDueAt } from '../lock/validity.ts';
-import { depthOf, positionOf } from '../lock/view.ts';
-import { positionInPage, sizesOf } from '../queue/pages.ts';
+import { positionOf } from '../lock/view.ts';
+import type { LockCache } from '../queue/lock-cache.ts';
+import { depthOf, positionInPage, type QueueSizes } from '../queue/pages.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import type { LockMemory } from './lock-memory.ts';
 import { type FirstWaiter, type NextStep, NotifiedWaits, type Step } from './notified-waits.ts';
 
 /** A look comes after this part of the time since the last grant. So a hold seems longer by an eighth at most. */
@@ -45,11 +45,11 @@ const farLooksPerSecondMax = 300;
 const between = (least: number, value: number, most: number): number => Math.min(most, Math.max(least, value));
 
 /** The time until the next look for the waiter at a position. */
-export function paceMs(state: LockState, position: number, facts: Facts): number {
+export function paceMs(state: LockState, position: number, facts: Facts, sizes: QueueSizes): number {
   const grantedAt = Math.max(0, ...state.holders.map(({ acquiredAt }) => acquiredAt));
   const heldMs = facts.now - grantedAt;
   if (position === 1) return between(tightestPaceMs, heldMs * partOfHold, nextPaceMs);
-  const waiting = Math.max(position, depthOf(state, facts));
+  const waiting = Math.max(position, depthOf(state, facts, sizes));
   // The pace is proportional to the position, so n waiters look (1 + 1/2 + … + 1/n) times as often as one: less than 1 + ln n.
   const boundMs = ((1 + Math.log(waiting)) * 1_000) / nearLooksPerSecondMax;
   const perPositionMs = Math.max(boundMs, between(tightestPaceMs, heldMs * partOfHold, slowestTurnMs) / 2);
@@ -57,8 +57,8 @@ export function paceMs(state: LockState, position: number, facts: Facts): number
 }
 
 /** The position of the first waiter. In a page, that of the page's first place, so that the look is not too late. */
-const positionFor = (state: LockState, { leaseId, page = 0 }: FirstWaiter, facts: Facts): number =>
-  positionOf(state, leaseId, facts) ?? positionInPage(state, page, 0, sizesOf(facts));
+const positionFor = (state: LockState, { leaseId, page = 0 }: FirstWaiter, facts: Facts, sizes: QueueSizes): number =>
+  positionOf(state, leaseId, facts) ?? positionInPage(state, page, 0, sizes);
 
 /** Whether this process sweeps when time alone changes something. */
 function isNext(state: LockState, { leaseId, page }: FirstWaiter, facts: Facts): boolean {
@@ -68,17 +68,17 @@ function isNext(state: LockState, { leaseId, page }: FirstWaiter, facts: Facts):
 }
 
 const lookAtPace =
-  (random: () => number): NextStep =>
+  (random: () => number, sizes: QueueSizes): NextStep =>
   (state, first, facts) => {
-    const look: Step['take'] = (access) => access.look();
+    const look: Step['take'] = (access) => access.read();
     if (facts === undefined) return { afterMs: nextPaceMs, take: look };
-    const position = positionFor(state, first, facts);
+    const position = positionFor(state, first, facts, sizes);
     // A random tenth more or less, so that processes that began together do not look together.
-    const afterMs = paceMs(state, position, facts) * (0.9 + random() * 0.2);
+    const afterMs = paceMs(state, position, facts, sizes) * (0.9 + random() * 0.2);
     const dueAt = isNext(state, first, facts) ? nextDueAt(state, facts) : null;
     // Most looks are those of waiters further back. It does little harm if they notice a moment later that the queue moved. The
     // next waiter's look often finds its grant, which must be read consistently.
-    const lookFromBehind: Step['take'] = (access, endsWait) => access.lookCheaply(endsWait);
+    const lookFromBehind: Step['take'] = (access, endsWait) => access.peek(endsWait);
     if (dueAt === null || dueAt - facts.now > afterMs) return { afterMs, take: position === 1 ? look : lookFromBehind };
     // A sweep begins with a look.
     return { afterMs: dueAt - facts.now, take: (access) => access.sweep() };
@@ -86,10 +86,12 @@ const lookAtPace =
 
 export const polledWaits = ({
   random,
+  sizes,
   ...parts
 }: {
   clock: Clock;
   timers: Timers;
-  memory: LockMemory;
+  cache: LockCache;
   random: () => number;
-}): NotifiedWaits => new NotifiedWaits({ ...parts, nextStep: lookAtPace(random) });
+  sizes: QueueSizes;
+}): NotifiedWaits => new NotifiedWaits({ ...parts, nextStep: lookAtPace(random, sizes) });

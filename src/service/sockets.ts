@@ -2,13 +2,15 @@
 
 import { randomBytes } from 'node:crypto';
 import { type LockKey, lockIdOf } from '../lock/state.ts';
+import { pagesByLease } from '../queue/finding.ts';
 import type { Connection, SocketStore } from '../store/sockets.ts';
+import { leaseNameOf } from '../table/digest.ts';
 import { after, type Clock } from '../time/clock.ts';
+import { defined } from '../tools/collections.ts';
 import { forEachAtMost } from '../tools/pool.ts';
 import { type Acquired, type AcquireRequest, acquire, askAgain } from './acquire.ts';
 import { apply } from './apply.ts';
 import type { LockContext } from './context.ts';
-import { placesIn } from './pages.ts';
 
 /** Long enough to open a connection over a slow network. Short enough that a stolen ticket is soon useless. */
 const ticketMs = 60_000;
@@ -40,7 +42,7 @@ export async function acquireOnSocket(
   caller: string,
 ): Promise<Acquired | undefined> {
   const { connectionId } = request.notify;
-  const { leaseId } = request;
+  const leaseId = leaseNameOf(request.leaseId);
   const connection = await sockets.connection(connectionId);
   if (connection?.namespace !== key.namespace || connection.caller !== caller) return undefined;
   // A client asks again now and then, because a message may be lost. If it has its place on this connection, the wait was
@@ -51,9 +53,8 @@ export async function acquireOnSocket(
   await sockets.noteWait(connectionId, { key, leaseId }, after(context.clock.now(), request.waitMs));
   const acquired = await acquire(context, key, request);
   if (acquired.answer.kind === 'waiting' && (await sockets.connection(connectionId)) === undefined) {
-    const { page } = acquired.answer;
-    const absence = { kind: 'step-away', leaseId, connectionId } as const;
-    await apply(context, key, page === undefined ? absence : { ...absence, place: page });
+    const { place } = acquired.answer;
+    await apply(context, key, { kind: 'step-away', leaseId, connectionId, ...defined({ place }) });
   }
   return acquired;
 }
@@ -69,10 +70,9 @@ export async function leaveConnection(
   // The pages of a lock are searched once for all its waiters on this connection.
   const searches = new Map<string, Promise<ReadonlyMap<string, number>>>();
   await forEachAtMost(waits, stepsAtOnceMax, async ({ key, leaseId }) => {
-    const search = searches.get(lockIdOf(key)) ?? placesIn(context, key);
+    const search = searches.get(lockIdOf(key)) ?? pagesByLease(context, key);
     searches.set(lockIdOf(key), search);
     const place = (await search).get(leaseId);
-    const absence = { kind: 'step-away', leaseId, connectionId } as const;
-    await apply(context, key, place === undefined ? absence : { ...absence, place });
+    await apply(context, key, { kind: 'step-away', leaseId, connectionId, ...defined({ place }) });
   });
 }

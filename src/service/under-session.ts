@@ -1,13 +1,13 @@
 import type { Acquire, Answer } from '../lock/commands.ts';
 import type { LockKey } from '../lock/state.ts';
+import { readWhole } from '../queue/finding.ts';
 import { isOpen } from '../session/decide.ts';
 import { type SessionWait, sessionLimits } from '../session/state.ts';
 import type { SessionKey } from '../store/session-store.ts';
 import { forEachAtMost } from '../tools/pool.ts';
-import { type Applied, apply, readWait } from './apply.ts';
+import { type Answered, apply, readWait } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { breakDeadlock } from './deadlock.ts';
-import { readWhole } from './pages.ts';
 
 /** Notes removed at the same time. They are writes to one item, which would throttle more of them. */
 const removalsAtOnceMax = 8;
@@ -18,7 +18,7 @@ type BoundAcquire = Acquire & { readonly sessionId: string };
  * An acquire under a session: it tries the lock and reads the session at the same time. If the session is over, the grant
  * was never valid. It is still released at once, so that no other caller has to find that out.
  */
-export async function applyUnderSession(context: LockContext, key: LockKey, command: BoundAcquire): Promise<Applied> {
+export async function applyUnderSession(context: LockContext, key: LockKey, command: BoundAcquire): Promise<Answered> {
   const { sessionId, leaseId } = command;
   const sessionKey = { namespace: key.namespace, sessionId };
   const now = context.clock.now();
@@ -46,7 +46,7 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   // Noted before the search, so that of two waits that close a cycle at the same time, at least one sees all of it.
   const wait: SessionWait = { lock: key.name, leaseId };
   const noted = await context.sessionStore.noteWait(sessionKey, wait);
-  const giveUpPlace = async (answer: Answer): Promise<Applied> => {
+  const giveUpPlace = async (answer: Answer): Promise<Answered> => {
     await apply(context, key, { kind: 'release', leaseId, ...placeOf(applied) });
     return { ...applied, facts, answer };
   };
@@ -86,7 +86,7 @@ export async function readWaitUnderSession(
   context: LockContext,
   key: LockKey,
   command: BoundAcquire,
-): Promise<Applied | undefined> {
+): Promise<Answered | undefined> {
   const { sessionId, leaseId } = command;
   const [applied, [session]] = await Promise.all([
     readWait(context, key, command),
@@ -98,5 +98,5 @@ export async function readWaitUnderSession(
   return applied;
 }
 
-const placeOf = ({ answer }: Applied) =>
-  answer.kind === 'waiting' && answer.page !== undefined ? { place: answer.page } : {};
+const placeOf = ({ answer }: Answered) =>
+  answer.kind === 'waiting' && answer.place !== undefined ? { place: answer.place } : {};

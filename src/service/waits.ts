@@ -24,12 +24,12 @@ export interface OpenWait {
 /** What a wait may do with its lock. */
 export interface LockAccess {
   readonly key: LockKey;
-  look(): Promise<LockState>;
+  read(): Promise<LockState>;
   /**
-   * A look for half of the price. It may show an older state: none that is older than the known one, and none that ends a
-   * wait.
+   * An eventually consistent read, for half of the price. It may show an older state: none that is older than the known one, and
+   * none that ends a wait.
    */
-  lookCheaply(endsWait: (state: LockState) => boolean): Promise<LockState>;
+  peek(endsWait: (state: LockState) => boolean): Promise<LockState>;
   sweep(): Promise<LockState>;
   facts(state: LockState): Promise<Facts>;
 }

@@ -18,8 +18,8 @@ export interface ItemKey {
   readonly sk: string;
 }
 
-/** The name on disk of each word. */
-export type Words = Readonly<Record<string, string>>;
+/** What each word means on disk: the name of an attribute, or a place in a list. */
+export type Words = Readonly<Record<string, string | number>>;
 
 export interface Clauses {
   readonly set?: readonly string[];
@@ -42,7 +42,7 @@ export interface Update extends Condition {
 }
 
 /** A word before a parenthesis is a function, and a word in capitals is an operator. Every other word is an attribute. */
-const token = /(:\w+)|([A-Za-z_]\w*)(\s*\()?/g;
+const token = /(:\w+)|(\.?)([A-Za-z_]\w*)(\s*\()?/g;
 const operator = /^[A-Z]+$/;
 
 /** Turns words into aliases. It notes which are used, because DynamoDB refuses names and values that no expression uses. */
@@ -58,19 +58,23 @@ export class Translation {
   }
 
   of(expression: string): string {
-    return expression.replace(token, (whole, value: string | undefined, word: string, isFunction?: string) => {
+    return expression.replace(token, (whole, value: string | undefined, dot: string, word: string, call?: string) => {
       if (value !== undefined) return this.#value(value);
-      if (isFunction !== undefined || operator.test(word)) return whole;
-      return this.#name(word);
+      if (call !== undefined || operator.test(word)) return whole;
+      return this.#path(dot, word);
     });
   }
 
   /** Every word gets an alias, because `ttl`, `limit` and many others are reserved. */
-  #name(word: string): string {
-    const letters = this.#words[word];
-    if (letters === undefined) throw new TypeError(`No attribute is called "${word}" here.`);
-    this.#names[`#${word}`] = letters;
-    return `#${word}`;
+  #path(dot: string, word: string): string {
+    const meaning = this.#words[word];
+    if (meaning === undefined) throw new TypeError(`No attribute is called "${word}" here.`);
+    if (typeof meaning === 'number') {
+      if (dot === '') throw new TypeError(`"${word}" is a place in a list, so it needs the list before it.`);
+      return `[${meaning}]`;
+    }
+    this.#names[`#${word}`] = meaning;
+    return `${dot}#${word}`;
   }
 
   #value(alias: string): string {
@@ -122,8 +126,7 @@ const kindOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'a list' : value === undefined ? 'missing' : `a ${typeof value}`;
 
 const expected = (kind: string, name: string, value: unknown): StoreError =>
-  // After a "#" a name may contain a lease id.
-  unreadable(`"${name.replace(/#.*/, '#…')}" should be ${kind} and is ${kindOf(value)}`);
+  unreadable(`"${name}" should be ${kind} and is ${kindOf(value)}`);
 
 export const text = (item: Item, name: string): string => asText(item[name], name);
 
@@ -135,8 +138,9 @@ export function integer(item: Item, name: string): number {
 
 export const instant = (item: Item, name: string): EpochMs => epochMs(integer(item, name));
 
-export function list(item: Item, name: string): readonly unknown[] {
-  const value = item[name];
+export const list = (item: Item, name: string): readonly unknown[] => asList(item[name], name);
+
+export function asList(value: unknown, name: string): readonly unknown[] {
   if (!Array.isArray(value)) throw expected('a list', name, value);
   return value;
 }
@@ -149,7 +153,7 @@ export function asMap(value: unknown, name: string): Item {
 }
 
 export function asText(value: unknown, name: string): string {
-  if (typeof value !== 'string') throw expected('a text', name, value);
+  if (typeof value !== 'string') throw expected('a string', name, value);
   return value;
 }
 

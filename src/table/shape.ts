@@ -13,7 +13,7 @@ export const tableShape = {
   streamView: 'NEW_AND_OLD_IMAGES',
   indexes: {
     /** Lists locks by name. It has only attributes that are set once, so updates of a busy lock never write to it. */
-    listing: { name: 'listing', partitionKey: 'lp', sortKey: 'ln', sortKeyType: 'S' },
+    listing: { name: 'listing', partitionKey: 'lp', sortKey: 'pk', sortKeyType: 'S' },
     /** Sparse: locks with waiters. The reaper's schedule finds here what a lost timer missed. */
     awaited: { name: 'awaited', partitionKey: 'ap', sortKey: 'as', sortKeyType: 'N' },
     /** Sparse: the locks of a session, so that they are swept right after its end. */

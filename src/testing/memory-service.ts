@@ -43,8 +43,9 @@ export function memoryService(
       ...holder,
       expiresAt: epochMs(time.now() - locks.graceMs - (holder.lockDelayMs ?? 0)),
     }));
-    const written = await locks.store.swap(key, { ...state, rev: state.rev + 1, changedAt: time.now(), holders });
-    locks.memory.learn(key, written.state);
+    const next = { ...state, rev: state.rev + 1, changedAt: time.now(), holders };
+    const written = await locks.store.write(key, { kind: 'replace', next });
+    locks.cache.learn(key, written.state);
   };
   return {
     service: {

@@ -6,7 +6,6 @@ import { acquire } from '../../src/service/acquire.ts';
 import { type LockContext, systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import { accessTo } from '../scale/table-access.ts';

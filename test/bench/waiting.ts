@@ -9,7 +9,6 @@ import { apply, refill } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { accessTo } from '../scale/table-access.ts';
 import { CountedTable, tableName, type Used } from './counted-table.ts';

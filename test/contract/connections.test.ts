@@ -2,37 +2,25 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
 import { apply } from '../../src/service/apply.ts';
 import { systemLockContext } from '../../src/service/context.ts';
-import { release } from '../../src/service/lease.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { WatcherStore } from '../../src/store/watchers.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
-import { AwaitedLocks, DeliveryStore } from '../../src/store/notices.ts';
-import { SocketStore } from '../../src/store/sockets.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
 import type { DeliveryStore } from '../../src/store/notices.ts';
 import type { SocketStore } from '../../src/store/sockets.ts';
 import type { Watcher, WatcherStore } from '../../src/store/watchers.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf } from '../support/lock-worlds.ts';
-import { MemoryDeliveries, MemorySockets, MemoryWatchers } from '../support/memory-stores.ts';
+import { type MemoryStores, memoryStores, storesOn } from '../support/memory-table.ts';
 
-const onTable = async <T>(
-  Adapter: new (options: { client: ReturnType<typeof documentClient>; tableName: string }) => T,
-) => {
-  const { client, tableName } = await freshTable();
-  return new Adapter({ client: documentClient(client), tableName });
-};
+type Stores = Pick<MemoryStores, 'watchers' | 'sockets' | 'deliveries'>;
 
-const watcherAdapters: [string, () => Promise<WatcherStore>][] = [
-  ['memory', () => Promise.resolve(new MemoryWatchers())],
-  ['DynamoDB', () => onTable(WatcherStore)],
+const tables: [string, () => Promise<Stores>][] = [
+  ['the built-in engine', () => Promise.resolve(memoryStores())],
+  ['a table', async () => storesOn((await freshTable()).access)],
 ];
 
-describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
+describe.each(tables)('the watchers in %s', (_name, open) => {
   let watchers: WatcherStore;
   beforeAll(async () => {
-    watchers = await open();
+    ({ watchers } = await open());
   });
   const watcher = (namespace: string, connectionId: string, subject: Watcher['subject']): Watcher => ({
     namespace,
@@ -75,15 +63,10 @@ describe.each(watcherAdapters)('the watchers in %s', (_name, open) => {
   });
 });
 
-const socketAdapters: [string, () => Promise<SocketStore>][] = [
-  ['memory', () => Promise.resolve(new MemorySockets(() => undefined))],
-  ['DynamoDB', () => onTable(SocketStore)],
-];
-
-describe.each(socketAdapters)('the sockets in %s', (_name, open) => {
+describe.each(tables)('the sockets in %s', (_name, open) => {
   let sockets: SocketStore;
   beforeAll(async () => {
-    sockets = await open();
+    ({ sockets } = await open());
   });
   const owner = { namespace: 'a', caller: 'somebody' };
   const at = (ms: number) => epochMs(1_800_000_000_000 + ms);
@@ -109,14 +92,9 @@ describe.each(socketAdapters)('the sockets in %s', (_name, open) => {
   });
 });
 
-const deliveryAdapters: [string, () => Promise<DeliveryStore>][] = [
-  ['memory', () => Promise.resolve(new MemoryDeliveries())],
-  ['DynamoDB', () => onTable(DeliveryStore)],
-];
-
-describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
+describe.each(tables)('the deliveries in %s', (_name, open) => {
   it('knows which grants were delivered, by lock and fence', async () => {
-    const deliveries = await open();
+    const { deliveries }: { deliveries: DeliveryStore } = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
     await deliveries.markDelivered(key, 7);
     await deliveries.markDelivered(key, 7);
@@ -128,7 +106,7 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
   });
 
   it('counts each try to deliver, before and after it was written', async () => {
-    const deliveries = await open();
+    const { deliveries }: { deliveries: DeliveryStore } = await open();
     const key: LockKey = { namespace: 'contract', name: 'wallet' };
     expect(await deliveries.begin(key, 9)).toEqual({ tries: 1, delivered: false });
     expect(await deliveries.begin(key, 9)).toEqual({ tries: 2, delivered: false });
@@ -138,12 +116,11 @@ describe.each(deliveryAdapters)('the deliveries in %s', (_name, open) => {
   });
 });
 
-describe('the awaited locks in DynamoDB', () => {
+describe('the awaited locks', () => {
   it('lists each lock with waiters, and removes only locks without a waiter', async () => {
-    const { client, tableName } = await freshTable();
-    const store = new LockStore({ client: documentClient(client), tableName });
-    const locks = systemLockContext({ store, alone: false, sessionStore: new MemorySessionStore() });
-    const awaited = new AwaitedLocks({ client: documentClient(client), tableName });
+    const stores = storesOn((await freshTable()).access);
+    const { store, awaited } = stores;
+    const locks = systemLockContext({ ...stores, alone: false });
     const listed = async () => {
       const names: string[] = [];
       for await (const { name } of awaited.list()) names.push(name);
@@ -160,7 +137,7 @@ describe('the awaited locks in DynamoDB', () => {
     expect(await listed()).toEqual(names);
 
     const [first, second] = names as [string, string];
-    await release(locks, { namespace: 'contract', name: first }, { leaseId: 'lease-holder-00001' });
+    await apply(locks, { namespace: 'contract', name: first }, { kind: 'release', leaseId: 'lease-holder-00001' });
     // The hand-over left it in the index, where only a queue belongs.
     const handedOver = await store.read({ namespace: 'contract', name: first });
     expect([handedOver.queue, await listed()]).toEqual([[], names]);

@@ -14,8 +14,8 @@ import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { memoryCheckpoints, startPump } from '../../src/local/pump.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import { unusedLock } from '../../src/lock/state.ts';
-import { HistoryStore } from '../../src/store/history.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
+import { HistoryStore } from '../../src/store/history.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
 import { SocketStore } from '../../src/store/sockets.ts';
 import { after, systemClock } from '../../src/time/clock.ts';
@@ -186,8 +186,8 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
     stoppedAt = performance.now();
     await acquire();
     harsh.order('stale-read', { holds: key.name });
-    expect(await store.look(key)).toEqual(unusedLock);
-    expect((await store.look(key)).holders).toHaveLength(1);
+    expect(await store.peek(key)).toEqual(unusedLock);
+    expect((await store.peek(key)).holders).toHaveLength(1);
     stoppedAt = undefined;
   });
 
@@ -262,7 +262,7 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
     }));
     harsh.order('conflict', { operation: 'TransactWriteItems' });
     harsh.order('error-after', { operation: 'TransactWriteItems' });
-    expect(await store.swapAll(swaps)).toBe(true);
+    expect(await store.writeAll(swaps)).toBe(true);
     expect((await store.read(key)).fence).toBe(7);
   });
 
@@ -274,7 +274,7 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
     const before = harsh.counts.get('in-progress') ?? 0;
     harsh.order('error-after', { operation: 'TransactWriteItems' });
     harsh.order('in-progress', { operation: 'TransactWriteItems' });
-    expect(await store.swapAll(swaps)).toBe(true);
+    expect(await store.writeAll(swaps)).toBe(true);
     expect(harsh.counts.get('in-progress')).toBe(before + 1);
   });
 
@@ -284,7 +284,7 @@ describe('a lock on a harsh table', exactOnly('starts a harsh table of its own')
       const names = [randomUUID(), randomUUID()];
       harsh.order('throttle', { operation: 'TransactWriteItems' });
       const next = { ...unusedLock, rev: 1, fence: 7 };
-      expect(await store.swapAll(names.map((name) => ({ key: { ...key, name }, next })))).toBe(true);
+      expect(await store.writeAll(names.map((name) => ({ key: { ...key, name }, next })))).toBe(true);
     }
   });
 });

@@ -2,30 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { HistoryStore } from '../../src/store/history.ts';
+import { type HistoryEntry, type HistoryEvent, HistoryStore, historyKeptMs } from '../../src/store/history.ts';
 import { endedHold, placeOf } from '../../src/store/history-rules.ts';
-import {
-  type HistoryEntry,
-  type HistoryEvent,
-  type HistoryStore,
-  historyKeptMs,
-} from '../../src/store/history.ts';
-import { MemoryHistory } from '../../src/store/memory/history-store.ts';
+import { fromStored } from '../../src/table/json.ts';
+import type { TableRequests } from '../../src/table/port.ts';
 import { type Clock, epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable, untilReadsFollow } from '../support/engine.ts';
+import { memoryStores } from '../support/memory-table.ts';
 
 /** Not the time of the system: the store must ask its own clock. */
 const now = epochMs(Date.now() + 30 * 86_400_000);
 const clock: Clock = { now: () => now };
 
 const adapters: [string, () => Promise<HistoryStore>][] = [
-  ['memory', () => Promise.resolve(new MemoryHistory({ clock }))],
+  ['the built-in engine', () => Promise.resolve(memoryStores({ clock }).history)],
   [
-    'DynamoDB',
+    'a table',
     async () => {
-      const { client, tableName } = await freshTable();
-      const history = new HistoryStore({ client: documentClient(client), tableName, clock });
+      const history = new HistoryStore({ ...(await freshTable()).access, clock });
       const append = history.append.bind(history);
       // The history is read without consistency, so a page may lack what was written a moment ago.
       history.append = async (written) => append(written).finally(untilReadsFollow);
@@ -178,25 +172,21 @@ describe('the history in DynamoDB', () => {
     'never names a key twice in one request, which DynamoDB refuses',
     exactOnly('what a request leaves unwritten is sent again'),
     async () => {
-      const { client, tableName } = await freshTable();
-      const documents = documentClient(client);
-      const sent: string[][] = [];
-      documents.middlewareStack.add((next) => (args) => {
-        const { RequestItems = {} } = args.input as {
-          RequestItems?: Record<string, { PutRequest: { Item: { sk: string } } }[]>;
-        };
-        sent.push((RequestItems[tableName] ?? []).map(({ PutRequest }) => PutRequest.Item.sk));
-        return next(args);
-      });
+      const { history, table } = memoryStores({ clock });
       const written = entries(20);
-      await new HistoryStore({ client: documents, tableName, clock }).append([...written, ...written]);
+      await history.append([...written, ...written]);
+      const sent = table.requests.map(({ request }) =>
+        Object.values((request as TableRequests['BatchWriteItem']).RequestItems)
+          .flat()
+          .map((write) => ('PutRequest' in write ? fromStored(write.PutRequest.Item).sk : undefined)),
+      );
       expect(sent).toEqual([written.map(({ place }) => place)]);
     },
   );
 
   it('says which events it could not write', async () => {
-    const { client } = await freshTable();
-    const history = new HistoryStore({ client: documentClient(client), tableName: 'no-such-table', clock });
+    const { access } = await freshTable();
+    const history = new HistoryStore({ ...access, tableName: 'no-such-table', clock });
     const written = entries(2);
     expect(await history.append(written)).toEqual(written);
   });
@@ -204,9 +194,9 @@ describe('the history in DynamoDB', () => {
 
 describe('an event of the history in DynamoDB', () => {
   it('has its own end, so the table deletes it', async () => {
-    const { client, own, tableName } = await freshTable();
+    const { access, own, tableName } = await freshTable();
     const [entry] = entries(1) as [HistoryEntry];
-    await new HistoryStore({ client: documentClient(client), tableName, clock }).append([entry]);
+    await new HistoryStore({ ...access, clock }).append([entry]);
     const { Items } = await own.send(new ScanCommand({ TableName: tableName }));
     expect(Items).toHaveLength(1);
     expect(Items?.[0]?.ttl).toBe(Math.ceil((entry.event.at + historyKeptMs) / 1_000));

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { queueSizes } from '../../src/queue/pages.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { SessionStore } from '../../src/store/session-store.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { memoryStores } from '../support/memory-table.ts';
 
 let store: LockStore;
 let sessions: SessionStore;
@@ -41,7 +40,10 @@ describe('a direct hand-off', () => {
       deadlineAt: inMs(60_000),
       presentUntil: goneAt,
     };
-    expect((await store.enqueue(key, { waiter, limit: state.limit, sizes: queueSizes })).applied).toBe(true);
+    expect(
+      (await store.write(key, { kind: 'arrive', waiter, limit: state.limit, frontLengthMax: queueSizes.front }))
+        .applied,
+    ).toBe(true);
     const release = { kind: 'release' as const, leaseId: mine };
     expect((await store.attempt(key, release, factsAt(goneAt))).applied).toBe(false);
     const inTime = await store.attempt(key, release, factsAt(inMs(999)));
@@ -62,8 +64,8 @@ describe('a direct renewal', () => {
 });
 
 describe.each([
-  ['memory', () => new MemorySessionStore() as SessionStore],
-  ['DynamoDB', () => sessions],
+  ['the built-in engine', () => memoryStores().sessionStore],
+  ['a table', () => sessions],
 ])('a keepalive in %s', (_name, storeOf) => {
   it('that arrives late does not shorten the session', async () => {
     const kept = storeOf();

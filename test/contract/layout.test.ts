@@ -1,15 +1,15 @@
 import { PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LockKey } from '../../src/lock/state.ts';
+import { layoutKnown, lockItemKey, toLockItem, ttlOf } from '../../src/queue/lock-item.ts';
+import { LockStore, retentionMsDefault, retentionMsMin } from '../../src/queue/lock-store.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { createSession } from '../../src/service/sessions.ts';
-import { layoutKnown, lockItemKey, toLockItem, ttlOf } from '../../src/queue/lock-item.ts';
-import { LockStore, retentionMsDefault, retentionMsMin } from '../../src/queue/lock-store.ts';
-import { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { type FreshTable, freshTable } from '../support/engine.ts';
+import { storesOn } from '../support/memory-table.ts';
 
 let table: FreshTable;
 let store: LockStore;
@@ -18,7 +18,7 @@ let context: LockContext;
 beforeAll(async () => {
   table = await freshTable();
   store = new LockStore(table.access);
-  context = systemLockContext({ store, sessionStore: new SessionStore(table.access), alone: false });
+  context = systemLockContext({ ...storesOn(table.access), alone: false });
 });
 
 const put = (Item: Record<string, unknown>) => table.own.send(new PutCommand({ TableName: table.tableName, Item }));
@@ -49,10 +49,10 @@ describe("a lock's item", () => {
   });
 
   it.each([
-    ['a number that is a text', { fence: 'seven' }],
-    ['a holder without an owner', { 'h#0': { i: 'lease-of-the-holder', p: 1_024, l: 1_000 } }],
-    ['more permits than there are', { lim: 3 }],
-    ['a queue that is no list', { q: 'nobody' }],
+    ['a number that is a string', { f: 'seven' }],
+    ['a holder without an owner', { h0: ['lease-name', null, 1_024, 1_000, null] }],
+    ['more permits than there are', { m: 3 }],
+    ['a queue that is not a list', { q: 'nobody' }],
   ])('with %s fails closed, and names no secret', async (what, damage) => {
     const key = lockNamed(what.replaceAll(' ', '-'));
     await put({ ...(await heldItem(key)), ...damage });
@@ -70,19 +70,34 @@ describe("a lock's item", () => {
   });
 });
 
-describe('a session id', () => {
-  it('is in no key and in no index', async () => {
+describe('a secret', () => {
+  it('is in no key, in no index and in no name of an attribute', async () => {
     const { session } = await createSession(context, 'layout', { ttlMs: 600_000, owner: 'me' });
     const { sessionId } = session;
-    await acquire(context, lockNamed('whole'), ask('lease-under-session', { sessionId }));
-    await acquire(context, lockNamed('part'), ask('lease-under-session', { sessionId, limit: 3 }));
+    const leaseIds = Array.from({ length: 16 }, (_, index) => `secret-lease-${index}`);
+    const [whole = '', part = '', ...others] = leaseIds;
+    await acquire(context, lockNamed('whole'), ask(whole, { sessionId }));
+    await acquire(context, lockNamed('part'), ask(part, { sessionId, limit: 3 }));
+    await acquire(context, lockNamed('part'), ask(others[0] as string, { limit: 3 }));
+    for (const leaseId of others)
+      await acquire(context, lockNamed('whole'), ask(leaseId, { waitMs: 60_000, pollMs: 0 }));
     const { Items = [] } = await table.own.send(new ScanCommand({ TableName: table.tableName }));
-    const keys = Items.map(({ pk, sk, sp, ap, lp, ln }) => JSON.stringify({ pk, sk, sp, ap, lp, ln }));
-    expect(keys.some((key) => key.includes('/session/'))).toBe(true);
-    expect(keys.filter((key) => key.includes(sessionId))).toEqual([]);
+    const shown = Items.map((item) => {
+      const { pk, sk, sp, ap, lp } = item;
+      return JSON.stringify([pk, sk, sp, ap, lp, ...namesIn(item)]);
+    });
+    expect(shown.some((names) => names.includes('/session/'))).toBe(true);
+    expect(shown.some((names) => names.includes('/page/'))).toBe(true);
+    expect(shown.filter((names) => [sessionId, ...leaseIds].some((secret) => names.includes(secret)))).toEqual([]);
     expect(await context.sessionStore.locksOf({ namespace: 'layout', sessionId })).toEqual(
       expect.arrayContaining(['whole', 'part']),
     );
     expect(lockItemKey(lockNamed('whole')).pk).toBe('layout/lock/whole');
   });
 });
+
+/** The names of attributes, at any depth. */
+const namesIn = (value: unknown): string[] =>
+  typeof value !== 'object' || value === null || value instanceof Set
+    ? []
+    : Object.entries(value).flatMap(([name, member]) => [name, ...namesIn(member)]);

@@ -6,37 +6,32 @@ import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { listingKeyOf } from '../../src/queue/lock-item.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
-import type { LockStore } from '../../src/queue/lock-store.ts';
-import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
+import { SdkTable } from '../../src/table/aws.ts';
+import type { TableAccess } from '../../src/table/item-table.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { memoryStores } from '../support/memory-table.ts';
 
-const adapters: [string, () => Promise<LockStore>][] = [
-  ['memory', () => Promise.resolve(new MemoryLockStore())],
+const tables: [string, () => Promise<TableAccess>][] = [
+  ['a table over the wire', async () => (await freshTable()).access],
   [
-    'DynamoDB',
+    'a table by the SDK alone',
     async () => {
-      const { access } = await freshTable();
-      return new LockStore(access);
+      const { client, tableName } = await freshTable();
+      return { table: new SdkTable(client), tableName };
     },
   ],
-  [
-    'DynamoDB, by the SDK alone',
-    async () => {
-      const { access } = await freshTable();
-      return new LockStore({ ...access, calls: undefined });
-    },
-  ],
+  ['the built-in engine', async () => memoryStores().access],
 ];
 
 const facts: Facts = { now: startOfTime, graceMs: lockLimits.graceMs };
 const newKey = (namespace = 'contract'): LockKey => ({ namespace, name: randomUUID() });
 
-describe.each(adapters)('the lock store in %s', (_name, open) => {
+describe.each(tables)('the lock store on %s', (_name, open) => {
   let store: LockStore;
   beforeAll(async () => {
-    store = await open();
+    store = new LockStore(await open());
   });
 
   /** Carries out a command as the service does, without the retries. */
@@ -44,12 +39,12 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     const attempted = await store.attempt(key, asked, facts);
     if (attempted.applied) return attempted.state;
     const { next } = decide(attempted.state, asked, facts);
-    return next === attempted.state ? next : (await store.swap(key, next)).state;
+    return next === attempted.state ? next : (await store.write(key, { kind: 'replace', next: next })).state;
   }
 
   it('shows a lock that was never used as unused', async () => {
     expect(await store.read(newKey())).toEqual(unusedLock);
-    expect(await store.look(newKey())).toEqual(unusedLock);
+    expect(await store.peek(newKey())).toEqual(unusedLock);
   });
 
   it('does not let a late poll or the end of an old connection make a parked waiter absent', async () => {
@@ -59,13 +54,17 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     await command(key, acquireOf('lease-a-0000000000'));
     const [polling] = (await command(key, waits({ attendMs: 4_000 }))).queue;
     const [onFirst] = (await command(key, on('one'))).queue;
-    expect((await store.attend(key, 0, polling as Waiter, startOfTime)).applied).toBe(false);
+    expect(
+      (await store.write(key, { kind: 'attend', index: 0, waiter: polling as Waiter, now: startOfTime })).applied,
+    ).toBe(false);
     const absent = { ...(onFirst as Waiter), presentUntil: epochMs(startOfTime + 5_000) };
     const { queue } = await command(key, on('two'));
-    expect((await store.attend(key, 0, absent, startOfTime)).applied).toBe(false);
+    expect((await store.write(key, { kind: 'attend', index: 0, waiter: absent, now: startOfTime })).applied).toBe(
+      false,
+    );
     expect((await store.read(key)).queue).toEqual(queue);
     const gone = { ...(queue[0] as Waiter), presentUntil: absent.presentUntil };
-    expect((await store.attend(key, 0, gone, startOfTime)).applied).toBe(true);
+    expect((await store.write(key, { kind: 'attend', index: 0, waiter: gone, now: startOfTime })).applied).toBe(true);
   });
 
   it('does not let a late poll or cancellation change a later wait of the same lease', async () => {
@@ -77,10 +76,23 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     await command(key, { kind: 'give-up', leaseId: first.leaseId });
     const { queue } = await command(key, waits('lease-c-0000000000', 5_000));
     const late = { ...first, presentUntil: first.deadlineAt };
-    expect((await store.attend(key, 1, late, startOfTime)).applied).toBe(false);
-    expect((await store.leave(key, 1, first, false, startOfTime)).applied).toBe(false);
+    expect((await store.write(key, { kind: 'attend', index: 1, waiter: late, now: startOfTime })).applied).toBe(false);
+    expect(
+      (await store.write(key, { kind: 'leave', index: 1, waiter: first, isRemembered: false, now: startOfTime }))
+        .applied,
+    ).toBe(false);
     expect((await store.read(key)).queue).toEqual(queue);
-    expect((await store.leave(key, 1, queue[1] as Waiter, false, startOfTime)).applied).toBe(true);
+    expect(
+      (
+        await store.write(key, {
+          kind: 'leave',
+          index: 1,
+          waiter: queue[1] as Waiter,
+          isRemembered: false,
+          now: startOfTime,
+        })
+      ).applied,
+    ).toBe(true);
   });
 
   it('reads exactly the state that was written', async () => {
@@ -98,7 +110,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     });
     const queued = await command(key, parked);
     expect(await store.read(key)).toEqual(queued);
-    expect([unusedLock, held, queued]).toContainEqual(await store.look(key));
+    expect([unusedLock, held, queued]).toContainEqual(await store.peek(key));
     expect(queued.queue).toMatchObject([{ leaseId: 'lease-b-0000000000', notify: { type: 'event', ref: 'my ref' } }]);
   });
 
@@ -106,9 +118,15 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
     const key = newKey();
     const first = await command(key, acquireOf('lease-a-0000000000'));
     const stale = { ...first, rev: first.rev + 2 };
-    expect(await store.swap(key, stale)).toMatchObject({ applied: false, state: first });
-    expect(await store.swap(key, { ...first, rev: 1 })).toMatchObject({ applied: false, state: first });
-    expect(await store.swap(newKey(), { ...first, rev: 7 })).toMatchObject({ applied: false, state: unusedLock });
+    expect(await store.write(key, { kind: 'replace', next: stale })).toMatchObject({ applied: false, state: first });
+    expect(await store.write(key, { kind: 'replace', next: { ...first, rev: 1 } })).toMatchObject({
+      applied: false,
+      state: first,
+    });
+    expect(await store.write(newKey(), { kind: 'replace', next: { ...first, rev: 7 } })).toMatchObject({
+      applied: false,
+      state: unusedLock,
+    });
   });
 
   it('lets one of many concurrent swaps win', async () => {
@@ -119,7 +137,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
       rev: first.rev + 1,
       fence: first.fence + index,
     }));
-    const written = await Promise.all(rivals.map((next) => store.swap(key, next)));
+    const written = await Promise.all(rivals.map((next) => store.write(key, { kind: 'replace', next: next })));
     expect(written.filter(({ applied }) => applied)).toHaveLength(1);
   });
 
@@ -131,7 +149,7 @@ describe.each(adapters)('the lock store in %s', (_name, open) => {
       [...arrivals, ...arrivals].map((leaseId) => {
         const { answer } = decide(first, acquireOf(leaseId, { waitMs: 1_000 }), facts);
         if (answer.kind !== 'waiting') throw new Error(`expected to wait, got ${answer.kind}`);
-        return store.enqueue(key, { waiter: answer.waiter, limit: first.limit, sizes: { front: 100, page: 1 } });
+        return store.write(key, { kind: 'arrive', waiter: answer.waiter, limit: first.limit, frontLengthMax: 100 });
       }),
     );
     const { queue } = await store.read(key);

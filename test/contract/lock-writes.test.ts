@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Acquire, Facts, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import { queueSizes } from '../../src/queue/pages.ts';
-import { type LockKey, type LockState, permitsHeld, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { lockItemKey, toLockItem } from '../../src/queue/lock-item.ts';
 import { LockStore, retentionMsDefault } from '../../src/queue/lock-store.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { drawn, freshTable } from '../support/engine.ts';
 import { expectSameItem } from '../support/lock-items.ts';
@@ -29,6 +29,12 @@ beforeAll(async () => {
   };
 });
 
+const arrivalOf = (waiter: Waiter, limit: number) =>
+  ({ kind: 'arrive', waiter, limit, frontLengthMax: queueSizes.front }) as const;
+
+/** What no rule depends on. */
+const ruled = ({ usual: _, ...state }: LockState) => state;
+
 /** A new lock for each run, in the given state. */
 async function lockIn({ state }: World): Promise<LockKey> {
   const key = { namespace: 'equivalence', name: randomUUID() };
@@ -36,37 +42,10 @@ async function lockIn({ state }: World): Promise<LockKey> {
   return key;
 }
 
-/** The cases that must not need a second request. */
-function isCommonCase(before: LockState, command: LockCommand, facts: Facts): boolean {
-  const { answer, next } = decide(before, command, facts);
-  if (before.holders.some(({ leaseMs }) => leaseMs === null)) return false;
-  const head = before.queue[0];
-  switch (command.kind) {
-    case 'acquire':
-      return (
-        answer.kind === 'granted' &&
-        next !== before &&
-        head === undefined &&
-        (permitsHeld(before) === 0 ||
-          (before.limit === command.limit && permitsHeld(before) + command.permits <= before.limit))
-      );
-    case 'renew':
-      return answer.kind === 'granted';
-    case 'release': {
-      const whole = before.holders.some((holder) => holder.permits === before.limit);
-      const headIsServed =
-        whole && head?.permits === before.limit && facts.now < head.presentUntil && head.sessionId === undefined;
-      return answer.kind === 'released' && answer.reason === 'ok' && (head === undefined || headIsServed);
-    }
-    default:
-      return false;
-  }
-}
-
-const runs = { numRuns: drawn(400) };
+const runs = { numRuns: drawn(600) };
 
 /** Random leases rarely hold, so the holder is asked as often as all others together. */
-const asked = fc.option(commands, { nil: 'the holder releases' as const, freq: 1 });
+const asked = fc.option(commands, { nil: 'the holder releases' as const, freq: 2 });
 /** Random commands rarely make a lock that somebody waits for, so half of the worlds begin with one. */
 const awaited: fc.Arbitrary<World> = fc.array(steps, { maxLength: 3 }).map((taken) =>
   [
@@ -83,38 +62,40 @@ const releaseOfHolder = ({ holders }: LockState): LockCommand => ({
 });
 
 describe('a direct write', () => {
-  it('makes the same state as decide, and is refused only outside the common case', async () => {
-    const seen = { applied: 0, refused: 0, handedOff: 0 };
+  it('makes the same state as decide, or is refused and shows the state', async () => {
+    const seen = { acquire: 0, renew: 0, release: 0, refused: 0, handedOff: 0 };
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(worlds, awaited),
         asked,
         fc.constantFrom(0, 1, 900, 1_100, 5_500),
-        async (world, ask, afterMs) => {
+        fc.boolean(),
+        async (world, ask, afterMs, isKnown) => {
           const command = ask === 'the holder releases' ? releaseOfHolder(world.state) : ask;
           const facts: Facts = { now: epochMs(world.now + afterMs), graceMs: lockLimits.graceMs };
           const expected = decide(world.state, command, facts);
           const key = await lockIn(world);
 
-          const written = await store.attempt(key, command, facts);
+          const written = await store.attempt(key, command, facts, isKnown ? await store.read(key) : undefined);
 
           if (written.applied) {
-            seen.applied += 1;
+            seen[command.kind as 'acquire'] += 1;
             if (command.kind === 'release' && expected.next.fence > world.state.fence) seen.handedOff += 1;
-            expect(written.state).toEqual(expected.next);
-            expect(await store.read(key)).toEqual(expected.next);
+            expect(ruled(written.state)).toEqual(ruled(expected.next));
+            expect(ruled(await store.read(key))).toEqual(ruled(expected.next));
             expectSameItem(await rawItem(key), key, expected.next);
           } else {
             seen.refused += 1;
-            expect(written.state).toEqual(world.state);
-            expect(isCommonCase(world.state, command, facts), 'a common case was refused').toBe(false);
+            expect(ruled(written.state)).toEqual(ruled(world.state));
           }
         },
       ),
       runs,
     );
     // A generator that never reaches the interesting cases would prove nothing.
-    expect(seen.applied).toBeGreaterThan(drawn(50));
+    expect(seen.acquire).toBeGreaterThan(drawn(4));
+    expect(seen.renew).toBeGreaterThan(0);
+    expect(seen.release).toBeGreaterThan(drawn(40));
     expect(seen.refused).toBeGreaterThan(drawn(50));
     expect(seen.handedOff).toBeGreaterThan(drawn(10));
   });
@@ -157,7 +138,7 @@ describe.each(Object.keys(held))('if %s holds', (holders) => {
     const command = askedNext[ask] as LockCommand;
     const expected = decide(world.state, command, facts);
     const written = await store.attempt(key, command, facts);
-    if (written.applied) expect(written.state).toEqual(expected.next);
+    if (written.applied) expect(ruled(written.state)).toEqual(ruled(expected.next));
     expectSameItem(await rawItem(key), key, written.applied ? expected.next : world.state);
   });
 });
@@ -175,21 +156,13 @@ describe('enqueue', () => {
         if (command.kind !== 'acquire' || expected.answer.kind !== 'waiting') return;
         const key = await lockIn(world);
 
-        const written = await store.enqueue(key, {
-          waiter: expected.answer.waiter,
-          limit: command.limit,
-          sizes: queueSizes,
-        });
+        const written = await store.write(key, arrivalOf(expected.answer.waiter, command.limit));
 
         expect(written.applied).toBe(true);
-        expect(written.state).toEqual(expected.next);
+        expect(ruled(written.state)).toEqual(ruled(expected.next));
         expectSameItem(await rawItem(key), key, expected.next, world.state);
         applied += 1;
-        const again = await store.enqueue(key, {
-          waiter: expected.answer.waiter,
-          limit: command.limit,
-          sizes: queueSizes,
-        });
+        const again = await store.write(key, arrivalOf(expected.answer.waiter, command.limit));
         expect(again.applied, 'the same waiter queued twice').toBe(false);
       }),
       { numRuns: drawn(100) },
@@ -215,12 +188,15 @@ describe('enqueue', () => {
         const { waiter } = expected.change;
         const key = await lockIn(world);
 
-        const written = await store.attend(key, index, waiter, facts.now);
+        const written = await store.write(key, { kind: 'attend', index: index, waiter: waiter, now: facts.now });
 
-        expect(written).toEqual({ applied: true, state: expected.next });
+        expect({ ...written, state: ruled(written.state) }).toEqual({ applied: true, state: ruled(expected.next) });
         expectSameItem(await rawItem(key), key, expected.next, world.state);
         attended += 1;
-        expect((await store.attend(key, index + 1, waiter, facts.now)).applied, 'another place was taken').toBe(false);
+        expect(
+          (await store.write(key, { kind: 'attend', index: index + 1, waiter: waiter, now: facts.now })).applied,
+          'another place was taken',
+        ).toBe(false);
       }),
       { numRuns: drawn(100) },
     );
@@ -238,7 +214,7 @@ describe('enqueue', () => {
       deadlineAt: startOfTime,
       presentUntil: startOfTime,
     };
-    expect(await store.enqueue(key, { waiter, limit: 1_024, sizes: queueSizes })).toMatchObject({
+    expect(await store.write(key, arrivalOf(waiter, 1_024))).toMatchObject({
       applied: false,
       state: { rev: 0 },
     });

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
+import { hasMore, type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { LockStore } from '../../src/queue/lock-store.ts';
+import type { PageWrite } from '../../src/queue/page-store.ts';
 import {
   append,
   attendIn,
@@ -14,21 +16,18 @@ import {
   queueSizes,
   stepAwayIn,
 } from '../../src/queue/pages.ts';
-import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import { apply } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
-import { SessionStore } from '../../src/store/session-store.ts';
-import type { LockStore } from '../../src/queue/lock-store.ts';
-import { MemoryLockStore } from '../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
+import { leaseNameOf } from '../../src/table/digest.ts';
+import type { TableAccess } from '../../src/table/item-table.ts';
 import { epochMs, after as later } from '../../src/time/clock.ts';
 import { drawn, type FreshTable, freshTable } from '../support/engine.ts';
 import { acquireOf, startOfTime } from '../support/lock-worlds.ts';
+import { memoryStores, storesOn } from '../support/memory-table.ts';
 import { countRequests } from '../support/request-count.ts';
 
 let table: FreshTable;
@@ -36,13 +35,15 @@ beforeAll(async () => {
   table = await freshTable();
 });
 
-const stores: [string, () => LockStore][] = [
-  ['memory', () => new MemoryLockStore()],
-  ['DynamoDB', () => new LockStore(table.access)],
+const tables: [string, () => TableAccess][] = [
+  ['the built-in engine', () => memoryStores().access],
+  ['a table', () => table.access],
 ];
 
 const newKey = (): LockKey => ({ namespace: 'pages', name: randomUUID() });
-const leaseOf = (index: number) => `lease-${String(index).padStart(12, '0')}`;
+const leaseIdOf = (index: number) => `lease-${String(index).padStart(12, '0')}`;
+/** The name of a lease, as rules and table know it. */
+const leaseOf = (index: number) => leaseNameOf(leaseIdOf(index));
 const waiterOf = (index: number, more: Partial<Waiter> = {}): Waiter => ({
   leaseId: leaseOf(index),
   owner: `owner ${index}`,
@@ -62,9 +63,9 @@ const arbitraryStep = fc.record({
   ms: fc.nat({ max: 90_000 }),
 });
 
-describe.each(stores)('a page in %s', (_name, open) => {
+describe.each(tables)('a page in %s', (_name, open) => {
   it('follows the rules, step by step', async () => {
-    const store = open();
+    const { pages } = storesOn(open());
     const seen = { applied: 0, refused: 0 };
     await fc.assert(
       fc.asyncProperty(fc.array(arbitraryStep, { minLength: 1, maxLength: 8 }), async (steps) => {
@@ -86,16 +87,18 @@ describe.each(stores)('a page in %s', (_name, open) => {
                   : kind === 'close'
                     ? close(model, at)
                     : leaveIn(model, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up');
-          const written =
+          const { leaseId } = waiter;
+          const write: PageWrite =
             kind === 'append'
-              ? await store.appendToPage(page, { waiter, fence: 5 }, sizes)
+              ? { kind: 'join', waiter, fence: 5, sizes }
               : kind === 'attend'
-                ? await store.attendInPage(page, { leaseId: waiter.leaseId, presentUntil: at, notify })
+                ? { kind, attendance: { leaseId, presentUntil: at, notify } }
                 : kind === 'step-away'
-                  ? await store.stepAwayInPage(page, { leaseId: waiter.leaseId, presentUntil: at, connectionId })
+                  ? { kind, absence: { leaseId, presentUntil: at, connectionId } }
                   : kind === 'close'
-                    ? { applied: true, page: await store.closePage(page, at) }
-                    : await store.leavePage(page, waiter.leaseId, kind === 'release' ? 'released' : 'gave-up', at);
+                    ? { kind, now: at }
+                    : { kind: 'leave', leaseId, how: kind === 'release' ? 'released' : 'gave-up', now: at };
+          const written = await pages.write(page, write);
           expect(written.applied).toBe(next !== undefined);
           model = next ?? model;
           const sorted = (shown: Page) => ({
@@ -106,7 +109,7 @@ describe.each(stores)('a page in %s', (_name, open) => {
           if (next === undefined) seen.refused += 1;
           else seen.applied += 1;
         }
-        const [read] = await store.readPages([page]);
+        const [read] = await pages.read([page]);
         expect(read?.waiters).toEqual(model.waiters);
       }),
       { numRuns: drawn(60) },
@@ -117,76 +120,95 @@ describe.each(stores)('a page in %s', (_name, open) => {
 });
 
 /** A lock with the given number of waiters in its front, and perhaps pages. */
-async function crowdedLock(store: LockStore, waiters: number, pages?: LockState['pages']): Promise<LockKey> {
+async function crowdedLock(access: TableAccess, waiters: number, behind?: LockState['behind']): Promise<LockKey> {
   const key = newKey();
-  const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+  const context = systemLockContext({ ...storesOn(access), alone: false });
+  const { store } = context;
   await apply(context, key, acquireOf(leaseOf(99), { leaseMs: 60_000 }));
   const state = await store.read(key);
   const now = context.clock.now();
   const queue = Array.from({ length: waiters }, (_, index) =>
     waiterOf(index, { queuedAt: now, deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) }),
   );
-  await store.swap(key, { ...state, rev: state.rev + 1, queue, ...(pages === undefined ? {} : { pages }) });
+  await store.write(key, {
+    kind: 'replace',
+    next: { ...state, rev: state.rev + 1, queue, ...(behind === undefined ? {} : { behind }) },
+  });
   return key;
 }
 
-describe.each(stores)('a lock with pages in %s', (_name, open) => {
-  const arrival = (index: number, sizes = queueSizes) => ({ waiter: waiterOf(index), limit: 1_024, sizes });
-  const tiny = { front: 2, page: 1 };
+describe.each(tables)('a lock with pages in %s', (_name, open) => {
+  const arrival = (index: number, frontLengthMax = queueSizes.front) => ({
+    waiter: waiterOf(index),
+    limit: 1_024,
+    frontLengthMax,
+  });
+  const openPage = (store: LockStore, key: LockKey, index: number, seen: LockState['behind']) =>
+    store.write(key, { kind: 'open-page', ...arrival(index, 2), seen });
 
   it('names a new last page only after the one that was read, and only if there is no other place', async () => {
-    const store = open();
-    const roomy = await crowdedLock(store, 1);
-    expect((await store.openPage(roomy, arrival(5, tiny), undefined)).applied, 'the front has room').toBe(false);
-    const full = await crowdedLock(store, 2);
-    const opened = await store.openPage(full, arrival(5, tiny), undefined);
-    expect(opened).toMatchObject({ applied: true, state: { pages: { first: waiterOf(5).queuedAt } } });
-    expect((await store.openPage(full, arrival(6, tiny), undefined)).applied, 'somebody else did').toBe(false);
-    const again = await store.openPage(full, arrival(6, tiny), opened.state.pages);
-    expect(again.state.pages).toEqual({ first: waiterOf(5).queuedAt, last: waiterOf(5).queuedAt + 1 });
-    const drained = await crowdedLock(store, 0, { first: 8, last: 7 });
-    expect((await store.openPage(drained, arrival(5, tiny), { first: 8, last: 7 })).applied).toBe(false);
+    const access = open();
+    const { store } = storesOn(access);
+    const roomy = await crowdedLock(access, 1);
+    expect((await openPage(store, roomy, 5, undefined)).applied, 'the front has room').toBe(false);
+    const full = await crowdedLock(access, 2);
+    const opened = await openPage(store, full, 5, undefined);
+    expect(opened).toMatchObject({ applied: true, state: { behind: { first: waiterOf(5).queuedAt } } });
+    expect((await openPage(store, full, 6, undefined)).applied, 'somebody else did').toBe(false);
+    const again = await openPage(store, full, 6, opened.state.behind);
+    expect(again.state.behind).toEqual({ first: waiterOf(5).queuedAt, last: waiterOf(5).queuedAt + 1 });
+    const drained = await crowdedLock(access, 0, { first: 8, last: 7 });
+    expect((await openPage(store, drained, 5, { first: 8, last: 7 })).applied).toBe(false);
   });
 
   it('lets nobody join the front or take the lock before the waiters in pages', async () => {
-    const store = open();
-    const key = await crowdedLock(store, 1, { first: 7, last: 7 });
-    expect((await store.enqueue(key, arrival(5))).applied).toBe(false);
+    const access = open();
+    const { store } = storesOn(access);
+    const key = await crowdedLock(access, 1, { first: 7, last: 7 });
+    expect((await store.write(key, { kind: 'arrive', ...arrival(5) })).applied).toBe(false);
     const free = newKey();
-    await apply(
-      systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false }),
-      free,
-      acquireOf(leaseOf(1)),
-    );
+    await apply(systemLockContext({ ...storesOn(access), alone: false }), free, acquireOf(leaseOf(1)));
     const held = await store.read(free);
-    await store.swap(free, { ...held, rev: held.rev + 1, holders: [], pages: { first: 7, last: 7 } });
+    await store.write(free, {
+      kind: 'replace',
+      next: { ...held, rev: held.rev + 1, holders: [], behind: { first: 7, last: 7 } },
+    });
     const facts = { now: epochMs(Date.now()), graceMs: 250 };
     expect((await store.attempt(free, acquireOf(leaseOf(2)), facts)).applied).toBe(false);
   });
 
   it('takes the waiters of its first pages once, also if it was handed over since it was read', async () => {
-    const store = open();
-    const key = await crowdedLock(store, 2, { first: 7, last: 9 });
+    const access = open();
+    const { store } = storesOn(access);
+    const key = await crowdedLock(access, 2, { first: 7, last: 9 });
     const before = await store.read(key);
     const moved = { from: 7, to: 9, waiters: [waiterOf(5), waiterOf(6)] };
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const context = systemLockContext({ ...storesOn(access), alone: false });
     await apply(context, key, { kind: 'release', leaseId: leaseOf(99) });
-    const written = await store.moveUp(key, moved, context.clock.now());
-    expect(written).toMatchObject({ applied: true, state: { rev: before.rev + 2, pages: { first: 9, last: 9 } } });
+    const written = await store.write(key, { kind: 'move-up', pages: moved, now: context.clock.now() });
+    expect(written).toMatchObject({ applied: true, state: { rev: before.rev + 2, behind: { first: 9, last: 9 } } });
     expect(written.state.queue.map(({ leaseId }) => leaseId)).toEqual([1, 5, 6].map(leaseOf));
-    expect((await store.moveUp(key, moved, context.clock.now())).applied, 'the second time').toBe(false);
-    const emptied = await store.moveUp(key, { from: 9, to: 10, waiters: [] }, context.clock.now());
+    expect(
+      (await store.write(key, { kind: 'move-up', pages: moved, now: context.clock.now() })).applied,
+      'the second time',
+    ).toBe(false);
+    const emptied = await store.write(key, {
+      kind: 'move-up',
+      pages: { from: 9, to: 10, waiters: [] },
+      now: context.clock.now(),
+    });
     expect(emptied).toMatchObject({
       applied: true,
-      state: { queue: written.state.queue, pages: { first: 10, last: 9 } },
+      state: { queue: written.state.queue, behind: { first: 10, last: 9 } },
     });
     expect(await store.read(key)).toEqual(emptied.state);
   });
 
   it('is not freed by a release: the first page moves up, and its first waiter is served', async () => {
-    const store = open();
-    const key = await crowdedLock(store, 0, { first: 7, last: 8 });
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
+    const access = open();
+    const { store, pages } = storesOn(access);
+    const key = await crowdedLock(access, 0, { first: 7, last: 8 });
+    const context = systemLockContext({ ...storesOn(access), alone: false });
     const now = context.clock.now();
     const present = { deadlineAt: later(now, 60_000), presentUntil: later(now, 60_000) };
     for (const [number, index] of [
@@ -194,29 +216,34 @@ describe.each(stores)('a lock with pages in %s', (_name, open) => {
       [7, 2],
       [8, 3],
     ] as const)
-      await store.appendToPage({ lock: key, number }, { waiter: waiterOf(index, present), fence: 1 }, queueSizes);
-    await release(context, key, { leaseId: leaseOf(99) });
+      await pages.write(
+        { lock: key, number },
+        { kind: 'join', waiter: waiterOf(index, present), fence: 1, sizes: queueSizes },
+      );
+    await release(context, key, { leaseId: leaseIdOf(99) });
     const state = await store.read(key);
     expect(state.holders.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1)]);
     expect(state.queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(2)]);
-    expect(state.pages).toEqual({ first: 8, last: 8 });
-    const late = await store.appendToPage({ lock: key, number: 7 }, { waiter: waiterOf(4), fence: 1 }, queueSizes);
+    expect(state.behind).toEqual({ first: 8, last: 8 });
+    const late = await pages.write(
+      { lock: key, number: 7 },
+      { kind: 'join', waiter: waiterOf(4), fence: 1, sizes: queueSizes },
+    );
     expect(late.applied, 'it moved up already').toBe(false);
     expect((await inspect(context, key)).state.queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(2), leaseOf(3)]);
   });
 });
 
-describe.each(stores)('a waiter in a page in %s', (_name, open) => {
-  const contextOn = (store: LockStore): LockContext =>
+describe.each(tables)('a waiter in a page in %s', (_name, open) => {
+  const contextOn = (access: TableAccess): LockContext =>
     systemLockContext({
-      store,
-      sessionStore: new MemorySessionStore(),
+      ...storesOn(access),
       alone: false,
       pollMs: 1,
       sizes: { front: 1, page: 4 },
     });
   const parked = (index: number, connectionId: string) => ({
-    leaseId: leaseOf(index),
+    leaseId: leaseIdOf(index),
     owner: 'me',
     waitMs: 600_000,
     notify: { type: 'websocket' as const, connectionId },
@@ -225,17 +252,18 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
 
   /** Somebody holds it, one waits in the front and three in a page. */
   async function awaited() {
-    const context = contextOn(open());
+    const access = open();
+    const context = contextOn(access);
     const key = newKey();
     for (let index = 0; index <= 4; index++) await acquire(context, key, parked(index, 'first'));
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 3, 4].map(leaseOf));
-    return { context, key };
+    return { access, context, key };
   }
   const find = ({ queue }: LockState, index: number) => queue.find(({ leaseId }) => leaseId === leaseOf(index));
 
   it('may change how it waits, and keeps its place', async () => {
-    const { context, key } = await awaited();
-    const other = contextOn(context.store);
+    const { access, context, key } = await awaited();
+    const other = contextOn(access);
     const { answer } = await acquire(other, key, parked(3, 'second'));
     expect(answer).toMatchObject({ kind: 'waiting', position: 3, waiter: { notify: { connectionId: 'second' } } });
     // The end of the connection that it has left is nothing to it.
@@ -245,15 +273,15 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     await apply(other, key, { kind: 'step-away', leaseId: leaseOf(3), connectionId: 'second' });
     expect(find((await inspect(context, key)).state, 3)?.presentUntil).toBeLessThanOrEqual(context.clock.now() + 5_000);
     await acquire(other, key, parked(3, 'third'));
-    for (const index of [0, 1, 2]) await release(context, key, { leaseId: leaseOf(index) });
+    for (const index of [0, 1, 2]) await release(context, key, { leaseId: leaseIdOf(index) });
     expect((await context.store.read(key)).holders).toMatchObject([
       { leaseId: leaseOf(3), notify: { connectionId: 'third' } },
     ]);
   });
 
   it('never gets too low a position, even if its process remembers the lock without pages', async () => {
-    const store = open();
-    const [context, other] = [contextOn(store), contextOn(store)];
+    const access = open();
+    const [context, other] = [contextOn(access), contextOn(access)];
     const key = newKey();
     await acquire(context, key, parked(0, 'first'));
     // The other process sees the lock with an empty queue, a moment before the others queue.
@@ -261,7 +289,7 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     let place: number | undefined;
     for (const index of [1, 2, 3]) {
       const { answer } = await acquire(context, key, parked(index, 'first'));
-      place = answer.kind === 'waiting' ? answer.page : undefined;
+      place = answer.kind === 'waiting' ? answer.place : undefined;
     }
     expect(place).toBeGreaterThan(0);
     const { answer } = await acquire(other, key, { ...parked(3, 'first'), place });
@@ -274,15 +302,15 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
     expect(answer.kind).toBe('wait-timeout');
     await acquire(context, key, parked(2, 'first'));
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 3, 4, 2].map(leaseOf));
-    expect((await context.store.read(key)).pages).toMatchObject({ first: expect.anything() });
+    expect((await context.store.read(key)).behind).toMatchObject({ first: expect.anything() });
     await acquire(context, key, parked(5, 'first'));
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 3, 4, 2, 5].map(leaseOf));
   });
 
   it('that gave its place back does not join again by a late copy of its request', async () => {
-    const { context, key } = await awaited();
-    await release(context, key, { leaseId: leaseOf(3) });
-    expect((await acquire(contextOn(context.store), key, parked(3, 'first'))).answer).toEqual({
+    const { access, context, key } = await awaited();
+    await release(context, key, { leaseId: leaseIdOf(3) });
+    expect((await acquire(contextOn(access), key, parked(3, 'first'))).answer).toEqual({
       kind: 'lost',
       reason: 'released',
     });
@@ -290,12 +318,12 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
   });
 
   it('leaves it, even if the page moves up at the same moment', async () => {
-    const { context, key } = await awaited();
-    const { pages } = await context.store.read(key);
+    const { access, context, key } = await awaited();
+    const { behind } = await context.store.read(key);
     // Somebody closed the page and died before it moved up.
-    await context.store.closePage({ lock: key, number: pages?.first ?? 0 }, context.clock.now());
-    const other = contextOn(context.store);
-    expect((await release(other, key, { leaseId: leaseOf(3) })).answer).toEqual({
+    await context.pages.write({ lock: key, number: behind?.first ?? 0 }, { kind: 'close', now: context.clock.now() });
+    const other = contextOn(access);
+    expect((await release(other, key, { leaseId: leaseIdOf(3) })).answer).toEqual({
       kind: 'released',
       reason: 'cancelled',
     });
@@ -303,17 +331,18 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
   });
 
   it('is ended by a deadlock, and learns of it', async () => {
-    const { context, key } = await awaited();
+    const { access, context, key } = await awaited();
     const cycle = JSON.stringify([{ sessionId: 's', owner: 'me', waitsFor: key.name }]);
-    await apply(contextOn(context.store), key, { kind: 'give-up', leaseId: leaseOf(3), deadlock: cycle });
+    await apply(contextOn(access), key, { kind: 'give-up', leaseId: leaseOf(3), deadlock: cycle });
     expect(leasesOf((await inspect(context, key)).state)).toEqual([1, 2, 4].map(leaseOf));
     expect((await acquire(context, key, parked(3, 'first'))).answer).toEqual({ kind: 'deadlock', cycle });
   });
 
   it('is granted by one release, even if hundreds of pages ahead have only absent waiters', async () => {
-    const store = open();
-    const key = await crowdedLock(store, 0, { first: 1, last: 600 });
-    const context = contextOn(store);
+    const access = open();
+    const key = await crowdedLock(access, 0, { first: 1, last: 600 });
+    const context = contextOn(access);
+    const { store, pages } = context;
     const now = context.clock.now();
     // Of most pages nobody ever joined: they are as empty as if all had died.
     const dead = { deadlineAt: later(now, 60_000), presentUntil: later(now, -1) };
@@ -323,21 +352,24 @@ describe.each(stores)('a waiter in a page in %s', (_name, open) => {
       [450, waiterOf(2, dead)],
       [600, waiterOf(3, alive)],
     ] as const)
-      await store.appendToPage({ lock: key, number }, { waiter, fence: 1 }, queueSizes);
-    expect((await release(context, key, { leaseId: leaseOf(99) })).answer).toEqual({ kind: 'released', reason: 'ok' });
+      await pages.write({ lock: key, number }, { kind: 'join', waiter, fence: 1, sizes: queueSizes });
+    expect((await release(context, key, { leaseId: leaseIdOf(99) })).answer).toEqual({
+      kind: 'released',
+      reason: 'ok',
+    });
     const state = await store.read(key);
     expect(state).toMatchObject({
       holders: [{ leaseId: leaseOf(3) }],
       queue: [],
-      pages: { first: 601, last: 600 },
+      behind: { first: 601, last: 600 },
     });
   });
 
   it('that holds the lock by now learns it from a process with an older memory of the lock', async () => {
-    const { context, key } = await awaited();
-    const other = contextOn(context.store);
+    const { access, context, key } = await awaited();
+    const other = contextOn(access);
     await acquire(other, key, parked(5, 'first'));
-    for (const index of [0, 1, 2, 3, 4]) await release(other, key, { leaseId: leaseOf(index) });
+    for (const index of [0, 1, 2, 3, 4]) await release(other, key, { leaseId: leaseIdOf(index) });
     const { answer, state } = await acquire(context, key, parked(5, 'first'));
     expect(answer).toMatchObject({ kind: 'granted', holder: { leaseId: leaseOf(5) } });
     expect(state.queue).toEqual([]);
@@ -376,12 +408,12 @@ const arbitraryAct = fc.record({
   process: fc.nat({ max: 1 }),
 });
 
-describe.each(stores)('a queue in pages in %s', (name, open) => {
+describe.each(tables)('a queue in pages in %s', (name, open) => {
   it.each([
     { front: 1, page: 1 },
     { front: 2, page: 2 },
   ])('gives the same as decide with one long queue: front $front, pages of $page', async (sizes) => {
-    const store = open();
+    const access = open();
     let seen = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(arbitraryAct, { minLength: 10, maxLength: 40 }), async (acts) => {
@@ -389,8 +421,7 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
         let now = startOfTime;
         const processOf = () =>
           systemLockContext({
-            store,
-            sessionStore: new MemorySessionStore(),
+            ...storesOn(access),
             alone: false,
             clock: { now: () => now },
             sizes,
@@ -441,19 +472,19 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
           })();
           if (kind === 'close') {
             // A process dies after it has closed the first page, and before that moved up.
-            const { pages } = await store.read(key);
-            if (pages !== undefined && pages.first <= pages.last)
-              await store.closePage({ lock: key, number: pages.first }, now);
+            const state = await context.store.read(key);
+            if (hasMore(state))
+              await context.pages.write({ lock: key, number: state.behind.first }, { kind: 'close', now });
           }
           if (command === undefined) continue;
-          const facts = { now, graceMs: 250, sizes: { front: 1_000, page: 1_000 } };
+          const facts = { now, graceMs: 250, frontLengthMax: 1_000 };
           const expected = decide(model, command.kind === 'refill' ? { kind: 'sweep' } : command, facts);
           model = expected.next;
           const { answer } = await apply(context, key, command);
           const told = ({ kind: what, ...rest }: Answer) => ({ what, reason: 'reason' in rest ? rest.reason : '' });
           expect(told(answer), JSON.stringify(command)).toEqual(told(expected.answer));
           if (answer.kind === 'waiting' && 'leaseId' in command) {
-            if (answer.page !== undefined) places.set(command.leaseId, answer.page);
+            if (answer.place !== undefined) places.set(command.leaseId, answer.place);
             const position = model.queue.findIndex(({ leaseId }) => leaseId === command.leaseId) + 1;
             expect(answer.position, 'never too low').toBeGreaterThanOrEqual(position);
           }
@@ -465,7 +496,7 @@ describe.each(stores)('a queue in pages in %s', (name, open) => {
           seen = Math.max(seen, model.queue.length);
         }
       }),
-      { numRuns: name === 'memory' ? 150 : drawn(16) },
+      { numRuns: name === 'a table' ? drawn(16) : 150 },
     );
     expect(seen, 'long enough for several pages').toBeGreaterThan(5);
   });
@@ -477,8 +508,7 @@ describe('many waiters', () => {
   it.each(sizes)('are granted in the order of arrival, with a front of $front and pages of $page', async (given) => {
     const contextOf = (): LockContext =>
       systemLockContext({
-        store: new LockStore(table.access),
-        sessionStore: new SessionStore(table.access),
+        ...storesOn(table.access),
         alone: false,
         pollMs: 1,
         sizes: given,
@@ -488,7 +518,7 @@ describe('many waiters', () => {
     const ask = (index: number, more: object = {}) => ({
       // Parked, so that a slow machine does not make it absent.
       notify: { type: 'event' as const, ref: 'crowd' },
-      leaseId: leaseOf(index),
+      leaseId: leaseIdOf(index),
       owner: 'me',
       leaseMs: 600_000,
       waitMs: 600_000,
@@ -506,43 +536,42 @@ describe('many waiters', () => {
       Array.from({ length: count }, (_, index) => leaseOf(index + 1)),
     );
     const gone = 7;
-    expect((await release(other, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+    expect((await release(other, key, { leaseId: leaseIdOf(gone) })).answer).toEqual({
       kind: 'released',
       reason: 'cancelled',
     });
-    expect((await release(one, key, { leaseId: leaseOf(gone) })).answer).toEqual({
+    expect((await release(one, key, { leaseId: leaseIdOf(gone) })).answer).toEqual({
       kind: 'released',
       reason: 'already_released',
     });
     for (let index = 0; index < count; index++) {
       if (index === gone) continue;
-      await release(index % 3 === 0 ? one : other, key, { leaseId: leaseOf(index) });
+      await release(index % 3 === 0 ? one : other, key, { leaseId: leaseIdOf(index) });
       const next = index + 1 === gone ? gone + 1 : index + 1;
       expect((await acquire(one, key, ask(next))).answer).toMatchObject({ kind: 'granted' });
     }
-    await release(one, key, { leaseId: leaseOf(count) });
+    await release(one, key, { leaseId: leaseIdOf(count) });
     expect(await one.store.read(key)).toMatchObject({ holders: [], queue: [] });
   });
 
   it('that leave at the same time, 200 of them, need at most two writes each', async () => {
     const contextOf = () =>
       systemLockContext({
-        store: new LockStore(table.access),
-        sessionStore: new MemorySessionStore(),
+        ...storesOn(table.access),
         alone: false,
         pollMs: 1,
       });
     const [context, other] = [contextOf(), contextOf()];
     const key = newKey();
-    await acquire(context, key, { leaseId: leaseOf(0), owner: 'me', leaseMs: 600_000, waitMs: 0 });
+    await acquire(context, key, { leaseId: leaseIdOf(0), owner: 'me', leaseMs: 600_000, waitMs: 0 });
     const places = new Map<number, number | undefined>();
     for (let index = 1; index <= 200; index++) {
-      const asked = { leaseId: leaseOf(index), owner: 'me', waitMs: 600_000, place: 'new' as const };
+      const asked = { leaseId: leaseIdOf(index), owner: 'me', waitMs: 600_000, place: 'new' as const };
       const { answer } = await acquire(context, key, {
         ...asked,
         notify: { type: 'event', ref: 'crowd' },
       });
-      places.set(index, answer.kind === 'waiting' ? answer.page : undefined);
+      places.set(index, answer.kind === 'waiting' ? answer.place : undefined);
     }
     const counted = countRequests(table.client);
     counted.take();
@@ -557,16 +586,16 @@ describe('many waiters', () => {
     // Each strikes out its own place in its page. Only those in the front write to the lock, and may be refused.
     expect(counted.take().writes).toBeLessThanOrEqual(2 * places.size);
     expect((await inspect(other, key)).state.queue).toEqual([]);
-    await release(context, key, { leaseId: leaseOf(0) });
-    const fresh = await acquire(other, key, { leaseId: leaseOf(999), owner: 'me', waitMs: 0 });
+    await release(context, key, { leaseId: leaseIdOf(0) });
+    const fresh = await acquire(other, key, { leaseId: leaseIdOf(999), owner: 'me', waitMs: 0 });
     expect(fresh.answer.kind).toBe('granted');
   });
 
   it('that are readers behind a writer are granted by one release, with long ids and large claims', async () => {
     const store = new LockStore(table.access);
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false, pollMs: 1 });
+    const context = systemLockContext({ ...storesOn(table.access), alone: false, pollMs: 1 });
     const key = newKey();
-    await acquire(context, key, { leaseId: leaseOf(0), owner: 'writer', leaseMs: 600_000, waitMs: 0 });
+    await acquire(context, key, { leaseId: leaseIdOf(0), owner: 'writer', leaseMs: 600_000, waitMs: 0 });
     const long = (index: number) => `reader-${String(index).padStart(121, '0')}`;
     const metadata = { note: 'x'.repeat(900) };
     for (let index = 0; index < 40; index++) {
@@ -581,49 +610,7 @@ describe('many waiters', () => {
       };
       await acquire(context, key, { ...reader, place: 'new' });
     }
-    expect((await release(context, key, { leaseId: leaseOf(0) })).answer).toEqual({ kind: 'released', reason: 'ok' });
+    expect((await release(context, key, { leaseId: leaseIdOf(0) })).answer).toEqual({ kind: 'released', reason: 'ok' });
     expect((await store.read(key)).holders).toHaveLength(40);
-  });
-});
-
-describe('a lock of layout 1', () => {
-  it('is read with its whole queue, and moved on by its next write', async () => {
-    const key = { namespace: 'pages', name: randomUUID() };
-    const now = Date.now();
-    const inFront = (leaseId: string) => ({
-      i: leaseId,
-      o: 'me',
-      p: 1_024,
-      l: 60_000,
-      t: now,
-      u: now + 60_000,
-      k: now + 60_000,
-      b: 90,
-      g: 1,
-    });
-    const Item = {
-      pk: `pages/lock/${key.name}`,
-      sk: 'lock',
-      rev: 9,
-      fence: 42,
-      lim: 1_024,
-      used: 1_024,
-      at: now,
-      'h#0': { i: leaseOf(0), o: 'me', p: 1_024, l: 60_000 },
-      'f#0': 42,
-      'a#0': now,
-      'x#0': now + 60_000,
-      q: [inFront(leaseOf(1)), { ...inFront(leaseOf(2)), k: 0 }],
-      t: [JSON.stringify([leaseOf(3), 'me', 1_024, 60_000, now, 60_000, 60_000]), '-'],
-      qb: 200,
-      w: new Set([leaseOf(1), leaseOf(3)]),
-    };
-    await table.own.send(new PutCommand({ TableName: table.tableName, Item }));
-    const store = new LockStore(table.access);
-    const context = systemLockContext({ store, sessionStore: new MemorySessionStore(), alone: false });
-    expect((await store.read(key)).queue.map(({ leaseId }) => leaseId)).toEqual([leaseOf(1), leaseOf(3)]);
-    await release(context, key, { leaseId: leaseOf(0) });
-    await release(context, key, { leaseId: leaseOf(1) });
-    expect(await store.read(key)).toMatchObject({ fence: 44, holders: [{ leaseId: leaseOf(3) }], queue: [] });
   });
 });

@@ -7,12 +7,11 @@ import type { Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { RecordStore, recordPartition } from '../../src/store/records.ts';
-import { MemoryRecordStore } from '../../src/store/memory/record-store.ts';
-import type { RecordKey, RecordStore } from '../../src/store/records.ts';
+import { type RecordKey, RecordStore, recordPartition } from '../../src/store/records.ts';
+import { SdkTable } from '../../src/table/aws.ts';
 import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { drawn, exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
+import { memoryStores } from '../support/memory-table.ts';
 import {
   deleteOf,
   fitting,
@@ -68,8 +67,8 @@ async function collect(key: RecordKey, now: EpochMs): Promise<string[]> {
 }
 
 const adapters: [string, () => RecordStore, typeof collect][] = [
-  ['memory', () => new MemoryRecordStore(), () => Promise.resolve([])],
-  ['DynamoDB', () => new RecordStore({ client: table.access.client, tableName: table.tableName }), collect],
+  ['the built-in engine', () => memoryStores().records, () => Promise.resolve([])],
+  ['a table', () => new RecordStore(table.access), collect],
 ];
 
 describe.each(adapters)('a record store: %s', (_, open, collectDue) => {
@@ -233,7 +232,7 @@ describe('a conditional write', () => {
     'is applied exactly if decide accepts it, and makes the same state',
     exactOnly('a request that was sent twice may not know whether its first try was written'),
     async () => {
-      const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
+      const store = new RecordStore(table.access);
       const seen: Record<string, number> = {};
       await fc.assert(
         fc.asyncProperty(recordWorlds, async ({ state, command, now }) => {
@@ -279,7 +278,7 @@ describe('a conditional write', () => {
 
 describe('a value that is deleted by time', () => {
   it('is the value of a record a minute after its end, and never the item with version and floor', async () => {
-    const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
+    const store = new RecordStore(table.access);
     const key = newKey();
     await store.attempt(key, putOf({ fence: 5, expiresInMs: 2_000 }), recordTime);
     expect(await collect(key, laterBy(recordTime, 61_000))).toEqual([]);
@@ -290,7 +289,7 @@ describe('a value that is deleted by time', () => {
   });
 
   it('is never read together with the version of another write, even if it is replaced in the meantime', async () => {
-    const store = new RecordStore({ client: table.access.client, tableName: table.tableName });
+    const store = new RecordStore(table.access);
     const key = newKey();
     let done = false;
     const writing = (async () => {
@@ -367,7 +366,7 @@ describe('a store that fails', () => {
       credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
       maxAttempts: 1,
     });
-    const store = new RecordStore({ client: documentClient(away), tableName: table.tableName });
+    const store = new RecordStore({ table: new SdkTable(away), tableName: table.tableName });
     await expect(store.read(newKey())).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
     await expect(store.attempt(newKey(), putOf(), recordTime)).rejects.toMatchObject({ code: 'unavailable' });
   });
@@ -405,6 +404,6 @@ function watchedContext(maxAttempts = 3): { client: WatchedClient; context: Reco
     // Inside the SDK's own retries, so each try passes here.
     { step: 'deserialize', priority: 'high' },
   );
-  const store = new RecordStore({ client: documentClient(dynamodb), tableName: table.tableName });
+  const store = new RecordStore({ table: new SdkTable(dynamodb), tableName: table.tableName });
   return { client, context: { store, clock: { now: () => recordTime }, newWriteId: () => randomUUID() } };
 }

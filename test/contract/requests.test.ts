@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { queueSizes } from '../../src/queue/pages.ts';
 import type { LockKey } from '../../src/lock/state.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
+import { queueSizes } from '../../src/queue/pages.ts';
 import { acquire } from '../../src/service/acquire.ts';
 import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
 import { acquireAll, renewAll } from '../../src/service/multi.ts';
 import { acquireOnSocket } from '../../src/service/sockets.ts';
-import { WatcherStore } from '../../src/store/watchers.ts';
 import { SocketStore } from '../../src/store/sockets.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { exactOnly, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
@@ -22,7 +22,7 @@ let sent: RequestCount;
 beforeAll(async () => {
   const { client, access } = await freshTable();
   sent = countRequests(client);
-  context = serviceOn({ ...access, alone: true, engine: 'test' }).locks;
+  context = serviceOn({ access, alone: true, engine: 'test' }).locks;
   sent.take();
 });
 
@@ -141,7 +141,7 @@ describe('requests to the store', exactOnly('counts requests'), () => {
     const { client, access } = await freshTable();
     const counted = countRequests(client);
     // Each request is served by a process that remembers nothing.
-    const another = () => serviceOn({ ...access, alone: false, engine: 'test' }).locks;
+    const another = () => serviceOn({ access, alone: false, engine: 'test' }).locks;
     const sockets = new SocketStore(access);
     const owner = { namespace: 'count', caller: 'me', connectionId: randomUUID() };
     await new WatcherStore(access).add({ ...owner, subject: 'nothing', connectedAt: epochMs(Date.now()) });
@@ -156,7 +156,7 @@ describe('requests to the store', exactOnly('counts requests'), () => {
         const request = { ...waiter, notify, place: places[index] };
         const answer = (await acquireOnSocket(another(), sockets, key, request, 'me'))?.answer;
         expect(answer).toMatchObject({ kind: 'waiting', position: index + 1 });
-        found.push(answer?.kind === 'waiting' ? answer.page : undefined);
+        found.push(answer?.kind === 'waiting' ? answer.place : undefined);
         // In a page, the holders are read from the lock.
         if (places.length > 0) expect(counted.take()).toEqual({ writes: 0, reads: index < queueSizes.front ? 2 : 3 });
       }
@@ -196,7 +196,7 @@ describe('requests to the store', exactOnly('counts requests'), () => {
       },
       { step: 'initialize' },
     );
-    const { locks } = serviceOn({ ...access, alone: true, engine: 'test' });
+    const { locks } = serviceOn({ access, alone: true, engine: 'test' });
     const names = [randomUUID(), randomUUID()];
     const asked = { leaseId: randomUUID(), owner: 'me', waitMs: 0, entries: names.map((name) => ({ name })) };
     expect((await acquireAll(locks, 'count', asked)).kind).toBe('granted');

@@ -9,17 +9,16 @@ import { createSession, endSession, keepAlive } from '../../src/service/sessions
 import { decideSession, type SessionCommand } from '../../src/session/decide.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import { SessionStore } from '../../src/store/session-store.ts';
-import { MemorySessionStore } from '../../src/store/memory/session-store.ts';
-import type { SessionStore } from '../../src/store/session-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { drawn, exactOnly, freshTable } from '../support/engine.ts';
 import { startOfTime } from '../support/lock-worlds.ts';
+import { memoryStores } from '../support/memory-table.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
 const adapters: [string, () => Promise<SessionStore>][] = [
-  ['memory', () => Promise.resolve(new MemorySessionStore())],
+  ['the built-in engine', () => Promise.resolve(memoryStores().sessionStore)],
   [
-    'DynamoDB',
+    'a table',
     async () => {
       const { access } = await freshTable();
       return new SessionStore(access);
@@ -149,34 +148,13 @@ describe.each(adapters)('the session store in %s', (_name, open) => {
   });
 });
 
-describe('the session store in memory', () => {
-  it('knows that a refused write is not its own, because no answer is ever lost', async () => {
-    const store = new MemorySessionStore();
-    const session = newSession();
-    const key = { namespace: 'contract', sessionId: session.sessionId };
-    await store.create('contract', session);
-    expect(await store.create('contract', session)).toHaveProperty('perhapsMine', false);
-    await store.end(key, startOfTime);
-    expect(await store.end(key, startOfTime)).toHaveProperty('perhapsMine', false);
-    expect(await store.noteWait(key, { lock: 'l:1', leaseId: 'lease-1' })).toHaveProperty('perhapsMine', false);
-  });
-
-  it('lists the locks that the session holds as a whole with those of which it holds a part, each once', async () => {
-    const store = new MemorySessionStore(({ sessionId }) => (sessionId === 'mine' ? ['whole', 'part:1'] : []));
-    const key = { namespace: 'contract', sessionId: 'mine' };
-    await store.notePart(key, 'part:1');
-    expect((await store.locksOf(key)).sort()).toEqual(['part:1', 'whole']);
-    expect(await store.locksOf({ ...key, sessionId: 'other' })).toEqual([]);
-  });
-});
-
 describe('requests to the store', exactOnly('counts requests'), () => {
   let context: LockContext;
   let sent: RequestCount;
   beforeAll(async () => {
     const { client, access } = await freshTable();
     sent = countRequests(client);
-    context = serviceOn({ ...access, alone: true, engine: 'test' }).locks;
+    context = serviceOn({ access, alone: true, engine: 'test' }).locks;
     sent.take();
   });
   const ask = (more: object = {}) => ({ leaseId: randomUUID(), owner: 'me', leaseMs: 600_000, waitMs: 0, ...more });

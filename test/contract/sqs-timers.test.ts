@@ -2,7 +2,6 @@ import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readTimer, SqsTimers } from '../../src/notify/aws/timers.ts';
-import { documentClient } from '../../src/table/aws.ts';
 import { TimerNotes } from '../../src/store/notices.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';
@@ -22,8 +21,7 @@ beforeAll(async () => {
     region: 'us-east-1',
     credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
   });
-  const table = await freshTable();
-  notes = new TimerNotes({ client: documentClient(table.client), tableName: table.tableName });
+  notes = new TimerNotes((await freshTable()).access);
 });
 
 afterAll(async () => {

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endedHold, grantPlaceOf, laterGrantsMax, placeOf } from '../../src/store/history-rules.ts';
 import type { HistoryEntry, HistoryEvent } from '../../src/store/history.ts';
-import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
 
 const key = { namespace: 'property', name: 'history' };

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { inject } from 'vitest';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { documentClient } from '../../src/table/aws.ts';
-import { sdkCalls, type TableCalls, wireCalls } from '../../src/table/wire.ts';
+import { SdkTable } from '../../src/table/aws.ts';
+import type { TablePort } from '../../src/table/port.ts';
+import { WireTable } from '../../src/table/wire.ts';
 import './engine.setup.ts';
 
 export interface FreshTable {
   client: DynamoDBClient;
   /** For what a test writes or reads by itself: the engine, also where the stores meet a harsh table. */
   own: DynamoDBDocumentClient;
-  /** What the stores get: the document client, and our own fast calls to the table, as in a running service. */
-  access: { client: DynamoDBDocumentClient; calls: TableCalls; tableName: string };
+  /** What the stores get, as in a running service. */
+  access: { table: TablePort; tableName: string };
   tableName: string;
   streamArn: string;
   endpoint: string;
@@ -26,14 +27,17 @@ export function engineClient(endpoint = inject('engine').endpoint): DynamoDBClie
   return new DynamoDBClient({ endpoint, region, credentials: localCredentials });
 }
 
+/** For what a test reads and writes by itself, in plain values. */
+export const documentsOf = (client: DynamoDBClient): DynamoDBDocumentClient =>
+  DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+
 /** Each suite has its own table, so that suites can run in parallel on one engine. */
 export async function freshTable(endpoint = inject('engine').endpoint): Promise<FreshTable> {
   const { region } = inject('engine');
   const client = engineClient(endpoint);
   const tableName = `holdfast-test-${randomUUID()}`;
-  const documents = documentClient(client);
-  const access = { client: documents, calls: wireCalls(client, sdkCalls(documents), 5_000), tableName };
-  const own = documentClient(engineClient(inject('engine').behind));
+  const access = { table: new WireTable(client, new SdkTable(client), 5_000), tableName };
+  const own = documentsOf(engineClient(inject('engine').behind));
   return { client, own, access, tableName, streamArn: await ensureTable(client, tableName), endpoint, region };
 }
 

@@ -2,8 +2,8 @@ import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { MemoryEngine } from '../../src/engine/engine.ts';
 import { EngineError } from '../../src/engine/errors.ts';
 import type { Item as WireItem } from '../../src/engine/values.ts';
-import { tableDefinition } from '../../src/local/table.ts';
 import type { Item, ItemKey, Update } from '../../src/table/attributes.ts';
+import { tableDefinition } from '../../src/table/shape.ts';
 
 const TableName = 'table';
 

@@ -1,25 +1,21 @@
 /** What a direct write leaves of a lock in the table, compared with what `decide` would have put there. */
 import { expect } from 'vitest';
 import type { LockKey, LockState } from '../../src/lock/state.ts';
-import type { Item } from '../../src/table/attributes.ts';
 import { toLockItem } from '../../src/queue/lock-item.ts';
 import { retentionMsDefault } from '../../src/queue/lock-store.ts';
-
-/** What a hand-off leaves of the waiter in the holder that it became. Nobody reads it. */
-const ofWaiters = new Set(['u', 'k', 'b', 'g']);
+import type { Item } from '../../src/table/attributes.ts';
 
 /**
- * Every attribute that means something, without what is left behind on purpose, and without the queue. The queue is part
- * of the state, which is compared as well.
+ * Every attribute that means something, without what is left behind on purpose, and without queue and holders. Those are part of
+ * the state, which is compared as well: the same holder may be written in a short and in a long form.
  */
 function meaningOf(item: Item): Item {
-  const { q: _q, w: _w, ap: _ap, as: _as, ...rest } = item;
-  const isPast = (name: string) => /^[fax]#/.test(name) && (rest[`h#${name.slice(2)}`] ?? null) === null;
-  const claimOf = (value: object) => Object.fromEntries(Object.entries(value).filter(([name]) => !ofWaiters.has(name)));
+  const { q: _q, ap: _ap, as: _as, us: _us, h0: _h0, ...rest } = item;
+  const holdsNobody = (item.h0 ?? null) === null;
+  const isHolders = (name: string) => name.startsWith('h-') || (holdsNobody && ['a0', 'x0'].includes(name));
+  const isNothing = (name: string, value: unknown) => value === null || (name === 'hb' && value === 0);
   return Object.fromEntries(
-    Object.entries(rest)
-      .filter(([name, value]) => value !== null && !isPast(name))
-      .map(([name, value]) => [name, name.startsWith('h#') ? claimOf(value as object) : value]),
+    Object.entries(rest).filter(([name, value]) => !isHolders(name) && !isNothing(name, value)),
   );
 }
 

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import type { Delete, Expectation, Put, RecordCommand } from '../../src/record/commands.ts';
 import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
-import type { Item } from '../../src/table/attributes.ts';
-import { recordHeadKey, recordWords, toValueItem } from '../../src/store/records.ts';
 import type { RecordKey } from '../../src/store/records.ts';
+import { recordHeadKey, recordWords, toValueItem } from '../../src/store/records.ts';
+import type { Item } from '../../src/table/attributes.ts';
 import { type EpochMs, epochMs } from '../../src/time/clock.ts';
 
 export const recordTime = epochMs(1_800_000_000_000);

@@ -61,7 +61,7 @@ async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<stri
   const behind = waiters.slice(queueSizes.front);
   const last = Math.ceil(behind.length / queueSizes.page);
   const queue = waiters.slice(0, queueSizes.front);
-  expect((await store.swap(lock, { ...held, rev: 1, queue, pages: { first: 1, last } })).applied).toBe(true);
+  expect((await store.write(lock, { kind: 'replace', next: { ...held, rev: 1, queue, pages: { first: 1, last } } })).applied).toBe(true);
   for (const [index, waiter] of behind.entries()) {
     const page = { lock, number: 1 + Math.floor(index / queueSizes.page) };
     await store.appendToPage(page, { waiter, fence: held.fence }, queueSizes);

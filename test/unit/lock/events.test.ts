@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { eventsBetween, eventsInPage } from '../../../src/lock/events.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import type { Waiter } from '../../../src/lock/state.ts';
+import { close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, LockStory } from './story.ts';
 

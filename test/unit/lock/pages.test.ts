@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
 import {
   append,
   attendIn,
@@ -16,7 +17,6 @@ import {
   stepAwayIn,
   withOneMore,
 } from '../../../src/queue/pages.ts';
-import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
 

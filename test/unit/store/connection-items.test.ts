@@ -1,9 +1,9 @@
 /** What is written for a connection and for a wait on it, in which order and for how long. */
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../src/table/attributes.ts';
-import { WatcherStore } from '../../../src/store/watchers.ts';
-import type { TableAccess } from '../../../src/table/item-table.ts';
 import { SocketStore } from '../../../src/store/sockets.ts';
+import { WatcherStore } from '../../../src/store/watchers.ts';
+import type { Item } from '../../../src/table/attributes.ts';
+import type { TableAccess } from '../../../src/table/item-table.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 /** A table that takes this many items, and then fails. */

@@ -1,11 +1,6 @@
 import { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import {
-  attemptsOf,
-  isConditionFailure,
-  mayHaveTakenEffect,
-  toStoreError,
-} from '../../../src/table/failures.ts';
+import { attemptsOf, isConditionFailure, mayHaveTakenEffect, toStoreError } from '../../../src/table/failures.ts';
 
 const cancelled = (...reasons: { Code: string; Message?: string }[]) =>
   new TransactionCanceledException({

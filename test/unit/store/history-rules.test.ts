@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LockEvent } from '../../../src/lock/events.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
+import type { HistoryEvent } from '../../../src/store/history.ts';
 import {
   cursorPattern,
   endedHold,
@@ -12,7 +13,6 @@ import {
   placeOf,
   readPlaces,
 } from '../../../src/store/history-rules.ts';
-import type { HistoryEvent } from '../../../src/store/history.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 
 const keptSince = 1_000;

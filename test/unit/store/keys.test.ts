@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { nameRules } from '../../../src/contract/limits.ts';
-import { connectionKey } from '../../../src/store/watchers.ts';
 import { lockItemKey } from '../../../src/queue/lock-item.ts';
 import { pageItemKey, pageKeyOf } from '../../../src/queue/page-item.ts';
+import { connectionKey } from '../../../src/store/watchers.ts';
 
 describe('the keys of items', () => {
   it('of connections never overlap with those of a namespace', () => {

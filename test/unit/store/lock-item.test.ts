@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { everyPermit, type LockState, unusedLock } from '../../../src/lock/state.ts';
-import type { Item } from '../../../src/table/attributes.ts';
 import {
   awaitedPartitionOf,
   fromLockItem,
@@ -15,6 +14,7 @@ import {
 } from '../../../src/queue/lock-item.ts';
 import { retentionMsDefault } from '../../../src/queue/lock-store.ts';
 import { sessionDigest } from '../../../src/store/session-item.ts';
+import type { Item } from '../../../src/table/attributes.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf, startOfTime, worlds } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, LockStory } from '../lock/story.ts';

@@ -2,17 +2,17 @@
 
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { Page } from '../../../src/queue/pages.ts';
 import type { LockState } from '../../../src/lock/state.ts';
-import type { Update } from '../../../src/table/attributes.ts';
-import type { TableAccess } from '../../../src/table/item-table.ts';
 import { lockItemKey, lockWords, toLockItem } from '../../../src/queue/lock-item.ts';
+import type { PageKey, PageWritten, Written } from '../../../src/queue/lock-store.ts';
 import { LockStore, retentionMsDefault, retentionMsMin } from '../../../src/queue/lock-store.ts';
 import { moveUpPages, openPage, releaseAndHandOff, renewIfLive } from '../../../src/queue/lock-writes.ts';
 import { appendTo, attendIn, leave, pageItemKey, stepAwayIn } from '../../../src/queue/page-item.ts';
+import type { Page } from '../../../src/queue/pages.ts';
+import type { Update } from '../../../src/table/attributes.ts';
+import type { TableAccess } from '../../../src/table/item-table.ts';
 import type { TableCalls } from '../../../src/table/wire.ts';
 import { toStored } from '../../../src/table/wire.ts';
-import type { PageKey, PageWritten, Written } from '../../../src/queue/lock-store.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { toPageItem } from '../../support/page-items.ts';
 import { alice, bob, LockStory } from '../lock/story.ts';
@@ -143,8 +143,8 @@ describe('a write of the lock store', () => {
 
   it('makes a new item only if there is none, and otherwise replaces the revision that was read', async () => {
     const { store, inputs } = storeThatAnswers(() => ({}));
-    await store.swap(key, { ...whole.state, rev: 1 });
-    await store.swap(key, { ...whole.state, rev: 9 });
+    await store.write(key, { kind: 'replace', next: { ...whole.state, rev: 1 } });
+    await store.write(key, { kind: 'replace', next: { ...whole.state, rev: 9 } });
     expect(inputs[0].ConditionExpression).toBe('attribute_not_exists(#key)');
     expect(inputs[1]).toMatchObject({
       ConditionExpression: '#revision = :seen OR #revisionBefore = :seen',
@@ -160,7 +160,7 @@ describe('a write of the lock store', () => {
       { key, next: whole.state, renewal: { command, facts, inPart: false } },
       { key: other, next: whole.state },
     ];
-    expect(await store.swapAll(swaps)).toBe(true);
+    expect(await store.writeAll(swaps)).toBe(true);
     const renewal = renewIfLive('0', command, facts, retentionMsDefault);
     expect(inputs).toMatchObject([
       {
@@ -176,7 +176,7 @@ describe('a write of the lock store', () => {
 describe('a read of the lock store', () => {
   it('is consistent, unless it is only a look', async () => {
     const { store, inputs } = storeThatAnswers(() => ({ Item: itemOf(whole.state) }));
-    expect([await store.read(key), await store.look(key)]).toEqual([whole.state, whole.state]);
+    expect([await store.read(key), await store.peek(key)]).toEqual([whole.state, whole.state]);
     expect(inputs.map(({ ConsistentRead }) => ConsistentRead)).toEqual([true, undefined]);
   });
 

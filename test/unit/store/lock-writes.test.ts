@@ -2,9 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Acquire, LockCommand, Release, Renew } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { queueSizes } from '../../../src/queue/pages.ts';
 import { holderWeight, type LockState, queueWeight, type Waiter, weightOf } from '../../../src/lock/state.ts';
-import type { Update } from '../../../src/table/attributes.ts';
 import { exclusiveSlot, fromLockItem, lockItemKey, toLockItem } from '../../../src/queue/lock-item.ts';
 import { retentionMsDefault } from '../../../src/queue/lock-store.ts';
 import {
@@ -18,6 +16,8 @@ import {
   releasePart,
   renewIfLive,
 } from '../../../src/queue/lock-writes.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
+import type { Update } from '../../../src/table/attributes.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { expectSameItem } from '../../support/lock-items.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
@@ -348,7 +348,7 @@ describe('appendWaiter', () => {
 describe('openPage', () => {
   const sizes = { front: 2, page: 8 };
   const full = () => held(acquireOf(bob, waiting), acquireOf(carol, waiting));
-  const open = (seen: LockState['pages'], limit = asWaiter(dave).permits) =>
+  const open = (seen: LockState['behind'], limit = asWaiter(dave).permits) =>
     openPage(key, { waiter: asWaiter(dave), limit, sizes }, seen);
 
   it.each([
@@ -368,7 +368,7 @@ describe('openPage', () => {
     expectWritten(item, open(seen), next, state);
   });
 
-  it.each<[string, LockStory, LockState['pages'], (number | undefined)?, object?]>([
+  it.each<[string, LockStory, LockState['behind'], (number | undefined)?, object?]>([
     ['for another limit', full(), undefined, 3],
     ['if there is a page that was not seen', withState(full(), { pages }), undefined],
     ['if there is another page than was seen', withState(full(), { pages }), { first: 7, last: 7 }],

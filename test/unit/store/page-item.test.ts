@@ -1,6 +1,5 @@
 /** Each write to a page, compared with the rules in `pages.ts`. */
 import { describe, expect, it } from 'vitest';
-import * as rules from '../../../src/queue/pages.ts';
 import type { Notify, Waiter } from '../../../src/lock/state.ts';
 import { fromText, notifyIn, partsOf } from '../../../src/queue/claim-item.ts';
 import {
@@ -14,6 +13,7 @@ import {
   pageKeyOf,
   stepAwayIn,
 } from '../../../src/queue/page-item.ts';
+import * as rules from '../../../src/queue/pages.ts';
 import { after } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/record/decide.ts';
 import { type RecordState, unwrittenRecord } from '../../../src/record/state.ts';
-import type { Item } from '../../../src/table/attributes.ts';
 import {
   fromRecordItems,
   recordHeadKey,
@@ -10,6 +9,7 @@ import {
   toValueItem,
   writeIfAllowed,
 } from '../../../src/store/records.ts';
+import type { Item } from '../../../src/table/attributes.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { putOf, recordTime, recordWorlds, toRecordItems } from '../../support/record-worlds.ts';

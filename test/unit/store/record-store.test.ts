@@ -4,8 +4,8 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
 import { stateAfter } from '../../../src/record/decide.ts';
-import type { Item } from '../../../src/table/attributes.ts';
 import { RecordStore } from '../../../src/store/records.ts';
+import type { Item } from '../../../src/table/attributes.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { toRecordItems } from '../../support/record-worlds.ts';
 

@@ -3,21 +3,16 @@ import { ProvisionedThroughputExceededException, TransactionConflictException } 
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
-import { arrivalOf, WatcherStore } from '../../../src/store/watchers.ts';
-import { mayHaveTakenEffect } from '../../../src/table/failures.ts';
-import { HistoryStore } from '../../../src/store/history.ts';
-import { ItemTable } from '../../../src/table/item-table.ts';
 import { LockStore } from '../../../src/queue/lock-store.ts';
-import {
-  AwaitedLocks,
-  DeliveryStore,
-  TimerNotes,
-} from '../../../src/store/notices.ts';
+import { HistoryStore } from '../../../src/store/history.ts';
+import { AwaitedLocks, DeliveryStore, TimerNotes } from '../../../src/store/notices.ts';
 import { RecordStore } from '../../../src/store/records.ts';
 import { SessionStore } from '../../../src/store/session-store.ts';
 import { SocketStore } from '../../../src/store/sockets.ts';
+import { arrivalOf, isWatching, type Subject, WatcherStore } from '../../../src/store/watchers.ts';
+import { mayHaveTakenEffect } from '../../../src/table/failures.ts';
+import { ItemTable } from '../../../src/table/item-table.ts';
 import { awaitedShards } from '../../../src/table/shape.ts';
-import { isWatching, type Subject } from '../../../src/store/watchers.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { defined } from '../../../src/tools/collections.ts';
@@ -78,8 +73,7 @@ describe('an item is collected', () => {
     [
       'a ticket',
       60_000,
-      (access) =>
-        new SocketStore(access).issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) }),
+      (access) => new SocketStore(access).issue('secret', { namespace: 'a', caller: 'b', expiresAt: later(60_000) }),
     ],
     [
       'a wait on a connection',
@@ -100,18 +94,10 @@ describe('an item is collected', () => {
       7 * day + 30_000,
       (access) => new SessionStore(access).create('test', { ...bySession, expiresAt: later(30_000) }),
     ],
-    [
-      'a session with a keepalive',
-      7 * day + hour,
-      (access) => new SessionStore(access).keepAlive(session, now),
-    ],
+    ['a session with a keepalive', 7 * day + hour, (access) => new SessionStore(access).keepAlive(session, now)],
     ['a session that has ended', 7 * day, (access) => new SessionStore(access).end(session, now)],
     ['the note of a part', 37 * day, (access) => new SessionStore(access).notePart(session, 'lock', now)],
-    [
-      'an entry of a history',
-      7 * day,
-      (access) => new HistoryStore(access).append([{ key, place: 'place', event }]),
-    ],
+    ['an entry of a history', 7 * day, (access) => new HistoryStore(access).append([{ key, place: 'place', event }])],
     [
       'the value of a record',
       65_000,
@@ -121,11 +107,7 @@ describe('an item is collected', () => {
       'a page',
       30 * day,
       (access) =>
-        new LockStore(access).appendToPage(
-          { lock: key, number: 7 },
-          { waiter, fence: 1 },
-          { front: 2, page: 2 },
-        ),
+        new LockStore(access).appendToPage({ lock: key, number: 7 }, { waiter, fence: 1 }, { front: 2, page: 2 }),
     ],
     ['a closed page', 30 * day, (access) => new LockStore(access).closePage({ lock: key, number: 7 }, now)],
     [
