@@ -126,7 +126,7 @@ export class Host implements SocketHost {
     if (this.waiting !== 'notified') return;
     this.process.deliver(() =>
       runAs(causeOfTimer(this.process.name, this.#time.now()), () =>
-        this.#service.locks.memory.learn({ namespace, name }, state),
+        this.#service.locks.cache.learn({ namespace, name }, state),
       ),
     );
   }

@@ -2,8 +2,9 @@
  * The promises about deliveries, events and history. A parked waiter gets the delivery of its grant, once unless something failed in
  * between, and never a wrong one. Events and history have no gaps, no repeats, and the order in which things happened.
  */
-import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
+import { eventsBetween, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
+import { eventsInPage } from '../../src/queue/page-events.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import type { HistoryEvent } from '../../src/store/history.ts';
 import type { Cause } from './cause.ts';

@@ -33,6 +33,8 @@ export interface LockWrite {
     | { readonly kind: 'page'; readonly before: Page; readonly after: Page };
   /** The item itself, in the layout that this release knows. */
   readonly item: Item;
+  /** The lock's state in which leases have the names that the service knows. */
+  readonly asKnown: LockState;
   /** True if only a newer release can read it. */
   readonly isOfNewerLayout: boolean;
   /** True if an expression made the item, and not the rules. */
@@ -59,6 +61,14 @@ export interface TableWatcher {
   changed(record: DynamoDBRecord, write: LockWrite | undefined): void;
 }
 
+export interface WorldTableOptions {
+  readonly now: () => number;
+  /** How much later an index shows a change. */
+  readonly indexLagMs: () => number;
+  /** The lease with this name. The table has only names, and the checks are about leases. */
+  readonly leaseNamed: (name: string) => string;
+}
+
 export type Performed = { readonly answer: object } | { readonly error: Error };
 
 /** An older image of an item, and since when it was the latest. */
@@ -82,6 +92,7 @@ export class WorldTable {
   /** What the indexes show. They follow the table a moment later. */
   readonly #lagging: MemoryEngine;
   readonly #lag: () => number;
+  readonly #leaseNamed: (name: string) => string;
   #unindexed: { readonly visibleAt: number; readonly change: Change }[] = [];
   readonly #watcher: TableWatcher;
   readonly #now: () => number;
@@ -98,10 +109,11 @@ export class WorldTable {
   /** The request that is performed now. */
   #request: { readonly operation: string; readonly writes: readonly Transacted[] } = nothing;
 
-  constructor(watcher: TableWatcher, { now, indexLagMs }: { now: () => number; indexLagMs: () => number }) {
+  constructor(watcher: TableWatcher, { now, indexLagMs, leaseNamed }: WorldTableOptions) {
     this.#watcher = watcher;
     this.#now = now;
     this.#lag = indexLagMs;
+    this.#leaseNamed = leaseNamed;
     this.#engine = new MemoryEngine({
       now: () => now() - this.#collectionLagMs,
       onChange: (change) => this.#changed(change),
@@ -216,15 +228,16 @@ export class WorldTable {
       return undefined;
     }
     const item = inKnownLayout(plain(written));
-    const after = this.#decoded(id, item, () => fromLockItem(item));
-    if (after === undefined) return undefined;
+    const asKnown = this.#decoded(id, item, () => fromLockItem(item));
+    if (asKnown === undefined) return undefined;
+    const after = this.#named(asKnown);
     const before = this.#wholeOf(name);
     const isDoubled = this.#isDoubled(name);
     const change = { kind: 'lock', before: this.#stored.get(name) ?? unusedLock, after } as const;
     this.#stored.set(name, after);
     const whole = { ...this.#wholeOf(name), changedAt: after.changedAt };
-    const newer = isOfNewerLayout(written);
-    return this.#wrote({ name, before, after: whole, stored: change, item, isOfNewerLayout: newer, isDoubled });
+    const layout = { item, asKnown, isOfNewerLayout: isOfNewerLayout(written) };
+    return this.#wrote({ name, before, after: whole, stored: change, ...layout, isDoubled });
   }
 
   #pageChanged(name: string, number: number, { keys, after: written }: Change): LockWrite | undefined {
@@ -235,8 +248,9 @@ export class WorldTable {
       return undefined;
     }
     const item = inKnownLayout(plain(written));
-    const after = this.#decoded(idOf(keys as StoredItem), item, () => fromPageItem({ number }, item));
-    if (after === undefined) return undefined;
+    const page = this.#decoded(idOf(keys as StoredItem), item, () => fromPageItem({ number }, item));
+    if (page === undefined) return undefined;
+    const after = { ...page, waiters: page.waiters.map(this.#withLease), left: page.left.map(this.#withLease) };
     const whole = this.#wholeOf(name);
     const isDoubled = this.#isDoubled(name);
     const before = pages.get(number) ?? emptyPage(number);
@@ -246,8 +260,18 @@ export class WorldTable {
     const changedAt = epochMs(after.closedAt ?? (isTimed ? changedAtOf(item) : this.#now()));
     const change = { kind: 'page', before, after } as const;
     const all = { ...this.#wholeOf(name), changedAt };
-    const newer = isOfNewerLayout(written);
-    return this.#wrote({ name, before: whole, after: all, stored: change, item, isOfNewerLayout: newer, isDoubled });
+    const layout = { item, asKnown: all, isOfNewerLayout: isOfNewerLayout(written) };
+    return this.#wrote({ name, before: whole, after: all, stored: change, ...layout, isDoubled });
+  }
+
+  readonly #withLease = <T extends { readonly leaseId: string }>(entry: T): T => ({
+    ...entry,
+    leaseId: this.#leaseNamed(entry.leaseId),
+  });
+
+  #named(state: LockState): LockState {
+    const [holders, queue] = [state.holders.map(this.#withLease), state.queue.map(this.#withLease)];
+    return { ...state, holders, queue, ended: state.ended.map(this.#withLease) };
   }
 
   #decoded<T>(id: string, item: Item, decode: () => T): T | undefined {

@@ -11,6 +11,7 @@ import { eventsBetween } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState, Notify } from '../../src/lock/state.ts';
 import type { Item } from '../../src/table/attributes.ts';
+import { leaseNameOf } from '../../src/table/digest.ts';
 import { sessionFactOf } from '../../src/session/decide.ts';
 import { retentionMsDefault } from '../../src/queue/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -87,6 +88,8 @@ export class World implements TableWatcher {
   );
   readonly #freeSince = new Map<string, { readonly fence: number; readonly at: number }>();
   #calmSince = Number.POSITIVE_INFINITY;
+  /** The leases of all requests, by their names. */
+  readonly #leases = new Map<string, string>();
   #over = false;
   /** The release that is started now. */
   #release: Release = 'this';
@@ -103,6 +106,7 @@ export class World implements TableWatcher {
     this.#table = new WorldTable(this, {
       now,
       indexLagMs: () => lag.longTailed(100, this.#weather.calm ? 300 : 3_000),
+      leaseNamed: (leaseName) => this.#leases.get(leaseName) ?? leaseName,
     });
     this.#path = {
       table: this.#table,
@@ -146,6 +150,7 @@ export class World implements TableWatcher {
       watcher: {
         sent: (client, call) => {
           const { leaseId } = (call.body ?? {}) as { leaseId?: string };
+          if (leaseId !== undefined) this.#leases.set(leaseNameOf(leaseId), leaseId);
           const told = this.#histories.sent(client, call);
           this.#socketPromises.heardOf(leaseId);
           return (answer) => {
@@ -215,7 +220,7 @@ export class World implements TableWatcher {
     this.#promises.written(write);
     this.#answers.checkEvents(name, eventsBetween(before, after));
     if (after.fence > before.fence) this.#beliefs.check(name);
-    if (write.stored.kind === 'lock') this.#showOnStream(write, write.stored.after);
+    if (write.stored.kind === 'lock') this.#showOnStream(write);
     else this.#verdicts.count('page writes');
     if (write.byExpression) this.#checkRules(write);
     this.#histories.lockWritten(write);
@@ -346,7 +351,7 @@ export class World implements TableWatcher {
   }
 
   /** Each change reaches each host once at least: later, perhaps twice, perhaps out of order. */
-  #showOnStream({ name, isOfNewerLayout }: LockWrite, state: LockState): void {
+  #showOnStream({ name, isOfNewerLayout, asKnown: state }: LockWrite): void {
     const chance = this.#chance;
     for (const host of this.#hosts) {
       if (isOfNewerLayout && host.release === 'this') continue;
