@@ -75,7 +75,9 @@ const leftMarks: Record<LeftHow, number> = { released: 0, 'gave-up': -1 };
 const pageKeptMs = 30 * 86_400_000;
 const collectAt = (now: EpochMs): number => toTtlSeconds(after(now, pageKeptMs));
 
-const isOpen = 'attribute_not_exists(closedAt)';
+/** A page of a newer layout may have attributes that this release does not know, and would contradict. */
+const isOfKnownLayout = '(attribute_not_exists(layout) OR layout <= :layout)';
+const isOpen = `attribute_not_exists(closedAt) AND ${isOfKnownLayout}`;
 const isWaiting = 'presence > :zero';
 const isNotIn = '(attribute_not_exists(presence) OR presence = :gaveUp)';
 
@@ -131,7 +133,7 @@ export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update 
       when: `${isOpen} AND ${isWaiting}`,
     },
     wordsFor(leaseId),
-    { until: presentUntil, zero: 0, notify: notify && toNotifyItem(notify), parked: 'parked' },
+    { until: presentUntil, zero: 0, notify: notify && toNotifyItem(notify), parked: 'parked', layout: layoutKnown },
   );
 
 /**
@@ -144,7 +146,7 @@ export const stepAwayIn = ({ leaseId, presentUntil, connectionId }: Absence): Up
   return update(
     { set: ['presence = :until'], when: `${isOpen} AND presence > :until AND ${asBefore}` },
     wordsFor(leaseId),
-    { until: presentUntil, connectionId, websocket: 'w' },
+    { until: presentUntil, connectionId, websocket: 'w', layout: layoutKnown },
   );
 };
 
@@ -154,9 +156,10 @@ export const leave = (leaseId: string, how: LeftHow, now: EpochMs): Update =>
     left: leftMarks[how],
     zero: 0,
     now,
+    layout: layoutKnown,
   });
 
-/** Closes the page for good, even if nobody joined it yet. A second close changes nothing. */
+/** Closes the page for good, even if nobody joined it yet. A second close changes nothing. Only a newer layout refuses it. */
 export const close = (now: EpochMs): Update =>
   update(
     {
@@ -166,6 +169,7 @@ export const close = (now: EpochMs): Update =>
         'layout = :layout',
         'collectAt = :collectAt',
       ],
+      when: isOfKnownLayout,
     },
     words,
     { now, layout: layoutKnown, collectAt: collectAt(now) },

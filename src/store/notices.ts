@@ -1,6 +1,6 @@
 /** What the notifier and the reaper note: deliveries, timers, and the locks with waiters. */
 import type { LockKey } from '../lock/state.ts';
-import { awaitedPartition, lockItemKey, lockKeyOf, lockWords } from '../queue/lock-item.ts';
+import { awaitedPartition, layoutKnown, lockItemKey, lockKeyOf, lockWords } from '../queue/lock-item.ts';
 import { nobodyWaits } from '../queue/lock-writes.ts';
 import { type Item, type ItemKey, instant, integer, optional, text, update } from '../table/attributes.ts';
 import { TableStore } from '../table/item-table.ts';
@@ -95,10 +95,11 @@ export class AwaitedLocks extends TableStore {
         set: ['revision = revision + :one'],
         remove: ['awaitedPartition', 'awaitedSince'],
         // Safe because nobody waits at this write, and a waiter that arrives later adds the lock again.
-        when: `attribute_exists(awaitedPartition) AND ${nobodyWaits}`,
+        // An item of a newer layout is left to the release that knows it.
+        when: `attribute_exists(awaitedPartition) AND ${nobodyWaits} AND layout <= :layout`,
       },
       lockWords,
-      { one: 1 },
+      { one: 1, layout: layoutKnown },
     );
     await this.table.update(lockItemKey(key), forgotten, { wantsItem: false });
   }
