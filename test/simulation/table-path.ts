@@ -61,6 +61,17 @@ const writes: ReadonlySet<string> = new Set(['PutItem', 'UpdateItem', 'TransactW
 /** DynamoDB's names for a table that is too busy. */
 const throttlings = ['ThrottlingException', 'ProvisionedThroughputExceededException', 'RequestLimitExceeded'] as const;
 
+/** The parts of a request that are shown to others. */
+interface Named {
+  readonly Key?: StoredItem;
+  readonly Item?: StoredItem;
+  readonly TransactItems?: readonly object[];
+  readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
+}
+
+/** Leases and sessions. */
+const secrets = /\b[LS]-[a-z]+\d+-\d{16}\b/;
+
 const failure = (name: string, message: string, attempts: number, more: object = {}): Error =>
   Object.assign(new Error(message), { name, $metadata: { attempts }, ...more });
 
@@ -83,6 +94,7 @@ export class TablePath implements TablePort {
     const { time, chance, process, conditions, weather, verdicts } = this.#parts;
     const cause = causeNow(process.name, time.now());
     const request = this.#asSent(operation, asked);
+    this.#checkNames(request);
     const perform = (done: (performed: Performed) => void) => this.#perform(cause, operation, request, done);
     return new Promise((resolve, reject) => {
       const back = (run: () => void) => time.after(this.#legMs(), () => process.deliver(run));
@@ -124,6 +136,14 @@ export class TablePath implements TablePort {
       };
       time.after(this.#legMs(), arrive);
     });
+  }
+
+  /** CloudTrail shows keys and the names of attributes, so no secret may be in them. */
+  #checkNames(request: Request): void {
+    const { Key: key, Item: item, TransactItems, ExpressionAttributeNames: names } = request as Named;
+    const shown = JSON.stringify([key ?? [item?.pk, item?.sk], names, Object.keys(item ?? {})]);
+    if (secrets.test(shown)) this.#parts.verdicts.breach('secrets', 'a key or a name of an attribute has a secret', shown);
+    for (const one of TransactItems ?? []) for (const write of Object.values(one)) this.#checkNames(write as never);
   }
 
   /** As the SDK sends it: a transaction has a token, by which its repeat is recognized. */
