@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import type { Chance } from '../simulation/chance.ts';
+import type { Chance } from '../world/chance.ts';
 
 /** A network between clients and a service. It delays data, and cuts connections at any point. */
 export class BadProxy {

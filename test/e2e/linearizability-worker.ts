@@ -4,7 +4,7 @@
  * output.
  */
 import { randomUUID } from 'node:crypto';
-import { Chance } from '../simulation/chance.ts';
+import { Chance } from '../world/chance.ts';
 import type {
   LockInput,
   LockOperation,

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
-import { Chance } from '../simulation/chance.ts';
+import { Chance } from '../world/chance.ts';
 import { checkByKey, describeVerdict } from '../support/linearizability.ts';
 import {
   forgettableIn,

@@ -1,6 +1,6 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { Chance } from '../simulation/chance.ts';
+import { Chance } from '../world/chance.ts';
 import { type FuzzRequest, nextRequest } from './requests.ts';
 
 /** No answer takes longer, because the service is started with polls of 200 ms. */

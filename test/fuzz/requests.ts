@@ -3,7 +3,7 @@
  * seed.
  */
 import { openApiDocument } from '../../src/http/openapi.ts';
-import type { Chance } from '../simulation/chance.ts';
+import type { Chance } from '../world/chance.ts';
 
 export type FuzzRequest =
   | {

@@ -1,4 +1,4 @@
-import type { Chance } from '../simulation/chance.ts';
+import type { Chance } from '../world/chance.ts';
 import { amountOf, type FactName } from './facts.ts';
 
 /** The 99th percentile of a normal distribution, in standard deviations. */

@@ -2,8 +2,10 @@ import { MemoryEngine, type Usage } from '../../src/engine/engine.ts';
 import { EngineError } from '../../src/engine/errors.ts';
 import { totalOf } from '../../src/engine/units.ts';
 import type { Item } from '../../src/engine/values.ts';
+import { mayHaveTakenEffect } from '../../src/table/failures.ts';
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from '../simulation/chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Bill } from './bill.ts';
 import { delayOf } from './delays.ts';
 import { amountOf } from './facts.ts';
@@ -20,7 +22,7 @@ const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'TransactWriteIte
  * DynamoDB under its own limits, in virtual time. Items and units come from the built-in engine, delays and quotas from the facts. A key
  * that has used its units of this second is throttled, and the SDK tries again, as in Lambda.
  */
-export class ModelledTable {
+export class ModelledTable implements TablePort {
   readonly engine: MemoryEngine;
   readonly #time: VirtualTime;
   readonly #bill: Bill;
@@ -29,6 +31,7 @@ export class ModelledTable {
   readonly #writeDelay: () => number;
   readonly #readDelay: () => number;
   readonly #keys = new Map<string, { readonly read: TokenBucket; readonly write: TokenBucket }>();
+  #transactions = 0;
   /** Set by a scenario. The store can't be reached, or one key is throttled even if it has units left. */
   isAway = false;
   throttledKey: string | undefined;
@@ -44,20 +47,34 @@ export class ModelledTable {
   }
 
   /** One call, like the SDK makes it. It is tried again if it was throttled or got no answer. */
-  async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+  async call<Operation extends TableOperation>(
+    operation: Operation,
+    request: TableRequests[Operation],
+  ): Promise<TableAnswers[Operation]> {
+    // As the SDK sends it: a transaction has a token, by which its repeat is recognized.
+    const token =
+      operation === 'TransactWriteItems' ? { ClientRequestToken: `transaction-${++this.#transactions}` } : {};
+    const input = { ...request, ...token };
+    let isUncertain = false;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#send(operation, input);
+        return (await this.#send(operation, input)) as TableAnswers[Operation];
       } catch (error) {
         const isPassing = error instanceof EngineError && passing.has(error.name);
-        Object.assign(error as Error, { $metadata: { attempts: attempt }, ...(error as EngineError).more });
+        isUncertain ||= error instanceof EngineError && error.name === 'TimeoutError';
+        const uncertain = isUncertain ? { [mayHaveTakenEffect]: true } : {};
+        Object.assign(error as Error, {
+          $metadata: { attempts: attempt },
+          ...(error as EngineError).more,
+          ...uncertain,
+        });
         if (!isPassing || attempt >= attemptsMax) throw error;
         await this.#pause(this.#chance.next() * backoffMs * 2 ** attempt);
       }
     }
   }
 
-  async #send(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+  async #send(operation: string, input: object): Promise<object> {
     this.#bill.storeRequests += 1;
     const delayMs = writes.has(operation) ? this.#writeDelay() : this.#readDelay();
     await this.#pause(delayMs / 2);
@@ -71,7 +88,7 @@ export class ModelledTable {
         throttlingReasons: [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: 'table' }],
       });
     }
-    let answer: Record<string, unknown> | undefined;
+    let answer: object | undefined;
     let refusal: unknown;
     try {
       answer = this.engine.call(operation, input);
@@ -128,7 +145,7 @@ const partitionOf = (key: Item): string => {
 };
 
 /** The partition of a query of the table itself. The partitions of an index are not modelled. */
-function queriedIn(input: Record<string, unknown>): Item | undefined {
+function queriedIn(input: object): Item | undefined {
   const { KeyConditionExpression, IndexName, ExpressionAttributeNames, ExpressionAttributeValues } = input as {
     KeyConditionExpression?: string;
     IndexName?: string;
@@ -141,7 +158,7 @@ function queriedIn(input: Record<string, unknown>): Item | undefined {
 }
 
 /** The partition keys that a request names. */
-function keysIn(input: Record<string, unknown>): string[] {
+function keysIn(input: object): string[] {
   const {
     Key,
     Item: item,

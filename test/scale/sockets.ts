@@ -5,7 +5,7 @@ import type { Connections, Delivered } from '../../src/notify/ports.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import type { WebsocketEvent } from '../../src/websocket/api-gateway.ts';
-import type { Chance } from '../simulation/chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Bill } from './bill.ts';
 import { delayOf } from './delays.ts';
 import { amountOf } from './facts.ts';

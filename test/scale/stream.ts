@@ -1,19 +1,13 @@
-/** The table's stream and Lambda's event source mapping: batches, one lane for each key, retries, dead letters. */
+/** The table's stream under Lambda's own rules: batches, one lane for each key, retries, dead letters. */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { MemoryEngine } from '../../src/engine/engine.ts';
-import { afterAttempt, judge, type Verdict, wholeBatch } from '../../src/local/pump/batch.ts';
+import { judge, type Verdict } from '../../src/local/pump/batch.ts';
 import { passesFilter, type StreamFilter } from '../../src/notify/stream-filter.ts';
-import { shardOf } from '../../src/queue/lock-item.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import { pauseFor } from '../../src/time/timers.ts';
+import { EventSource, type Shown } from '../world/event-source.ts';
 import { amountOf } from './facts.ts';
 import { type LambdaFunction, NoExecutionLeft } from './lambda.ts';
 import type { Metrics } from './metrics.ts';
-
-interface Shown {
-  readonly record: DynamoDBRecord;
-  readonly writtenAt: number;
-}
 
 export interface ReaderParts {
   readonly time: VirtualTime;
@@ -28,61 +22,37 @@ export interface ReaderParts {
 /** One function that reads the stream. */
 export class StreamReader {
   readonly #parts: ReaderParts;
-  readonly #lanes: { pending: Shown[]; isRead: boolean }[];
+  readonly #source: EventSource<Shown>;
   givenUp = 0;
 
   constructor(parts: ReaderParts) {
+    const { time, metrics, deadLetters } = parts;
     this.#parts = parts;
-    const lanes = amountOf('streamShards') * amountOf('streamLanes');
-    this.#lanes = Array.from({ length: lanes }, () => ({ pending: [], isRead: false }));
+    this.#source = new EventSource({
+      time,
+      lanes: amountOf('streamShards') * amountOf('streamLanes'),
+      batchMax: amountOf('streamBatch'),
+      keptMax: 0,
+      retriesMax: () => amountOf('streamRetries'),
+      attempt: (batch) => this.#attempt(batch),
+      pauseMs: retryMs,
+      givenUp: () => {
+        this.givenUp += 1;
+        metrics.add('ApproximateNumberOfMessagesVisible', deadLetters, this.givenUp);
+      },
+    });
   }
 
-  offer(shown: readonly Shown[]): void {
-    const { filter } = this.#parts;
-    for (const one of shown) {
-      if (!passesFilter(one.record, filter)) continue;
-      const lane = this.#lanes[shardOf(one.record.dynamodb?.Keys?.pk?.S ?? '', this.#lanes.length)];
-      lane?.pending.push(one);
-    }
-    for (const lane of this.#lanes) if (lane.pending.length > 0 && !lane.isRead) void this.#read(lane);
-  }
-
-  async #read(lane: { pending: Shown[]; isRead: boolean }): Promise<void> {
-    lane.isRead = true;
-    while (lane.pending.length > 0) {
-      const batch = lane.pending.slice(0, amountOf('streamBatch'));
-      lane.pending = lane.pending.slice(batch.length);
-      await this.#deliver(batch);
-    }
-    lane.isRead = false;
-  }
-
-  async #deliver(batch: readonly Shown[]): Promise<void> {
-    const { time, metrics, deadLetters } = this.#parts;
-    let pending = batch;
-    let plan = wholeBatch(pending.length);
-    let failures = 0;
-    while (pending.length > 0) {
-      const verdict = await this.#attempt(pending.slice(0, plan.size));
-      failures = verdict === undefined || verdict.kind !== 'taken' ? failures + 1 : 0;
-      if (verdict !== undefined) {
-        const step = afterAttempt(pending.length, plan, verdict, amountOf('streamRetries'));
-        pending = pending.slice(step.taken);
-        plan = step.next;
-        if (step.exhausted) {
-          pending = pending.slice(1);
-          this.givenUp += 1;
-          metrics.add('ApproximateNumberOfMessagesVisible', deadLetters, this.givenUp);
-        }
-      }
-      if (failures > 0) await pauseFor(time, retryMs(failures));
-    }
+  offer(records: readonly DynamoDBRecord[]): void {
+    const { time, filter } = this.#parts;
+    const passed = records.filter((record) => passesFilter(record, filter));
+    this.#source.append(passed.map((record) => ({ record, visibleAt: time.now() })));
   }
 
   /** Undefined if there was no execution for it. Then the try does not count for the records. */
   async #attempt(batch: readonly Shown[]): Promise<Verdict | undefined> {
     const { time, metrics, name, target } = this.#parts;
-    metrics.add('IteratorAge', name, time.now() - Math.min(...batch.map(({ writtenAt }) => writtenAt)));
+    metrics.add('IteratorAge', name, time.now() - Math.min(...batch.map(({ visibleAt }) => visibleAt)));
     try {
       const response = await target.invoke({ Records: batch.map(({ record }) => record) });
       return judge(
@@ -121,8 +91,7 @@ export function readStream(
       if (page.Records.length === 0) return;
       iterator = page.NextShardIterator;
       // The stream has whole seconds. The poll follows within a quarter of a second.
-      const shown = page.Records.map((record) => ({ record, writtenAt: time.now() }));
-      for (const reader of readers) reader.offer(shown);
+      for (const reader of readers) reader.offer(page.Records);
     }
   };
   look();

@@ -18,13 +18,13 @@ import type {
 import { Holdfast } from '../../src/client/holdfast.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
 import type { Answer, Call, Transport } from '../../src/client/transport.ts';
-import { tableDefinition } from '../../src/local/table.ts';
 import type { EventBus } from '../../src/notify/ports.ts';
 import { notifierFilter, publisherFilter } from '../../src/notify/stream-filter.ts';
+import { tableDefinition } from '../../src/table/shape.ts';
 import { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import type { WebsocketEvent } from '../../src/websocket/api-gateway.ts';
-import { Chance } from '../simulation/chance.ts';
+import { Chance } from '../world/chance.ts';
 import { Bill } from './bill.ts';
 import { delayOf } from './delays.ts';
 import { amountOf } from './facts.ts';

@@ -1,6 +1,6 @@
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Client } from './client.ts';
 import type { Conditions } from './conditions.ts';
 import type { Host } from './host.ts';

@@ -3,7 +3,7 @@ import { HttpTransport } from '../../src/client/http-transport.ts';
 import type { Runtime } from '../../src/client/runtime.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import { beginning } from './clock.ts';
 import type { Network } from './network.ts';
 import { Process } from './process.ts';

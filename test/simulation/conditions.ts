@@ -1,5 +1,5 @@
 import type { QueueSizes } from '../../src/queue/pages.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 
 /** Which faults one run has, and how many. They are drawn once from its seed, so runs differ in kind and not only in detail. */
 export interface Conditions {

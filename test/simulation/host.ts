@@ -2,19 +2,19 @@ import type { Answer, Call } from '../../src/client/transport.ts';
 import type { Service } from '../../src/http/service.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/deliveries.ts';
+import { defaultTableName } from '../../src/table/shape.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import type { Opening } from '../../src/websocket/handler.ts';
+import type { Chance } from '../world/chance.ts';
 import { handOffsIn, httpIn, type ProcessAccess, serviceIn, silent, websocketIn } from '../world/functions.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
-import type { Chance } from './chance.ts';
 import type { DriftingClock } from './clock.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
 import { ofRelease, type Release } from './release.ts';
 import type { SocketHost } from './sockets.ts';
 import { type PathParts, TablePath } from './table-path.ts';
-import { defaultTableName } from '../../src/table/shape.ts';
 
 export type WayToTable = Omit<PathParts, 'process' | 'time' | 'chance' | 'release'>;
 

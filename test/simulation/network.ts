@@ -1,7 +1,7 @@
 import type { Answer, Call, Transport } from '../../src/client/transport.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Cause } from './cause.ts';
-import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Host } from './host.ts';
 import type { Process } from './process.ts';

@@ -6,25 +6,25 @@
  *                          (deliveries)     timers ──► reapers ──► table       every arrow loses, delays, repeats
  */
 
+import type { DynamoDBRecord } from 'aws-lambda';
 import { grantOf } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import type { DynamoDBRecord } from 'aws-lambda';
 import { HistoryStore } from '../../src/store/history.ts';
 import { defaultTableName } from '../../src/table/shape.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import { DriftingClock } from './clock.ts';
 import type { Conditions } from './conditions.ts';
+import type { WayToTable } from './host.ts';
 import type { LockPromises } from './lock-promises.ts';
 import { NotifierHost } from './notifier-host.ts';
 import { NotifierPromises } from './notifier-promises.ts';
 import { Outside } from './outside.ts';
-import type { Sockets } from './sockets.ts';
-import type { WayToTable } from './host.ts';
 import type { Release } from './release.ts';
+import type { Sockets } from './sockets.ts';
+import { Stream } from './stream.ts';
 import type { LockWrite, WorldTable } from './table.ts';
 import type { StoreWeather } from './table-path.ts';
-import { Stream } from './stream.ts';
 import { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
 import { Watchers } from './watchers.ts';

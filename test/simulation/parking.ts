@@ -1,7 +1,7 @@
 import type { HeldLock } from '../../src/client/held-lock.ts';
 import type { Answer, OpenSocket } from '../../src/client/transport.ts';
 import type { Notify, TicketBody } from '../../src/contract/views.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Client } from './client.ts';
 import type { Delivery } from './notifier-promises.ts';
 import type { Listener, Outside } from './outside.ts';

@@ -2,10 +2,11 @@
  * A newer release of the service, which writes another layout of locks and pages. It is this release, with a port that shows each item
  * in the layout that this release knows, and writes it in the next one. An older release must not touch such an item.
  */
+
+import type { DynamoDBRecord } from 'aws-lambda';
 import { layoutKnown, lockWords } from '../../src/queue/lock-item.ts';
 import type { Item } from '../../src/table/attributes.ts';
 import type { StoredItem } from '../../src/table/json.ts';
-import type { DynamoDBRecord } from 'aws-lambda';
 import type { TablePort } from '../../src/table/port.ts';
 
 export type Release = 'this' | 'newer';
@@ -41,7 +42,10 @@ export const ofRelease = (release: Release, table: TablePort): TablePort =>
     : {
         call: (operation, request) =>
           table.call(operation, asNewer(request)).then(asKnown, (error: Error) => {
-            const { Item: item, CancellationReasons: reasons } = error as { Item?: unknown; CancellationReasons?: unknown };
+            const { Item: item, CancellationReasons: reasons } = error as {
+              Item?: unknown;
+              CancellationReasons?: unknown;
+            };
             throw Object.assign(error, {
               ...(item === undefined ? {} : { Item: asKnown(item) }),
               ...(reasons === undefined ? {} : { CancellationReasons: asKnown(reasons) }),

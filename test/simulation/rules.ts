@@ -10,7 +10,16 @@ import { lockLimits } from '../../src/lock/limits.ts';
 import { type Holder, hasMore, type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
 import { lockWords, toLockItem } from '../../src/queue/lock-item.ts';
 import { retentionMsDefault } from '../../src/queue/lock-store.ts';
-import { append, attendIn, close, leaveIn, moveUp, type Page, type QueueSizes, stepAwayIn } from '../../src/queue/pages.ts';
+import {
+  append,
+  attendIn,
+  close,
+  leaveIn,
+  moveUp,
+  type Page,
+  type QueueSizes,
+  stepAwayIn,
+} from '../../src/queue/pages.ts';
 import type { Item } from '../../src/table/attributes.ts';
 import type { LockWrite } from './table.ts';
 
@@ -33,7 +42,8 @@ export function brokenRule({ name, stored, item }: LockWrite, facts: RuleFacts):
 }
 
 /** By value, and without attributes that are undefined. */
-const isSame = (one: object, other: object): boolean => isDeepStrictEqual(one, other) || JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
+const isSame = (one: object, other: object): boolean =>
+  isDeepStrictEqual(one, other) || JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
 
 const sorted = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sorted);
@@ -54,7 +64,8 @@ function expectedOf(before: LockState, after: LockState, { sizes, pages }: RuleF
     const { next, answer } = decide(before, command, facts);
     return next === before ? `the rules answer ${answer.kind} to ${command.kind} and change nothing` : next;
   };
-  if ((after.behind?.first ?? 0) > (before.behind?.first ?? Number.POSITIVE_INFINITY)) return movedUp(before, after, pages);
+  if ((after.behind?.first ?? 0) > (before.behind?.first ?? Number.POSITIVE_INFINITY))
+    return movedUp(before, after, pages);
   if (!isDeepStrictEqual(before.behind, after.behind)) return openedPage(before, after, sizes);
   const granted = after.holders.find(({ fence }) => fence > before.fence);
   if (granted !== undefined && granted.queuedAt === undefined) return by(acquireOf(granted, after.limit));
@@ -65,7 +76,11 @@ function expectedOf(before: LockState, after: LockState, { sizes, pages }: RuleF
   if (renewed !== undefined) {
     // A renewal that arrives late must not undo a later write.
     if (after.changedAt < before.changedAt) return `${renewed.leaseId} was renewed by a write that was sent earlier`;
-    return by({ kind: 'renew', leaseId: renewed.leaseId, ...(renewed.leaseMs === null ? {} : { leaseMs: renewed.leaseMs }) });
+    return by({
+      kind: 'renew',
+      leaseId: renewed.leaseId,
+      ...(renewed.leaseMs === null ? {} : { leaseMs: renewed.leaseMs }),
+    });
   }
   return changedQueue(before, after, sizes);
 }
@@ -91,7 +106,8 @@ function movedUp(before: LockState, after: LockState, pages: ReadonlyMap<number,
 function openedPage(before: LockState, after: LockState, sizes: QueueSizes): LockState | string {
   if (!hasMore(before) && before.queue.length < sizes.front) return 'a page was opened although the front has room';
   const { first, last } = after.behind ?? { first: 0, last: -1 };
-  const isNext = before.behind === undefined ? first === last : last === before.behind.last + 1 && first === before.behind.first;
+  const isNext =
+    before.behind === undefined ? first === last : last === before.behind.last + 1 && first === before.behind.first;
   return isNext ? { ...before, behind: { first, last } } : 'a page was opened out of order';
 }
 
@@ -105,7 +121,9 @@ function changedQueue(before: LockState, after: LockState, sizes: QueueSizes): L
     const queue = before.queue.filter((waiter) => waiter !== left);
     const isRemembered = after.ended[0]?.leaseId === left.leaseId && after.ended !== before.ended;
     const ended = [{ leaseId: left.leaseId, how: 'released' as const }, ...before.ended];
-    return isRemembered ? { ...before, queue, ended: ended.slice(0, lockLimits.endedRemembered) } : { ...before, queue };
+    return isRemembered
+      ? { ...before, queue, ended: ended.slice(0, lockLimits.endedRemembered) }
+      : { ...before, queue };
   }
   const place = before.queue.findIndex((waiter, at) => !isDeepStrictEqual(waiter, after.queue[at]));
   const presentUntil = after.queue[place]?.presentUntil;
@@ -169,8 +187,11 @@ function brokenItem(name: string, item: Item, after: LockState): string | undefi
   const ttl = item[collectAt];
   if ((ttl === undefined) !== (expected[collectAt] === undefined))
     return ttl === undefined ? 'it is never deleted' : 'it has a TTL although a session holds it';
-  const ends = [...after.holders, ...after.queue].map((claim) => ('deadlineAt' in claim ? claim.deadlineAt : (claim.expiresAt ?? 0)));
-  if (ttl !== undefined && (ttl as number) * 1_000 < Math.max(0, ...ends)) return 'its TTL is before the end of a lease or a wait';
+  const ends = [...after.holders, ...after.queue].map((claim) =>
+    'deadlineAt' in claim ? claim.deadlineAt : (claim.expiresAt ?? 0),
+  );
+  if (ttl !== undefined && (ttl as number) * 1_000 < Math.max(0, ...ends))
+    return 'its TTL is before the end of a lease or a wait';
   return expected[awaitedPartition] === undefined || item[awaitedPartition] === expected[awaitedPartition]
     ? undefined
     : 'it has waiters and is not in the index of awaited locks';

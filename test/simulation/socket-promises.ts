@@ -5,7 +5,7 @@
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState, Waiter } from '../../src/lock/state.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Process } from './process.ts';
 import type { SocketWatcher } from './sockets.ts';
 import type { LockWrite } from './table.ts';

@@ -10,7 +10,7 @@
 import type { WebSocketClass, WebSocketLike } from '../../src/client/http-transport.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Opening } from '../../src/websocket/handler.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
 import type { StoreWeather } from './table-path.ts';

@@ -5,8 +5,8 @@ import { handlerBackoff, retryInMs } from '../../src/local/pump/pace.ts';
 import { notifierFilter, passesFilter, publisherFilter } from '../../src/notify/stream-filter.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
+import type { Chance } from '../world/chance.ts';
 import { EventSource, type Shown } from '../world/event-source.ts';
-import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Meaning } from './notifier-promises.ts';
 import type { Process } from './process.ts';
@@ -83,11 +83,7 @@ export class Stream {
     if (!passesFilter(record, filter)) return;
     // Mostly at once, sometimes very late, and never before an earlier write.
     const lateMs = chance.longTailed(100, weather.calm ? 600 : 8_000);
-    this.#source.append(record, (notBefore) => ({
-      record,
-      meaning,
-      visibleAt: Math.max(time.now() + lateMs, notBefore),
-    }));
+    this.#source.append([{ record, meaning, visibleAt: time.now() + lateMs }]);
   }
 
   replay(): void {

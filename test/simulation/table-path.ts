@@ -2,14 +2,15 @@
  * The way of one process to the table. It takes time, loses requests and answers, sends again as the SDK does, throttles, refuses,
  * leaves parts of batches undone, and shows old images where DynamoDB may.
  */
+
+import { sessionWords } from '../../src/store/session-item.ts';
 import { mayHaveTakenEffect } from '../../src/table/failures.ts';
 import type { StoredItem } from '../../src/table/json.ts';
 import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
 import { defaultTableName } from '../../src/table/shape.ts';
-import { sessionWords } from '../../src/store/session-item.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
+import type { Chance } from '../world/chance.ts';
 import { type Cause, causeNow } from './cause.ts';
-import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
 import type { Release } from './release.ts';
@@ -142,7 +143,8 @@ export class TablePath implements TablePort {
   #checkNames(request: Request): void {
     const { Key: key, Item: item, TransactItems, ExpressionAttributeNames: names } = request as Named;
     const shown = JSON.stringify([key ?? [item?.pk, item?.sk], names, Object.keys(item ?? {})]);
-    if (secrets.test(shown)) this.#parts.verdicts.breach('secrets', 'a key or a name of an attribute has a secret', shown);
+    if (secrets.test(shown))
+      this.#parts.verdicts.breach('secrets', 'a key or a name of an attribute has a secret', shown);
     for (const one of TransactItems ?? []) for (const write of Object.values(one)) this.#checkNames(write as never);
   }
 
@@ -205,8 +207,7 @@ export class TablePath implements TablePort {
     const { Keys: all = [], ...more } = request.RequestItems[defaultTableName] ?? { ConsistentRead: true };
     const [unread, read] = this.#split(all);
     const RequestItems = { [defaultTableName]: { ...more, Keys: read } };
-    const performed =
-      read.length === 0 ? { answer: {} } : this.#do(cause, 'BatchGetItem', { RequestItems });
+    const performed = read.length === 0 ? { answer: {} } : this.#do(cause, 'BatchGetItem', { RequestItems });
     if ('error' in performed) return performed;
     const { Responses = {} } = performed.answer as TableAnswers['BatchGetItem'];
     const items = Responses[defaultTableName] ?? [];
@@ -221,8 +222,7 @@ export class TablePath implements TablePort {
   #writeSome(cause: Cause, request: TableRequests['BatchWriteItem']): Performed {
     const [undone, written] = this.#split(request.RequestItems[defaultTableName] ?? []);
     const RequestItems = { [defaultTableName]: written };
-    const performed =
-      written.length === 0 ? { answer: {} } : this.#do(cause, 'BatchWriteItem', { RequestItems });
+    const performed = written.length === 0 ? { answer: {} } : this.#do(cause, 'BatchWriteItem', { RequestItems });
     if ('error' in performed) return performed;
     return { answer: { UnprocessedItems: undone.length === 0 ? {} : { [defaultTableName]: undone } } };
   }
@@ -276,7 +276,10 @@ function keysIn(request: Request): string[] {
     Key?: StoredItem;
     Item?: StoredItem;
     TransactItems?: readonly Record<string, { Key?: StoredItem; Item?: StoredItem }>[];
-    RequestItems?: Record<string, readonly { PutRequest?: { Item: StoredItem }; DeleteRequest?: { Key: StoredItem } }[]>;
+    RequestItems?: Record<
+      string,
+      readonly { PutRequest?: { Item: StoredItem }; DeleteRequest?: { Key: StoredItem } }[]
+    >;
   };
   const written = [
     Key ?? Item,

@@ -10,10 +10,10 @@ import { type LockState, unusedLock } from '../../src/lock/state.ts';
 import { fromLockItem, lockKeyOf } from '../../src/queue/lock-item.ts';
 import { changedAtOf, fromPageItem, pageKeyOf } from '../../src/queue/page-item.ts';
 import { emptyPage, moveUp, type Page, pageNumbers } from '../../src/queue/pages.ts';
-import { fromRecordItems } from '../../src/store/records.ts';
-import { fromSessionItem } from '../../src/store/session-item.ts';
 import { type RecordState, unwrittenRecord } from '../../src/record/state.ts';
 import type { SessionState } from '../../src/session/state.ts';
+import { fromRecordItems } from '../../src/store/records.ts';
+import { fromSessionItem } from '../../src/store/session-item.ts';
 import type { Item, ItemKey } from '../../src/table/attributes.ts';
 import { fromStored, type StoredItem } from '../../src/table/json.ts';
 import type { TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
@@ -323,9 +323,7 @@ export class WorldTable {
 
   #isByExpression({ pk, sk }: Item): boolean {
     const { operation, writes } = this.#request;
-    return (
-      operation === 'UpdateItem' || writes.some(({ key, isUpdate }) => isUpdate && key.pk === pk && key.sk === sk)
-    );
+    return operation === 'UpdateItem' || writes.some(({ key, isUpdate }) => isUpdate && key.pk === pk && key.sk === sk);
   }
 
   #wrote(change: Omit<LockWrite, 'byExpression' | 'cause' | 'together'>): LockWrite {

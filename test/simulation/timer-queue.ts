@@ -1,5 +1,5 @@
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../world/chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';

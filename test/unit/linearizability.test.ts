@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Chance } from '../simulation/chance.ts';
+import { Chance } from '../world/chance.ts';
 import { checkByKey, checkLinearizable, describeVerdict, type Operation } from '../support/linearizability.ts';
 import {
   forgettableIn,

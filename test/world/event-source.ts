@@ -53,14 +53,20 @@ export class EventSource<S extends Shown> {
     }));
   }
 
-  /** `make` gets the time from which on the change may be seen at the earliest: that of the change before it. */
-  append(record: DynamoDBRecord, make: (notBefore: number) => S): void {
+  /** Changes that are shown together come in one batch. None is shown before an earlier one of its lane. */
+  append(changes: readonly S[]): void {
     const { time } = this.#parts;
-    const lane = this.#lanes[shardOf(record.dynamodb?.Keys?.pk?.S ?? '', this.#lanes.length)] as Lane<S>;
-    const shown = make(lane.shown.at(-1)?.visibleAt ?? 0);
-    lane.shown.push(shown);
-    if (shown.visibleAt > time.now()) time.after(shown.visibleAt - time.now(), () => void this.#read(lane));
-    else void this.#read(lane);
+    const lanes = new Map<Lane<S>, number>();
+    for (const change of changes) {
+      const lane = this.#lanes[shardOf(change.record.dynamodb?.Keys?.pk?.S ?? '', this.#lanes.length)] as Lane<S>;
+      const visibleAt = Math.max(change.visibleAt, lane.shown.at(-1)?.visibleAt ?? 0);
+      lane.shown.push(visibleAt === change.visibleAt ? change : { ...change, visibleAt });
+      lanes.set(lane, visibleAt);
+    }
+    for (const [lane, visibleAt] of lanes) {
+      if (visibleAt > time.now()) time.after(visibleAt - time.now(), () => void this.#read(lane));
+      else void this.#read(lane);
+    }
   }
 
   /** A checkpoint of one lane was lost. Changes that were handled come again, and all after them. */

@@ -5,7 +5,7 @@
  */
 import { Agent, type IncomingHttpHeaders, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Chance } from '../../simulation/chance.ts';
+import { Chance } from '../../world/chance.ts';
 import { patientServer } from '../patient-server.ts';
 import { Capacity, type Used } from './capacity.ts';
 import { type Fault, type FaultMatch, Faults, type Rates } from './faults.ts';

@@ -1,4 +1,4 @@
-import type { Chance } from '../../simulation/chance.ts';
+import type { Chance } from '../../world/chance.ts';
 
 /** What the real service may do, and local engines do not. */
 export type Fault =

@@ -1,5 +1,5 @@
 /** How DynamoDB refuses a request, in its own JSON. */
-import type { Chance } from '../../simulation/chance.ts';
+import type { Chance } from '../../world/chance.ts';
 
 export interface Answer {
   readonly status: number;

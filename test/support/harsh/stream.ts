@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Chance } from '../../simulation/chance.ts';
+import type { Chance } from '../../world/chance.ts';
 import type { Faults } from './faults.ts';
 
 /** Sends one operation of the Streams API to the engine. */

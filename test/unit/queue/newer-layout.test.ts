@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { layoutKnown, lockWords } from '../../../src/queue/lock-item.ts';
-import type { PageWrite } from '../../../src/queue/page-store.ts';
-import { pageItemKey } from '../../../src/queue/page-item.ts';
-import { emptyPage, queueSizes } from '../../../src/queue/pages.ts';
 import type { Waiter } from '../../../src/lock/state.ts';
+import { layoutKnown, lockWords } from '../../../src/queue/lock-item.ts';
+import { pageItemKey } from '../../../src/queue/page-item.ts';
+import type { PageWrite } from '../../../src/queue/page-store.ts';
+import { emptyPage, queueSizes } from '../../../src/queue/pages.ts';
 import { toStored } from '../../../src/table/json.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { memoryStores } from '../../support/memory-table.ts';
