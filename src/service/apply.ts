@@ -125,6 +125,8 @@ interface Course {
   readonly attempts: Attempts;
   /** Waiters that were granted on the way. */
   readonly grantedTo: Holder[];
+  /** The next decision is on a state that was only seen a while ago. */
+  isGuess: boolean;
   /** A write was sent more than once, so its first try may have been carried out. */
   perhapsMine: boolean;
   /** The answer of the latest write if its response was lost. */
@@ -138,6 +140,7 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
     command,
     attempts: new Attempts(context),
     grantedTo: [],
+    isGuess: false,
     perhapsMine: false,
     meant: undefined,
   };
@@ -164,6 +167,7 @@ async function begin(context: LockContext, course: Course): Promise<Step> {
   const isRecent = seen !== undefined && context.clock.now() - seen.at <= context.rememberedMs;
   switch (predict(seen, command, bareFacts(context), isRecent)) {
     case 'refused':
+      course.isGuess = true;
       return { kind: 'again', state: (seen as { state: LockState }).state, isProgress: true };
     case 'read':
       return { kind: 'again', state: await readAndLearn(context, key), isProgress: true };
@@ -215,7 +219,11 @@ async function decideAndWrite(context: LockContext, course: Course, before: Lock
     return { kind: 'again', state: after, isProgress: true };
   }
   const answer = course.perhapsMine ? asFirstAnswer(decision.answer, course.meant) : decision.answer;
-  if (change.kind === 'join-behind' && command.kind === 'acquire') {
+  const wasGuess = course.isGuess;
+  course.isGuess = false;
+  // If the front was seen full, and nobody behind it, somebody may have been served since. So a place in the front is tried first.
+  const mayBeInFront = wasGuess && change.kind === 'join-behind' && !hasMore(before);
+  if (change.kind === 'join-behind' && command.kind === 'acquire' && !mayBeInFront) {
     const joined = await joinBehind(context, key, { command, waiter: change.waiter, before });
     return 'kind' in joined ? joined : done(course, joined.answer, joined.state, facts);
   }
@@ -286,8 +294,8 @@ async function decideWithPages(context: LockContext, { key, command }: Course, b
 function writeOf(context: LockContext, { command, attempts }: Course, { change, next }: Decision): LockWrite {
   const now = next.changedAt;
   if (!attempts.isLastOfRound) {
-    if (change.kind === 'arrive' && command.kind === 'acquire')
-      return { ...change, limit: command.limit, frontLengthMax: context.sizes.front };
+    if ((change.kind === 'arrive' || change.kind === 'join-behind') && command.kind === 'acquire')
+      return { kind: 'arrive', waiter: change.waiter, limit: command.limit, frontLengthMax: context.sizes.front };
     if (change.kind === 'attend' || change.kind === 'leave') return { ...change, now };
   }
   return { kind: 'replace', next };

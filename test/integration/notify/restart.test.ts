@@ -4,14 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { documentClient } from '../../../src/table/aws.ts';
-import { LockStore } from '../../../src/queue/lock-store.ts';
-import { SessionStore } from '../../../src/store/session-store.ts';
 import { freshTable } from '../../support/engine.ts';
+import { storesOn } from '../../support/memory-table.ts';
 import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
 import { type EventSink, startSink } from './sink.ts';
 
@@ -61,12 +58,7 @@ async function spawnService(table: string) {
 describe('a notifier that is killed and started again', () => {
   it('loses no grant, not even one that was made while none ran', async () => {
     const table = await freshTable();
-    const address = { client: documentClient(table.client), tableName: table.tableName };
-    const locks = systemLockContext({
-      store: new LockStore(address),
-      sessionStore: new SessionStore(address),
-      alone: false,
-    });
+    const locks = systemLockContext({ ...storesOn(table.access), alone: false });
     const key = { namespace: 'test', name: 'wallet' };
     let service = await spawnService(table.tableName);
     const lock = lockAt(callAt(service.url), key.name);
