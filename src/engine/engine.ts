@@ -1,11 +1,12 @@
 /**
  * A DynamoDB in memory: the part of it that Holdfast uses, with its conditions, indexes, transactions, units and
  * stream. Everything is lost when the process ends.
+ *
+ * Requests, answers and stored items share their parts. So a caller must not change what it sent or got: see `Value`.
  */
 import { BoundedMap } from '../tools/collections.ts';
-import type { Change } from './change-stream.ts';
+import { type Change, type StreamLimits, streamLimitsDefault } from './change-stream.ts';
 import { EngineError, invalid } from './errors.ts';
-import { checkUpdate, updated } from './evaluation.ts';
 import { readUpdate } from './expressions.ts';
 import { findItems } from './query.ts';
 import {
@@ -26,7 +27,8 @@ import {
 import { noSuchTable, Table } from './table.ts';
 import { describeTable, shapeOf, type TableDefinition } from './table-definition.ts';
 import { doubled, readUnits, totalOf, type Units, writeUnits } from './units.ts';
-import { checkValue, type Item, sameItem } from './values.ts';
+import { checkUpdate, updated } from './updates.ts';
+import { checkItemValues, type Item, sameItem } from './values.ts';
 
 /** The units that a request used, for callers that count them. */
 export interface Usage {
@@ -41,11 +43,15 @@ export interface EngineOptions {
   readonly now?: () => number;
   readonly region?: string;
   readonly onUsage?: (usage: Usage) => void;
-  /** Called in the same step in which an item changes. */
+  /**
+   * Called for each change that DynamoDB would write to a stream, in order and in the same step as the write: after the
+   * whole request is done, and before its caller has the answer.
+   */
   readonly onChange?: (change: Change) => void;
+  readonly streamLimits?: Partial<StreamLimits>;
 }
 
-type Answer = Record<string, unknown>;
+export type Answer = Readonly<Record<string, unknown>>;
 type Reported = { readonly ReturnConsumedCapacity?: string };
 
 /** DynamoDB's own limits. */
@@ -67,90 +73,101 @@ interface Decided {
 export class MemoryEngine {
   readonly #now: () => number;
   readonly #region: string;
-  readonly #onUsage: (usage: Usage) => void;
-  readonly #onChange: (change: Change) => void;
+  readonly #onUsage: ((usage: Usage) => void) | undefined;
+  readonly #onChange: ((change: Change) => void) | undefined;
+  readonly #streamLimits: StreamLimits;
   readonly #tables = new Map<string, Table>();
   readonly #tokens = new BoundedMap<string, true>(tokensKeptMax);
 
-  constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {}, onChange = () => {} }: EngineOptions = {}) {
+  /** The number of the latest change. */
+  #changes = 0;
+  /** Changes of this step that `onChange` was not called for yet. */
+  #untold: Change[] = [];
+
+  constructor({ now = Date.now, region = 'us-east-1', onUsage, onChange, streamLimits }: EngineOptions = {}) {
     this.#now = now;
     this.#region = region;
     this.#onUsage = onUsage;
     this.#onChange = onChange;
+    this.#streamLimits = { ...streamLimitsDefault, ...streamLimits };
   }
 
   /** Runs one request to its end, with nothing in between. Throws an `EngineError`. */
   call(operation: string, input: unknown): Answer {
-    const operate = this.#operations[operation];
+    const operate = this.#operations.get(operation);
     if (operate === undefined)
       throw new EngineError('UnknownOperationException', `There is no operation ${operation} here.`);
-    return operate(input as never);
+    const answer = operate(input as never);
+    this.#tell();
+    return answer;
   }
 
   /** Deletes items whose time to live is over. DynamoDB does so within days. */
   collectExpired(): void {
     for (const table of this.#tables.values()) {
-      for (const item of table.expired(this.#now() / 1000)) {
-        this.#change(table, { before: item, after: undefined, keys: table.keysOf(item), byTtl: true });
-      }
+      for (const item of table.expired(this.#now() / 1000)) this.#replace(table, item, undefined, true);
     }
+    this.#tell();
   }
 
-  readonly #operations: Record<string, (input: never) => Answer> = {
-    CreateTable: (input: TableDefinition) => this.#createTable(input),
-    DescribeTable: ({ TableName }: { TableName: string }) => ({ Table: describeTable(this.#tableNamed(TableName)) }),
-    DeleteTable: ({ TableName }: { TableName: string }) => {
-      const TableDescription = describeTable(this.#tableNamed(TableName), 'DELETING');
-      this.#tables.delete(TableName);
-      return { TableDescription };
-    },
-    ListTables: () => ({ TableNames: [...this.#tables.keys()].sort() }),
-    UpdateTimeToLive: (input: {
-      TableName: string;
-      TimeToLiveSpecification: { AttributeName: string; Enabled: boolean };
-    }) => {
-      const { AttributeName, Enabled } = input.TimeToLiveSpecification;
-      this.#tableNamed(input.TableName).ttlAttribute = Enabled ? AttributeName : undefined;
-      return { TimeToLiveSpecification: input.TimeToLiveSpecification };
-    },
-    DescribeTimeToLive: ({ TableName }: { TableName: string }) => {
-      const AttributeName = this.#tableNamed(TableName).ttlAttribute;
-      return {
-        TimeToLiveDescription:
-          AttributeName === undefined
-            ? { TimeToLiveStatus: 'DISABLED' }
-            : { TimeToLiveStatus: 'ENABLED', AttributeName },
-      };
-    },
-    GetItem: (input: Get & Reported) => this.#get(input),
-    PutItem: (input: Put & Reported) => this.#write('PutItem', this.#decidePut(input), input),
-    UpdateItem: (input: UpdateRequest & Reported) => this.#write('UpdateItem', this.#decideUpdate(input), input),
-    DeleteItem: (input: Keyed & Reported) => this.#write('DeleteItem', this.#decideDelete(input), input),
-    Query: (input: Query & Reported) => this.#find('Query', input),
-    Scan: (input: Query & Reported) => this.#find('Scan', input),
-    BatchGetItem: (input: BatchGet) => this.#batchGet(input),
-    BatchWriteItem: (input: BatchWrite) => this.#batchWrite(input),
-    TransactWriteItems: (input: Transaction) => this.#transact(input),
-    ListStreams: () => ({
-      Streams: [...this.#tables.values()].flatMap(({ stream, shape }) =>
-        stream === undefined ? [] : [{ StreamArn: stream.arn, StreamLabel: stream.label, TableName: shape.name }],
-      ),
+  /** A map, because an object would have inherited names, such as `toString`. */
+  readonly #operations = new Map<string, (input: never) => Answer>(
+    Object.entries({
+      CreateTable: (input: TableDefinition) => this.#createTable(input),
+      DescribeTable: ({ TableName }: { TableName: string }) => ({ Table: describeTable(this.#tableNamed(TableName)) }),
+      DeleteTable: ({ TableName }: { TableName: string }) => {
+        const TableDescription = describeTable(this.#tableNamed(TableName), 'DELETING');
+        this.#tables.delete(TableName);
+        return { TableDescription };
+      },
+      ListTables: () => ({ TableNames: [...this.#tables.keys()].sort() }),
+      UpdateTimeToLive: (input: {
+        TableName: string;
+        TimeToLiveSpecification: { AttributeName: string; Enabled: boolean };
+      }) => {
+        const { AttributeName, Enabled } = input.TimeToLiveSpecification;
+        this.#tableNamed(input.TableName).ttlAttribute = Enabled ? AttributeName : undefined;
+        return { TimeToLiveSpecification: input.TimeToLiveSpecification };
+      },
+      DescribeTimeToLive: ({ TableName }: { TableName: string }) => {
+        const AttributeName = this.#tableNamed(TableName).ttlAttribute;
+        return {
+          TimeToLiveDescription:
+            AttributeName === undefined
+              ? { TimeToLiveStatus: 'DISABLED' }
+              : { TimeToLiveStatus: 'ENABLED', AttributeName },
+        };
+      },
+      GetItem: (input: Get & Reported) => this.#get(input),
+      PutItem: (input: Put & Reported) => this.#write(this.#decidePut(input), input),
+      UpdateItem: (input: UpdateRequest & Reported) => this.#write(this.#decideUpdate(input), input),
+      DeleteItem: (input: Keyed & Reported) => this.#write(this.#decideDelete(input), input),
+      Query: (input: Query & Reported) => this.#find('Query', input),
+      Scan: (input: Query & Reported) => this.#find('Scan', input),
+      BatchGetItem: (input: BatchGet) => this.#batchGet(input),
+      BatchWriteItem: (input: BatchWrite) => this.#batchWrite(input),
+      TransactWriteItems: (input: Transaction) => this.#transact(input),
+      ListStreams: () => ({
+        Streams: [...this.#tables.values()].flatMap(({ stream, shape }) =>
+          stream === undefined ? [] : [{ StreamArn: stream.arn, StreamLabel: stream.label, TableName: shape.name }],
+        ),
+      }),
+      DescribeStream: ({ StreamArn }: { StreamArn: string }) => {
+        const { stream, shape } = this.#streamed(StreamArn);
+        return { StreamDescription: stream.describe(shape.name) };
+      },
+      GetShardIterator: (input: { StreamArn: string; ShardIteratorType: string; SequenceNumber?: string }) => {
+        const { stream } = this.#streamed(input.StreamArn);
+        const position = stream.positionOf(input.ShardIteratorType, input.SequenceNumber);
+        return { ShardIterator: `${input.StreamArn}|${position}` };
+      },
+      GetRecords: ({ ShardIterator, Limit }: { ShardIterator: string; Limit?: number }) => {
+        const [arn = '', position] = ShardIterator.split('|');
+        const page = this.#streamed(arn).stream.read(Number(position), Limit);
+        return { Records: page.records, NextShardIterator: `${arn}|${page.position}` };
+      },
     }),
-    DescribeStream: ({ StreamArn }: { StreamArn: string }) => {
-      const { stream, shape } = this.#streamed(StreamArn);
-      return { StreamDescription: stream.describe(shape.name) };
-    },
-    GetShardIterator: (input: { StreamArn: string; ShardIteratorType: string; SequenceNumber?: string }) => {
-      const { stream } = this.#streamed(input.StreamArn);
-      const position = stream.positionOf(input.ShardIteratorType, input.SequenceNumber);
-      return { ShardIterator: `${input.StreamArn}|${position}` };
-    },
-    GetRecords: ({ ShardIterator, Limit }: { ShardIterator: string; Limit?: number }) => {
-      const [arn = '', position] = ShardIterator.split('|');
-      const page = this.#streamed(arn).stream.read(Number(position), Limit);
-      return { Records: page.records, NextShardIterator: `${arn}|${page.position}` };
-    },
-  };
+  );
 
   #tableNamed(name: string): Table {
     const table = this.#tables.get(name);
@@ -167,7 +184,11 @@ export class MemoryEngine {
     const shape = shapeOf(input);
     if (this.#tables.has(shape.name))
       throw new EngineError('ResourceInUseException', 'Cannot create preexisting table');
-    const table = new Table(shape, { now: this.#now(), region: this.#region });
+    const table = new Table(shape, {
+      createdAt: this.#now(),
+      region: this.#region,
+      limits: this.#streamLimits,
+    });
     this.#tables.set(shape.name, table);
     return { TableDescription: describeTable(table) };
   }
@@ -177,23 +198,27 @@ export class MemoryEngine {
     table.checkKey(input.Key);
     checkAliases(input);
     const item = table.get(input.Key);
-    const units = readUnits([item], input.ConsistentRead === true);
-    this.#onUsage({ operation: 'GetItem', table: table.shape.name, key: input.Key, units });
-    return { ...(item && { Item: item }), ...consumed(input, table, units) };
+    const units = this.#used('GetItem', table, input, () => ({
+      key: input.Key,
+      units: readUnits([item], input.ConsistentRead === true),
+    }));
+    return { ...(item && { Item: item }), ...units };
   }
 
   #find(operation: 'Query' | 'Scan', input: Query & Reported): Answer {
     const table = this.#tableNamed(input.TableName);
     checkAliases(input);
     const { items, looked, lastKey, partition } = findItems(table, input);
-    const units = readUnits(looked, input.ConsistentRead === true);
-    this.#onUsage({ operation, table: table.shape.name, key: partition, units });
+    const units = this.#used(operation, table, input, () => ({
+      key: partition,
+      units: readUnits(looked, input.ConsistentRead === true),
+    }));
     return {
       Items: items,
       Count: items.length,
       ScannedCount: looked.length,
       ...(lastKey && { LastEvaluatedKey: lastKey }),
-      ...consumed(input, table, units),
+      ...units,
     };
   }
 
@@ -208,8 +233,7 @@ export class MemoryEngine {
       const found = Keys.map((key) => {
         table.checkKey(key);
         const item = table.get(key);
-        const units = readUnits([item], ConsistentRead === true);
-        this.#onUsage({ operation: 'BatchGetItem', table: name, key, units });
+        this.#used('BatchGetItem', table, {}, () => ({ key, units: readUnits([item], ConsistentRead === true) }));
         return item;
       });
       Responses[name] = found.filter((item) => item !== undefined);
@@ -227,7 +251,7 @@ export class MemoryEngine {
     );
     if (requests.length > batchWriteMax) throw invalid('Too many items requested for the BatchWriteItem call');
     if (!areDistinct(requests)) throw invalid('Provided list of item keys contains duplicates');
-    for (const decided of requests) this.#make(decided, writeUnits(decided.table, decided.before, decided.after));
+    for (const decided of requests) this.#make(decided);
     return { UnprocessedItems: {} };
   }
 
@@ -237,7 +261,7 @@ export class MemoryEngine {
     const decided = TransactItems.map((item) => this.#decideOne(item));
     if (!areDistinct(decided)) throw invalid('Transaction request cannot include multiple operations on one item');
     if (decided.some((one) => !one.isAllowed)) {
-      for (const one of decided) this.#use(one, doubled(writeUnits(one.table, one.before, one.before)));
+      for (const one of decided) this.#useWrite({ ...one, after: one.before }, {}, doubled);
       const CancellationReasons = decided.map((one, index) => reasonOf(one, TransactItems[index] as TransactItem));
       const codes = CancellationReasons.map(({ Code }) => Code).join(', ');
       throw new EngineError(
@@ -246,7 +270,7 @@ export class MemoryEngine {
         { CancellationReasons },
       );
     }
-    for (const one of decided) this.#make(one, doubled(writeUnits(one.table, one.before, one.after)));
+    for (const one of decided) this.#make(one, {}, doubled);
     if (token !== undefined) this.#tokens.set(token, true);
     return {};
   }
@@ -263,7 +287,7 @@ export class MemoryEngine {
   #decidePut(input: Put): Decided {
     const table = this.#tableNamed(input.TableName);
     checkAliases(input);
-    Object.values(input.Item).forEach(checkValue);
+    checkItemValues(input.Item);
     table.checkItem(input.Item);
     const before = table.get(input.Item);
     return { operation: 'PutItem', table, before, after: input.Item, isAllowed: isAllowed(input, before) };
@@ -290,33 +314,65 @@ export class MemoryEngine {
     return { operation: 'DeleteItem', table, before, after: undefined, isAllowed: isAllowed(input, before) };
   }
 
-  #write(operation: string, decided: Decided, input: Write & Reported): Answer {
-    const { table, before, after } = decided;
+  #write(decided: Decided, input: Write & Reported): Answer {
+    const { before, after } = decided;
     if (!decided.isAllowed) {
-      this.#use({ ...decided, operation }, writeUnits(table, before, before));
+      this.#useWrite({ ...decided, after: before }, {});
       throw new EngineError('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
     }
-    const units = writeUnits(table, before, after);
-    this.#make(decided, units);
-    const Attributes = { ALL_OLD: before, ALL_NEW: after }[input.ReturnValues ?? ''];
-    return { ...(Attributes && { Attributes }), ...consumed(input, table, units) };
+    const units = this.#make(decided, input);
+    const Attributes = input.ReturnValues === 'ALL_NEW' ? after : input.ReturnValues === 'ALL_OLD' ? before : undefined;
+    return { ...(Attributes && { Attributes }), ...units };
   }
 
-  #make(decided: Decided, units: Units): void {
+  /** Makes a write that is decided. */
+  #make(decided: Decided, reported: Reported = {}, times?: typeof doubled): Answer | undefined {
     const { table, before, after } = decided;
-    this.#use(decided, units);
-    if (decided.operation === 'ConditionCheck' || (before === undefined && after === undefined)) return;
-    this.#change(table, { before, after, keys: table.keysOf((after ?? before) as Item) });
+    const units = this.#useWrite(decided, reported, times);
+    if (decided.operation !== 'ConditionCheck') this.#replace(table, before, after, false);
+    return units;
   }
 
-  #change(table: Table, change: Change): void {
-    table.replace(change.before, change.after);
-    table.stream?.add(change, this.#now());
-    this.#onChange(change);
+  /** As in DynamoDB, a write that changes nothing is no change. */
+  #replace(table: Table, before: Item | undefined, after: Item | undefined, byTtl: boolean): void {
+    if (before === undefined ? after === undefined : after !== undefined && sameItem(before, after)) return;
+    table.replace(before, after);
+    if (table.stream === undefined && this.#onChange === undefined) return;
+    this.#changes += 1;
+    const keys = table.keysOf((after ?? before) as Item);
+    const changedAt = this.#now();
+    const change = { table: table.shape.name, keys, before, after, byTtl, number: this.#changes, changedAt };
+    table.stream?.add(change);
+    if (this.#onChange !== undefined) this.#untold.push(change);
   }
 
-  #use(decided: Decided, units: Units): void {
-    this.#onUsage({ operation: decided.operation, table: decided.table.shape.name, key: keyOf(decided), units });
+  #tell(): void {
+    if (this.#untold.length === 0) return;
+    // The listener may call the engine, which then tells of its own changes.
+    const told = this.#untold;
+    this.#untold = [];
+    for (const change of told) this.#onChange?.(change);
+  }
+
+  #useWrite(decided: Decided, reported: Reported, times = (units: Units) => units): Answer | undefined {
+    return this.#used(decided.operation, decided.table, reported, () => ({
+      key: keyOf(decided),
+      units: times(writeUnits(decided.table, decided.before, decided.after)),
+    }));
+  }
+
+  /** Measures what a request used, if anybody wants to know. */
+  #used(
+    operation: string,
+    table: Table,
+    { ReturnConsumedCapacity: which = 'NONE' }: Reported,
+    measure: () => Pick<Usage, 'key' | 'units'>,
+  ): Answer | undefined {
+    if (this.#onUsage === undefined && which === 'NONE') return undefined;
+    const { key, units } = measure();
+    this.#onUsage?.({ operation, table: table.shape.name, key, units });
+    if (which === 'NONE') return undefined;
+    return { ConsumedCapacity: { TableName: table.shape.name, CapacityUnits: totalOf(units) } };
   }
 }
 
@@ -340,6 +396,3 @@ function reasonOf({ isAllowed, before }: Decided, item: TransactItem): Answer {
   const write = item.Put ?? item.Update ?? item.Delete ?? item.ConditionCheck;
   return { Code: 'ConditionalCheckFailed', Message: refusedMessage, ...shownBy(write, before) };
 }
-
-const consumed = ({ ReturnConsumedCapacity: which }: Reported, table: Table, units: Units): Answer =>
-  which === 'TOTAL' ? { ConsumedCapacity: { TableName: table.shape.name, CapacityUnits: totalOf(units) } } : {};

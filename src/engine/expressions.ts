@@ -1,4 +1,5 @@
-/** Parses DynamoDB's expressions into trees. `evaluation.ts` evaluates them. */
+/** Parses DynamoDB's expressions into trees. `conditions.ts` and `updates.ts` evaluate them. */
+import { BoundedMap } from '../tools/collections.ts';
 import { invalid } from './errors.ts';
 
 /** The path to an attribute, or into a list or map inside it. Names keep their `#` if the caller used one. */
@@ -28,6 +29,8 @@ export interface Update {
   readonly remove: readonly Path[];
   readonly add: readonly Assignment[];
   readonly delete: readonly Assignment[];
+  /** Every path that the update changes. */
+  readonly paths: readonly Path[];
 }
 
 const tokenPattern = /\s*(?:([A-Za-z0-9_#:][A-Za-z0-9_#:-]*)|(<>|<=|>=|[=<>()[\].,+-]))/y;
@@ -185,7 +188,8 @@ class Reader {
       else if (this.take('DELETE')) update.delete.push(...this.listOf(() => this.#assignment()));
       else throw this.#unexpected();
     }
-    return update;
+    const assignments = [...update.set, ...update.add, ...update.delete];
+    return { ...update, paths: [...assignments.map(({ path }) => path), ...update.remove] };
   }
 
   #assignment(sign?: string): Assignment {
@@ -207,17 +211,17 @@ function readWhole<T>(text: string, read: (reader: Reader) => T): T {
   return tree;
 }
 
-/** Programs use a few dozen expressions. More than this many are not cached. */
+/** A lock service sends a few hundred texts again and again: places of the queue are part of them. */
 const keptMax = 1_000;
 
-/** Parses each text once: a lock service sends the same few dozen texts again and again. */
+/** Parses each text once. The oldest text is forgotten when there are too many. */
 function cached<T>(read: (text: string) => T): (text: string) => T {
-  const kept = new Map<string, T>();
+  const kept = new BoundedMap<string, T>(keptMax);
   return (text) => {
     const known = kept.get(text);
     if (known !== undefined) return known;
     const tree = read(text);
-    if (kept.size < keptMax) kept.set(text, tree);
+    kept.set(text, tree);
     return tree;
   };
 }
@@ -226,4 +230,6 @@ export const readCondition = cached((text) => readWhole(text, (reader) => reader
 export const readUpdate = cached((text) => readWhole(text, (reader) => reader.update()));
 
 /** Every alias that an expression uses. DynamoDB refuses names and values that no expression uses. */
-export const aliasesIn = cached((text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)));
+export const aliasesIn: (text: string) => ReadonlySet<string> = cached(
+  (text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)),
+);

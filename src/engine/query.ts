@@ -1,7 +1,8 @@
 /** Finds items by a key condition, in order, page by page. */
+import { holds } from './conditions.ts';
 import { invalid } from './errors.ts';
-import { holds, resolved } from './evaluation.ts';
 import { type Condition, type Operand, readCondition } from './expressions.ts';
+import { resolved } from './paths.ts';
 import { type Query, scopeOf } from './requests.ts';
 import type { Index, Table } from './table.ts';
 import { type Item, itemBytes, type Value } from './values.ts';
@@ -22,7 +23,7 @@ export function findItems(table: Table, input: Query): Found {
   const key = input.KeyConditionExpression === undefined ? undefined : readCondition(input.KeyConditionExpression);
   const filter = input.FilterExpression === undefined ? undefined : readCondition(input.FilterExpression);
   const index = table.index(input.IndexName);
-  const { candidates, partition } = candidatesOf(table, index, input, key);
+  const { candidates, partition } = candidatesOf(index, input, key);
   const looked: Item[] = [];
   let bytes = 0;
   let isMore = false;
@@ -32,7 +33,7 @@ export function findItems(table: Table, input: Query): Found {
     if (key !== undefined && !holds(key, scopeOf(input, item))) continue;
     isMore = looked.length >= limit || bytes >= pageBytesMax;
     if (isMore) break;
-    looked.push(index.entryOf(item) as Item);
+    looked.push(item);
     bytes += itemBytes(item);
   }
   // As in DynamoDB, a page that is exactly full says that there may be more.
@@ -41,8 +42,8 @@ export function findItems(table: Table, input: Query): Found {
   return { items, looked, lastKey: last && index.keysOf(last), partition };
 }
 
-function candidatesOf(table: Table, index: Index, input: Query, key: Condition | undefined) {
-  if (key === undefined) return { candidates: [...table.all()].filter((item) => index.holds(item)), partition: {} };
+function candidatesOf(index: Index, input: Query, key: Condition | undefined) {
+  if (key === undefined) return { candidates: index.all(), partition: {} };
   const name = index.keys.partition;
   const value = equalTo(key, name, input);
   if (value === undefined) throw invalid(`Query condition missed key schema element: ${name}`);
@@ -54,7 +55,7 @@ function equalTo(condition: Condition, name: string, input: Query): Value | unde
   if (condition.kind === 'and') return equalTo(condition.left, name, input) ?? equalTo(condition.right, name, input);
   if (condition.kind !== 'compare' || condition.comparator !== '=') return undefined;
   const isKey = (operand: Operand) =>
-    operand.kind === 'path' && resolved(operand.path, { names: input.ExpressionAttributeNames ?? {} })[0] === name;
+    operand.kind === 'path' && resolved(operand.path, input.ExpressionAttributeNames ?? {})[0] === name;
   const { left, right } = condition;
   return isKey(left) && right.kind === 'value' ? input.ExpressionAttributeValues?.[right.name] : undefined;
 }

@@ -1,13 +1,14 @@
 /** The JSON of the requests that the engine takes. */
 
+import { holds } from './conditions.ts';
 import { invalid } from './errors.ts';
-import { holds } from './evaluation.ts';
 import { aliasesIn, readCondition } from './expressions.ts';
+import type { Names, Scope } from './paths.ts';
 import { checkValue, type Item, type Value } from './values.ts';
 
 interface Aliases {
-  readonly ExpressionAttributeNames?: Record<string, string>;
-  readonly ExpressionAttributeValues?: Record<string, Value>;
+  readonly ExpressionAttributeNames?: Names;
+  readonly ExpressionAttributeValues?: Item;
 }
 
 export interface Write extends Aliases {
@@ -70,28 +71,41 @@ export interface BatchWrite {
   >;
 }
 
-const expressionNames = ['ConditionExpression', 'UpdateExpression', 'KeyConditionExpression', 'FilterExpression'];
-
-/** DynamoDB refuses aliases that no expression uses, and values that it can't store. */
-export function checkAliases(request: Aliases): void {
-  const { ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = request;
-  const texts = expressionNames
-    .map((name) => (request as Record<string, unknown>)[name])
-    .filter((text) => typeof text === 'string');
-  const used = new Set(texts.flatMap((text) => [...aliasesIn(text)]));
-  const unusedName = Object.keys(names).find((name) => !used.has(name));
-  if (unusedName !== undefined)
-    throw invalid(`Value provided in ExpressionAttributeNames unused in expressions: keys: {${unusedName}}`);
-  const unusedValue = Object.keys(values).find((name) => !used.has(name));
-  if (unusedValue !== undefined)
-    throw invalid(`Value provided in ExpressionAttributeValues unused in expressions: keys: {${unusedValue}}`);
-  Object.values(values).forEach(checkValue);
+interface Expressions extends Aliases {
+  readonly ConditionExpression?: string;
+  readonly UpdateExpression?: string;
+  readonly KeyConditionExpression?: string;
+  readonly FilterExpression?: string;
 }
 
-export const scopeOf = (request: Aliases, item: Item | undefined) => ({
-  item: item ?? {},
-  names: request.ExpressionAttributeNames ?? {},
-  values: request.ExpressionAttributeValues ?? {},
+/** DynamoDB refuses aliases that no expression uses, and values that it can't store. */
+export function checkAliases(request: Expressions): void {
+  const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = request;
+  if (names === undefined && values === undefined) return;
+  for (const name in names)
+    if (!isUsed(name, request))
+      throw invalid(`Value provided in ExpressionAttributeNames unused in expressions: keys: {${name}}`);
+  for (const name in values) {
+    if (!isUsed(name, request))
+      throw invalid(`Value provided in ExpressionAttributeValues unused in expressions: keys: {${name}}`);
+    checkValue(values[name] as Value);
+  }
+}
+
+const isUsed = (alias: string, request: Expressions): boolean =>
+  isIn(alias, request.ConditionExpression) ||
+  isIn(alias, request.UpdateExpression) ||
+  isIn(alias, request.KeyConditionExpression) ||
+  isIn(alias, request.FilterExpression);
+
+const isIn = (alias: string, text: string | undefined): boolean => text !== undefined && aliasesIn(text).has(alias);
+
+const nothing = {};
+
+export const scopeOf = (request: Aliases, item: Item | undefined): Scope => ({
+  item: item ?? nothing,
+  names: request.ExpressionAttributeNames ?? nothing,
+  values: request.ExpressionAttributeValues ?? nothing,
 });
 
 /** True if the condition of a write holds. */

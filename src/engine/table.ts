@@ -1,10 +1,9 @@
 /** One table: its items, its indexes and its stream. */
-
 import { SortedList } from '../tools/sorted-list.ts';
-import { ChangeStream } from './change-stream.ts';
+import { ChangeStream, type StreamOptions } from './change-stream.ts';
 import { EngineError, invalid } from './errors.ts';
 import type { TableDefinition } from './table-definition.ts';
-import { compare, type Item, itemBytes, typeOf, type Value } from './values.ts';
+import { compare, equals, type Item, itemBytes, typeOf, type Value } from './values.ts';
 
 export interface KeyNames {
   readonly partition: string;
@@ -39,14 +38,14 @@ const textOf = (value: Value | undefined): string =>
         ? `N${Number(value.N)}`
         : `B${'B' in value ? value.B : ''}`;
 
-/** Items by a pair of keys: those of the table itself, or those of an index. */
+/** Entries of items by a pair of keys: those of the table itself, or those of an index. */
 export class Index {
   readonly keys: KeyNames;
   /** The table's keys and the index's own keys, each once. */
   readonly names: readonly string[];
   readonly #order: readonly string[];
   readonly #isWhole: boolean;
-  /** Items by their partition key, ordered by the sort key. */
+  /** Entries by their partition key, ordered by the sort key. */
   readonly #partitions = new Map<string, SortedList<Item>>();
 
   /** The entry of an item has the whole item, or only its keys. */
@@ -57,47 +56,80 @@ export class Index {
     this.#isWhole = isWhole;
   }
 
-  holds(item: Item): boolean {
+  #holds(item: Item): boolean {
     const { partition, sort } = this.keys;
     return item[partition] !== undefined && (sort === undefined || item[sort] !== undefined);
   }
 
   /** The key attributes of an item. */
-  keysOf(item: Readonly<Item>): Item {
-    return Object.fromEntries(this.names.map((name) => [name, item[name] as Value]));
+  keysOf(item: Item): Item {
+    const keys: Record<string, Value> = {};
+    for (const name of this.names) keys[name] = item[name] as Value;
+    return keys;
   }
 
   /** The part of an item that is here. Undefined if the item is not here. */
   entryOf(item: Item | undefined): Item | undefined {
-    if (item === undefined || !this.holds(item)) return undefined;
+    if (item === undefined || !this.#holds(item)) return undefined;
     return this.#isWhole ? item : this.keysOf(item);
   }
 
-  put(item: Item): void {
-    if (!this.holds(item)) return;
+  /** True if two items have the same keys here. An update rarely changes them, so this is checked before anything else. */
+  #isSameKey(one: Item, other: Item): boolean {
+    for (const name of this.names) {
+      const [left, right] = [one[name], other[name]];
+      if (left !== right && (left === undefined || right === undefined || !equals(left, right))) return false;
+    }
+    return true;
+  }
+
+  /** Replaces the entry of an item, or adds or removes it. */
+  replace(before: Item | undefined, after: Item | undefined): void {
+    const stays = before !== undefined && after !== undefined && this.#isSameKey(before, after);
+    if (stays && !this.#isWhole) return;
+    if (before !== undefined && !stays) this.#remove(before);
+    if (after !== undefined) this.#put(after);
+  }
+
+  #put(item: Item): void {
+    const entry = this.entryOf(item);
+    if (entry === undefined) return;
     const id = textOf(item[this.keys.partition]);
     let partition = this.#partitions.get(id);
     if (partition === undefined) {
-      partition = new SortedList((one, other) => this.compareItems(one, other));
+      partition = new SortedList((one, other) => this.#compareInPartition(one, other));
       this.#partitions.set(id, partition);
     }
-    partition.put(item);
+    partition.put(entry);
   }
 
-  remove(item: Item): void {
-    if (!this.holds(item)) return;
+  #remove(item: Item): void {
+    if (!this.#holds(item)) return;
     const id = textOf(item[this.keys.partition]);
     const partition = this.#partitions.get(id);
     partition?.remove(item);
     if (partition?.size === 0) this.#partitions.delete(id);
   }
 
+  /** The entries of a partition, in order. */
   of(partitionKey: Value): Iterable<Item> {
     return this.#partitions.get(textOf(partitionKey)) ?? [];
   }
 
-  /** Orders items of one partition by the sort key. If two have the same, the table's own keys decide. */
+  /** Every entry, partition by partition. */
+  all(): Item[] {
+    const ids = [...this.#partitions.keys()].sort();
+    return ids.flatMap((id) => [...(this.#partitions.get(id) ?? [])]);
+  }
+
+  /** Orders entries by their partition, and in it by the sort key. */
   compareItems(one: Item, other: Item): number {
+    const [left, right] = [textOf(one[this.keys.partition]), textOf(other[this.keys.partition])];
+    return left === right ? this.#compareInPartition(one, other) : left < right ? -1 : 1;
+  }
+
+  /** If two have the same sort key, the table's own keys decide. */
+  #compareInPartition(one: Item, other: Item): number {
     for (const name of this.#order) {
       const [left, right] = [one[name], other[name]];
       const order = left === undefined || right === undefined ? 0 : (compare(left, right) ?? 0);
@@ -118,11 +150,11 @@ export class Table {
   readonly #own: Index;
   readonly indexes: ReadonlyMap<string, Index>;
 
-  constructor(shape: TableShape, { now, region }: { now: number; region: string }) {
+  constructor(shape: TableShape, options: StreamOptions) {
     this.shape = shape;
-    this.createdAt = now;
-    this.arn = `arn:aws:dynamodb:${region}:000000000000:table/${shape.name}`;
-    this.stream = shape.hasStream ? new ChangeStream(this.arn, { now, region }) : undefined;
+    this.createdAt = options.createdAt;
+    this.arn = `arn:aws:dynamodb:${options.region}:000000000000:table/${shape.name}`;
+    this.stream = shape.hasStream ? new ChangeStream(this.arn, options) : undefined;
     this.#own = new Index(shape.keys, shape.keys, true);
     this.indexes = new Map(
       shape.indexes.map((index) => [index.name, new Index(index, shape.keys, index.projection === 'ALL')]),
@@ -138,7 +170,7 @@ export class Table {
   }
 
   /** The key attributes of an item. */
-  keysOf(item: Readonly<Item>): Item {
+  keysOf(item: Item): Item {
     return this.#own.keysOf(item);
   }
 
@@ -148,12 +180,8 @@ export class Table {
       throw invalid('The provided key element does not match the schema');
   }
 
-  get(key: Readonly<Item>): Item | undefined {
+  get(key: Item): Item | undefined {
     return this.#items.get(this.#idOf(key));
-  }
-
-  all(): Iterable<Item> {
-    return this.#items.values();
   }
 
   /** Replaces an item, or removes it. The caller reports the change to the stream after all writes are decided. */
@@ -161,10 +189,8 @@ export class Table {
     const id = this.#idOf((after ?? before) as Item);
     if (after === undefined) this.#items.delete(id);
     else this.#items.set(id, after);
-    for (const index of [this.#own, ...this.indexes.values()]) {
-      if (before !== undefined) index.remove(before);
-      if (after !== undefined) index.put(after);
-    }
+    this.#own.replace(before, after);
+    for (const index of this.indexes.values()) index.replace(before, after);
   }
 
   checkItem(item: Item): void {
@@ -204,7 +230,7 @@ export class Table {
     });
   }
 
-  #idOf(key: Readonly<Item>): string {
+  #idOf(key: Item): string {
     const { partition, sort } = this.shape.keys;
     // A zero byte separates the two. No key of ours contains one.
     return `${textOf(key[partition])}\0${sort === undefined ? '' : textOf(key[sort])}`;

@@ -1,4 +1,5 @@
-import type { Change } from '../engine/change-stream.ts';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { type Change, recordOf } from '../engine/change-stream.ts';
 import { MemoryEngine } from '../engine/engine.ts';
 import type { Service } from '../http/service.ts';
 import type { LockKey } from '../lock/state.ts';
@@ -27,9 +28,8 @@ export function memoryService(
   const access = { table: new BuiltInTable(engine), tableName: defaultTableName, clock: time, random, timers: time };
   const service = serviceOn({ access, alone: true, engine: 'memory' });
   // What the publisher does with the table's stream.
-  const publish = ({ keys, before, after }: Change) => {
-    const images = { ...(before && { OldImage: before }), ...(after && { NewImage: after }) };
-    const events = changeEventsOf({ eventName: 'MODIFY', dynamodb: { Keys: keys, ...images } });
+  const publish = (change: Change) => {
+    const events = changeEventsOf(recordOf(change, 'twin') as DynamoDBRecord);
     if (events === undefined) return;
     void service.history.append(events.kept);
     for (const entry of events.entries) onEntry(entry);

@@ -7,8 +7,9 @@ import type { Host } from './host.ts';
 import type { Network } from './network.ts';
 import type { NotifierHost } from './notifier-host.ts';
 import type { Process } from './process.ts';
+import type { Release } from './release.ts';
 import type { Sockets } from './sockets.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
 export interface Stage {
@@ -26,6 +27,8 @@ export interface Stage {
   startNotifier(): void;
   /** The stream goes back to what it showed before. */
   replay(): void;
+  /** What is started from now on is of this release. */
+  deploy(release: Release): void;
 }
 
 type Victim = { readonly process: Process } | undefined;
@@ -35,6 +38,8 @@ export class Calamities {
   readonly #stage: Stage;
   readonly #chance: Chance;
   #over = false;
+  /** True if a newer release has run, so that older ones can't read all items. */
+  #wasDeployed = false;
 
   constructor(stage: Stage, chance: Chance) {
     this.#stage = stage;
@@ -46,7 +51,8 @@ export class Calamities {
     if (!Number.isFinite(conditions.calamityEveryMs)) return;
     time.after(this.#chance.longTailed(conditions.calamityEveryMs, 60_000), () => {
       if (this.#over) return;
-      const [name, befall] = this.#chance.pick(this.#kinds);
+      const kinds = conditions.newerRelease ? [...this.#kinds, ...this.#deployments] : this.#kinds;
+      const [name, befall] = this.#chance.pick(kinds);
       this.#stage.verdicts.count(`calamity: ${name}`);
       befall();
       this.begin();
@@ -64,6 +70,7 @@ export class Calamities {
     weather.calm = true;
     sockets.heal();
     for (const { process } of [...hosts(), ...clients(), ...notifiers()]) process.resume();
+    if (this.#wasDeployed) this.#finishDeployment();
   }
 
   readonly #kinds: readonly [string, () => void][] = [
@@ -82,6 +89,32 @@ export class Calamities {
     ['the outside is away', () => this.#takeOutsideAway()],
     ['a wall clock is set', () => this.#anyClient()?.setWall(this.#chance.pick([0, -60_000, 5_000, 3_600_000]))],
   ];
+
+  readonly #deployments: readonly [string, () => void][] = [
+    ['a newer release is deployed', () => this.#deploy('newer')],
+    ['a newer release is deployed', () => this.#deploy('newer')],
+    ['a release is rolled back', () => this.#deploy('this')],
+  ];
+
+  /** One process is replaced now, and the others whenever they start again. */
+  #deploy(release: Release): void {
+    const { hosts, notifiers, startHost, startNotifier, deploy } = this.#stage;
+    deploy(release);
+    if (release === 'newer') this.#wasDeployed = true;
+    const host = this.#anyOf(hosts().filter((one) => one.release !== release));
+    if (host !== undefined) this.#kill(host, startHost);
+    const notifier = this.#anyOf(notifiers().filter((one) => one.release !== release));
+    if (host === undefined || this.#chance.happens(0.3)) this.#kill(notifier, startNotifier);
+  }
+
+  /** In the end the newer release runs everywhere: an older one can't read what it wrote. */
+  #finishDeployment(): void {
+    const { hosts, notifiers, startHost, startNotifier, deploy } = this.#stage;
+    deploy('newer');
+    const older = ({ release, process }: Host | NotifierHost) => process.isAlive && release === 'this';
+    for (const host of hosts().filter(older)) this.#kill(host, startHost);
+    for (const notifier of notifiers().filter(older)) this.#kill(notifier, startNotifier);
+  }
 
   #anyHost = (): Host | undefined => this.#anyOf(this.#stage.hosts());
   #anyClient = (): Client | undefined => this.#anyOf(this.#stage.clients());

@@ -9,8 +9,6 @@ export interface Conditions {
   readonly clocksInBound: boolean;
   /** How callers wait: notified by the table's stream, or each waiter polls the table. */
   readonly waiting: 'notified' | 'polled' | 'mixed';
-  /** True if the store does the common cases in one write, like DynamoDB's adapter. If not, it always compares and swaps. */
-  readonly directWrites: boolean;
   /** Very small, so pages are opened, closed and moved up all the time. */
   readonly sizes: QueueSizes;
   readonly requestLost: number;
@@ -44,6 +42,8 @@ export interface Conditions {
   readonly socketLivesMs: number;
   /** The share of ends of connections that no host learns of. */
   readonly socketEndsUntold: number;
+  /** True if a newer release, which writes another layout, is deployed, rolled back and deployed again while others run. */
+  readonly newerRelease: boolean;
 }
 
 export function drawConditions(chance: Chance): Conditions {
@@ -53,7 +53,6 @@ export function drawConditions(chance: Chance): Conditions {
     clocksInBound,
     clockBoundMs: clocksInBound ? chance.pick([0, 60, 125]) : 8_000,
     waiting: chance.pick(['notified', 'polled', 'mixed']),
-    directWrites: chance.happens(0.6),
     sizes: { front: chance.pick([1, 1, 2, 3]), page: chance.pick([1, 1, 2]) },
     requestLost: 0.02 * severity,
     answerLost: 0.03 * severity,
@@ -74,5 +73,6 @@ export function drawConditions(chance: Chance): Conditions {
     outsideRepeats: 0.04 * severity,
     socketLivesMs: severity === 0 ? Number.POSITIVE_INFINITY : chance.pick([2_000, 6_000, 20_000]),
     socketEndsUntold: 0.1 * severity,
+    newerRelease: severity > 0 && chance.happens(0.1),
   };
 }

@@ -10,7 +10,7 @@ import {
   recordSpecification,
   relevantOf,
 } from '../support/lock-histories.ts';
-import type { LockWrite } from './store.ts';
+import type { LockWrite } from './table.ts';
 import { plainLocks, recordKeys } from './traffic.ts';
 import type { Verdicts } from './verdicts.ts';
 

@@ -1,23 +1,22 @@
-import { type Answer, type Call, pathOf } from '../../src/client/transport.ts';
-import { type Operation, operations } from '../../src/contract/operations.ts';
-import { instanceOf, operate } from '../../src/http/handler.ts';
-import { toProblem } from '../../src/http/problems.ts';
+import type { Answer, Call } from '../../src/client/transport.ts';
 import type { Service } from '../../src/http/service.ts';
 import type { LockState } from '../../src/lock/state.ts';
 import { ApiGatewayConnections } from '../../src/notify/aws/deliveries.ts';
-import { HandOffs } from '../../src/notify/hand-offs.ts';
-import { MemoryHistory } from '../../src/store/memory/history-store.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
-import { apiGatewayWebsocketHandler } from '../../src/websocket/api-gateway.ts';
-import { createWebsocketHandler, type Opening } from '../../src/websocket/handler.ts';
+import type { Timers } from '../../src/time/timers.ts';
+import type { Opening } from '../../src/websocket/handler.ts';
+import { handOffsIn, httpIn, type ProcessAccess, serviceIn, silent, websocketIn } from '../world/functions.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
 import type { Chance } from './chance.ts';
 import type { DriftingClock } from './clock.ts';
-import { lockContextOf, timersOf } from './lock-context.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
+import { ofRelease, type Release } from './release.ts';
 import type { SocketHost } from './sockets.ts';
-import { StorePath } from './store-path.ts';
+import { type PathParts, TablePath } from './table-path.ts';
+import { defaultTableName } from '../../src/table/shape.ts';
+
+export type WayToTable = Omit<PathParts, 'process' | 'time' | 'chance' | 'release'>;
 
 export interface HostParts {
   readonly name: string;
@@ -25,59 +24,69 @@ export interface HostParts {
   readonly clock: DriftingClock;
   readonly chance: Chance;
   readonly waiting: 'notified' | 'polled';
-  readonly path: Omit<ConstructorParameters<typeof StorePath>[0], 'process' | 'time' | 'chance'>;
+  readonly release: Release;
+  readonly path: WayToTable;
   /** If missing, there are no WebSockets. */
   readonly outside?: Outside | undefined;
 }
 
-const silent = { info: () => {}, warn: () => {}, error: () => {} };
+/** The timers of a process. Each remembers the cause that set it. */
+export const timersOf = (process: Process, time: VirtualTime): Timers => ({
+  after: (ms, run) => {
+    const cause = causeOfTimer(process.name, time.now() + ms);
+    return process.after(ms, () => runAs(cause, run));
+  },
+});
 
-/** One process that serves: the real code behind the routes, with clock, timers and random numbers of the simulation. */
+/** The table, clock, timers and random numbers of a process of the simulation. */
+export function accessOf(
+  process: Process,
+  { time, clock, chance, release, path }: Pick<HostParts, 'time' | 'clock' | 'chance' | 'release' | 'path'>,
+): ProcessAccess {
+  const table = ofRelease(release, new TablePath({ ...path, time, process, release, chance: chance.branch() }));
+  const timers = timersOf(process, time);
+  return { table, tableName: defaultTableName, clock, timers, random: chance.branch().next };
+}
+
+/** One process that serves: the real code behind the routes, with table, clock, timers and random numbers of the simulation. */
 export class Host implements SocketHost {
   readonly process: Process;
   readonly clock: DriftingClock;
   readonly waiting: 'notified' | 'polled';
+  readonly release: Release;
   readonly #service: Service;
-  readonly #handOffs: HandOffs | undefined;
-  readonly #websocket: ReturnType<typeof apiGatewayWebsocketHandler>;
+  readonly #answer: ReturnType<typeof httpIn>;
+  readonly #websocket: ReturnType<typeof websocketIn>;
   readonly #time: VirtualTime;
 
-  constructor({ name, time, clock, chance, waiting, path, outside }: HostParts) {
+  constructor(parts: HostParts) {
+    const { name, time, clock, waiting, release, path, outside } = parts;
     this.process = new Process(time, name);
     this.clock = clock;
     this.waiting = waiting;
+    this.release = release;
     this.#time = time;
-    const { process } = this;
-    const stores = new StorePath({ ...path, time, process, chance: chance.branch() });
-    const timers = timersOf(process, time);
-    const random = chance.branch().next;
+    const access = accessOf(this.process, parts);
     let ids = 0;
-    const newId = (kind: string) => `${kind}-${name}-${String(++ids).padStart(16, '0')}`;
-    const locks = lockContextOf({ clock, timers, random, stores, waiting, sizes: path.conditions.sizes, newId });
-    this.#service = {
-      locks,
-      records: { store: stores.records, clock, newWriteId: () => newId('W') },
-      history: new MemoryHistory({ clock }),
-      probe: () => Promise.resolve(),
-      engine: 'simulated',
-      version: 'simulated',
-      sockets: outside && { store: stores.sockets, url: () => 'ws://simulated/v1/watch' },
-    };
-    const { watchers, sockets, deliveries } = stores;
-    this.#websocket = apiGatewayWebsocketHandler(
-      createWebsocketHandler({ watchers, sockets, locks, needsTicket: true, log: silent }),
-    );
-    const connections = outside && new ApiGatewayConnections({ client: outside.clientOf(process) });
-    this.#handOffs = connections && new HandOffs({ locks, connections, deliveries, log: silent });
+    this.#service = serviceIn({
+      access,
+      alone: waiting === 'notified',
+      sizes: path.conditions.sizes,
+      socketUrl: outside && 'ws://simulated/v1/watch',
+      newId: (kind) => `${kind}-${name}-${String(++ids).padStart(16, '0')}`,
+    });
+    this.#websocket = websocketIn(this.#service, access);
+    const connections = outside && new ApiGatewayConnections({ client: outside.clientOf(this.process) });
+    const handOffs = connections && handOffsIn(this.#service, access, connections);
+    this.#answer = httpIn(this.#service, {
+      ...(handOffs && { handOffs }),
+      log: { ...silent, error: (_, fields) => this.#noteLayout(path, fields) },
+    });
   }
 
   /** Answers, unless it is killed before. */
-  serve(call: Call, cause: Cause, gone: AbortSignal): Promise<Answer> {
-    return runAs(cause, async () => {
-      const answer = await this.#answer(call, cause, gone);
-      await this.#handOffs?.settle();
-      return answer;
-    });
+  serve(call: Call, cause: Cause, signal: AbortSignal): Promise<Answer> {
+    return runAs(cause, () => this.#answer(call, { name: cause.client, signal }));
   }
 
   async connect({ requestId, connectionId, connectedAt, query }: Opening): Promise<number> {
@@ -102,34 +111,14 @@ export class Host implements SocketHost {
     }
   }
 
-  /** Acts like an adapter, for a caller whose name the gateway has checked. */
-  async #answer(call: Call, { client: caller }: Cause, signal: AbortSignal): Promise<Answer> {
-    const { operation, method, parameters, query = {}, headers } = call;
-    const id = `request-${this.process.name}`;
-    try {
-      const reply = await operate(this.#service, {
-        id,
-        operation: operation in operations ? (operation as Operation) : undefined,
-        method,
-        path: pathOf(call),
-        parameters,
-        query,
-        headers: { 'content-type': 'application/json', ...headers },
-        body: call.body === undefined ? undefined : JSON.stringify(call.body),
-        caller,
-        signal,
-      });
-      const body = reply.text === undefined ? reply.body : JSON.parse(reply.text);
-      return { status: reply.status, headers: { ...reply.headers }, body };
-    } catch (error) {
-      const problem = toProblem(error);
-      return { status: problem.status, headers: {}, body: { ...problem.toJSON(), instance: instanceOf(id) } };
-    }
-  }
-
   #cause(operation: string): Cause {
     const { name } = this.process;
     return { operation, client: '', host: name, arrivedAt: this.#time.now(), names: [], knownDead: new Set() };
+  }
+
+  /** The log must say why an older release refuses: a newer one wrote the item. */
+  #noteLayout({ verdicts }: WayToTable, fields: object | undefined): void {
+    if (JSON.stringify(fields).includes('a newer release wrote')) verdicts.count('releases: refused and logged');
   }
 
   /** The table's stream shows a change, perhaps late, perhaps twice. */
@@ -137,7 +126,7 @@ export class Host implements SocketHost {
     if (this.waiting !== 'notified') return;
     this.process.deliver(() =>
       runAs(causeOfTimer(this.process.name, this.#time.now()), () =>
-        this.#service.locks.memory.learn({ namespace, name }, state),
+        this.#service.locks.cache.learn({ namespace, name }, state),
       ),
     );
   }

@@ -7,7 +7,7 @@ import { lockLimits } from '../../src/lock/limits.ts';
 import { type Holder, type LockState, permitsHeld, type Waiter } from '../../src/lock/state.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import type { Cause } from './cause.ts';
-import type { LockWrite } from './store.ts';
+import type { LockWrite } from './table.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** A valid lease, by true time. */

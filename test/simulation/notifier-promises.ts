@@ -2,13 +2,14 @@
  * The promises about deliveries, events and history. A parked waiter gets the delivery of its grant, once unless something failed in
  * between, and never a wrong one. Events and history have no gaps, no repeats, and the order in which things happened.
  */
-import { eventsBetween, eventsInPage, type LockEvent } from '../../src/lock/events.ts';
+import { eventsBetween, type LockEvent } from '../../src/lock/events.ts';
 import type { Holder, Notify } from '../../src/lock/state.ts';
+import { eventsInPage } from '../../src/queue/page-events.ts';
 import type { SessionState } from '../../src/session/state.ts';
 import type { HistoryEvent } from '../../src/store/history.ts';
 import type { Cause } from './cause.ts';
 import type { LockPromises } from './lock-promises.ts';
-import type { LockWrite } from './store.ts';
+import type { LockWrite } from './table.ts';
 import { renewalsMs } from './traffic.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -206,10 +207,13 @@ export class NotifierPromises {
     this.#gone.add(address);
   }
 
-  /** A waiter that can't be reached blocks the waiters behind it. A waiter that got its delivery keeps the grant, even if its address is gone later. */
+  /**
+   * A waiter that can't be reached blocks the waiters behind it. A waiter whose delivery was noted keeps the grant, even if its address
+   * is gone later. If the delivery was made but not noted, nobody in the service knows of it.
+   */
   mayGiveUp(name: string, { fence }: Holder): boolean {
     const due = this.#dues.get(`${name} ${fence}`);
-    return due !== undefined && due.deliveries === 0 && this.#gone.has(due.address);
+    return due !== undefined && due.notedAt === undefined && this.#gone.has(due.address);
   }
 
   /** A bus has many readers, so its texts must have no secrets. */
@@ -314,8 +318,10 @@ function eventsOf({ before, after, stored, isDoubled }: LockWrite): readonly Loc
     return isDoubled ? eventsBetween(stored.before, stored.after) : eventsBetween(before, after);
   if (isDoubled) return eventsInPage(stored.before, stored.after, after.changedAt);
   // If a waiter gave its place in a page back, the page remembers it, and not the lock.
-  const isReleased =
-    stored.after.left.length > stored.before.left.length && stored.after.left.at(-1)?.how === 'released';
+  const hadLeft = new Set(stored.before.left.map(({ leaseId, queuedAt }) => `${leaseId} ${queuedAt}`));
+  const isReleased = stored.after.left.some(
+    ({ leaseId, queuedAt, how }) => how === 'released' && !hadLeft.has(`${leaseId} ${queuedAt}`),
+  );
   return eventsBetween(before, after).map((event) => ({
     ...event,
     type: event.type === 'wait-timeout' && isReleased ? 'wait-cancelled' : event.type,

@@ -8,7 +8,9 @@
 
 import { grantOf } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
-import type { Watcher } from '../../src/store/watchers.ts';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { HistoryStore } from '../../src/store/history.ts';
+import { defaultTableName } from '../../src/table/shape.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import { DriftingClock } from './clock.ts';
@@ -18,8 +20,10 @@ import { NotifierHost } from './notifier-host.ts';
 import { NotifierPromises } from './notifier-promises.ts';
 import { Outside } from './outside.ts';
 import type { Sockets } from './sockets.ts';
-import type { LockWrite, Table } from './store.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { WayToTable } from './host.ts';
+import type { Release } from './release.ts';
+import type { LockWrite, WorldTable } from './table.ts';
+import type { StoreWeather } from './table-path.ts';
 import { Stream } from './stream.ts';
 import { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -37,7 +41,9 @@ interface NotifyingParts {
   readonly conditions: Conditions;
   readonly weather: StoreWeather;
   readonly verdicts: Verdicts;
-  readonly table: Table;
+  readonly table: WorldTable;
+  readonly path: WayToTable;
+  readonly release: () => Release;
   readonly locks: LockPromises;
   readonly sockets: () => Sockets;
 }
@@ -79,19 +85,18 @@ export class Notifying {
       watcher: this.promises,
       readers: () => this.notifiers,
     });
-    this.watchers = new Watchers({ ...around, outside: this.outside, stream: this.#stream, table: parts.table });
+    this.watchers = new Watchers({ ...around, outside: this.outside, table: parts.table });
   }
 
   begin(): void {
     if (!this.isThere) return;
     for (let index = 0; index < notifiersRunning[this.#parts.conditions.timers]; index++) this.start();
-    this.watchers.connect();
     this.wake();
   }
 
   /** Starts a process that handles batches, timers and sweeps. It begins with a sweep, because timers inside the process before it are gone. */
   start(): void {
-    const { time, chance: all, conditions, weather, table } = this.#parts;
+    const { time, chance: all, conditions, path, release } = this.#parts;
     if (conditions.timers === 'none') return;
     const chance = all.branch();
     const { clockBoundMs } = conditions;
@@ -107,7 +112,8 @@ export class Notifying {
       chance,
       outside: this.outside,
       timers: conditions.timers,
-      path: { table, conditions, weather },
+      release: release(),
+      path,
     });
     this.notifiers.push(notifier);
     if (conditions.timers === 'process') void notifier.sweep();
@@ -119,12 +125,18 @@ export class Notifying {
   }
 
   wake(): void {
+    if (!this.isThere) return;
     this.#isAwake = true;
+    this.watchers.connect();
+    this.#sweepLater();
+  }
+
+  #sweepLater(): void {
     this.#parts.time.after(sweepEveryMs, () => {
       if (!this.#isAwake) return;
       const notifier = this.#anyRunning();
       notifier?.process.deliver(() => void notifier.sweep());
-      this.wake();
+      this.#sweepLater();
     });
   }
 
@@ -132,18 +144,12 @@ export class Notifying {
     return this.#parts.conditions.timers !== 'none';
   }
 
-  lockWritten(write: LockWrite): void {
+  /** A change of the table. The stream shows all of them, and this says what one of a lock means to others. */
+  changed(record: DynamoDBRecord, write: LockWrite | undefined): void {
     if (!this.isThere) return;
-    const { name, after, stored } = write;
-    const meaning = this.promises.written(write);
-    this.watchers.written(meaning.events.length);
-    const key = { namespace: 'sim', name };
-    if (stored.kind === 'lock') this.#stream.lockWritten(key, stored.after, meaning);
-    else this.#stream.pageWritten(key, stored.after, after.changedAt, meaning);
-  }
-
-  connectionAdded(watcher: Watcher): void {
-    if (this.isThere) this.watchers.added(watcher);
+    const meaning = write && this.promises.written(write);
+    if (meaning !== undefined) this.watchers.written(meaning.events.length);
+    this.#stream.append(record, meaning);
   }
 
   replay(): void {
@@ -177,9 +183,10 @@ export class Notifying {
     if (!this.isThere || verdicts.breaches.length > 0) return;
     if (this.#stream.pending > 0)
       verdicts.breach('bounded', `${this.#stream.pending} changes were never taken from the stream`);
+    const history = new HistoryStore({ table: table.port, tableName: defaultTableName, clock: this.#parts.time });
     await this.promises.checkStories(async (name) => {
       const standing = (table.states.get(name)?.holders ?? []).map(grantOf);
-      const { events } = await table.side.history.page({ namespace: 'sim', name }, { limit: 100_000, standing });
+      const { events } = await history.page({ namespace: 'sim', name }, { limit: 100_000, standing });
       return events;
     });
     this.watchers.check();

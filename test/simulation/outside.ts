@@ -19,7 +19,7 @@ import type { Conditions } from './conditions.ts';
 import { addressOfCallback, type Delivery, type NotifierPromises } from './notifier-promises.ts';
 import type { Process } from './process.ts';
 import type { Sockets } from './sockets.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { StoreWeather } from './table-path.ts';
 import type { TimerQueue } from './timer-queue.ts';
 import type { Verdicts } from './verdicts.ts';
 

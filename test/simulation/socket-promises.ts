@@ -8,7 +8,7 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import type { Process } from './process.ts';
 import type { SocketWatcher } from './sockets.ts';
-import type { LockWrite } from './store.ts';
+import type { LockWrite } from './table.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /**

@@ -13,7 +13,7 @@ import type { Opening } from '../../src/websocket/handler.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
 import type { Process } from './process.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** A process that answers for connections. */

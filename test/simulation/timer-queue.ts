@@ -1,7 +1,7 @@
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from './chance.ts';
 import type { Conditions } from './conditions.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** As in the stack: after three tries a message is given up. */

@@ -1,13 +1,11 @@
-import { marshall } from '@aws-sdk/util-dynamodb';
-import { watcherSortPrefix } from '../../src/table/shape.ts';
-import type { Watcher } from '../../src/store/watchers.ts';
+import { WatcherStore } from '../../src/store/watchers.ts';
+import { defaultTableName } from '../../src/table/shape.ts';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import type { Conditions } from './conditions.ts';
 import type { Outside } from './outside.ts';
 import { Process } from './process.ts';
-import type { Table } from './store.ts';
-import type { Stream } from './stream.ts';
+import type { WorldTable } from './table.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** The time from the first message until the notifier has written that it was sent. From then on no event may be missed. */
@@ -18,11 +16,10 @@ interface WatcherParts {
   readonly conditions: Conditions;
   readonly verdicts: Verdicts;
   readonly outside: Outside;
-  readonly stream: Stream;
-  readonly table: Table;
+  readonly table: WorldTable;
 }
 
-/** A client that watches every lock by WebSocket, from the beginning to the end. */
+/** A client that watches every lock by WebSocket. Its connection does not outlast the idle month, so then it connects again. */
 export class Watchers {
   readonly #parts: WatcherParts;
   #connectedAt: number | undefined;
@@ -34,27 +31,15 @@ export class Watchers {
   }
 
   connect(): void {
+    this.#connectedAt = undefined;
     const { time, outside, table } = this.#parts;
     const process = new Process(time, 'watcher1');
     const { notify } = outside.listen(process, 'websocket', (message) => this.#hear(message as { type: string }));
     const connectionId = notify.type === 'websocket' ? notify.connectionId : '';
     const connectedAt = epochMs(time.now());
-    void table.side.watchers.add({
-      namespace: 'sim',
-      caller: 'anonymous',
-      connectionId,
-      connectedAt,
-      subject: { prefix: '' },
-    });
-  }
-
-  /** The arrival of a connection in the stream makes the publisher send the first message. */
-  added({ namespace, connectionId, connectedAt, caller, subject }: Watcher): void {
-    const watched = subject === 'nothing' ? {} : subject;
-    const pk = `${namespace}/${subject === 'nothing' ? 'sockets' : 'watchers'}`;
-    const keys = { pk, sk: `${watcherSortPrefix}${connectionId}` };
-    const image = marshall({ ...keys, caller, at: connectedAt, ...watched });
-    this.#parts.stream.append(keys.pk, { Keys: marshall(keys) as never, NewImage: image as never });
+    const watchers = new WatcherStore({ table: table.port, tableName: defaultTableName });
+    // The arrival of a connection in the stream makes the publisher send the first message.
+    void watchers.add({ namespace: 'sim', caller: 'anonymous', connectionId, connectedAt, subject: { prefix: '' } });
   }
 
   /** A write made this many events. */

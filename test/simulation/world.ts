@@ -10,6 +10,8 @@ import { decide } from '../../src/lock/decide.ts';
 import { eventsBetween } from '../../src/lock/events.ts';
 import { lockLimits } from '../../src/lock/limits.ts';
 import type { LockState, Notify } from '../../src/lock/state.ts';
+import type { Item } from '../../src/table/attributes.ts';
+import { leaseNameOf } from '../../src/table/digest.ts';
 import { sessionFactOf } from '../../src/session/decide.ts';
 import { retentionMsDefault } from '../../src/queue/lock-store.ts';
 import { epochMs } from '../../src/time/clock.ts';
@@ -21,15 +23,18 @@ import { Client } from './client.ts';
 import { beginning, DriftingClock, trueTime } from './clock.ts';
 import { type Conditions, drawConditions } from './conditions.ts';
 import { Histories } from './histories.ts';
-import { Host } from './host.ts';
+import { Host, type WayToTable } from './host.ts';
 import { LockPromises } from './lock-promises.ts';
 import { Network } from './network.ts';
 import { Notifying } from './notifying.ts';
 import { SocketPromises } from './socket-promises.ts';
 import { Sockets } from './sockets.ts';
-import { type LockWrite, Table, type TableWatcher } from './store.ts';
-import type { StoreWeather } from './store-path.ts';
+import type { Release } from './release.ts';
+import { brokenRule } from './rules.ts';
+import { type LockWrite, type TableWatcher, WorldTable } from './table.ts';
+import { type StoreWeather, Transactions } from './table-path.ts';
 import { parkingLocks, pushLocks, Traffic } from './traffic.ts';
+import type { Cause } from './cause.ts';
 import { type Breach, Verdicts } from './verdicts.ts';
 
 export interface Report {
@@ -50,6 +55,8 @@ const calmMs = 20_000;
 const watchMs = 100_000;
 /** Then nobody starts anything new, and every wait must end. */
 const endingMs = 200_000;
+/** How often the table deletes items whose time to live is over. */
+const collectEveryMs = 30_000;
 /** Twice the slowest pace of a polling waiter, and the requests of a sweep. */
 const wakeMsMax = 5_000;
 
@@ -59,7 +66,8 @@ export class World implements TableWatcher {
   readonly #conditions: Conditions;
   readonly #time = trueTime();
   readonly #verdicts = new Verdicts(() => this.#time.now() - beginning);
-  readonly #table: Table;
+  readonly #table: WorldTable;
+  readonly #path: WayToTable;
   readonly #weather: StoreWeather = { outage: false, outsideAway: false, calm: false };
   readonly #network: Network;
   readonly #promises: LockPromises;
@@ -80,7 +88,11 @@ export class World implements TableWatcher {
   );
   readonly #freeSince = new Map<string, { readonly fence: number; readonly at: number }>();
   #calmSince = Number.POSITIVE_INFINITY;
+  /** The leases of all requests, by their names. */
+  readonly #leases = new Map<string, string>();
   #over = false;
+  /** The release that is started now. */
+  #release: Release = 'this';
 
   constructor(seed: number, conditions?: Partial<Conditions>) {
     this.#seed = seed;
@@ -90,8 +102,19 @@ export class World implements TableWatcher {
     const now = () => this.#time.now();
     const session = (sessionId: string) => this.#table.sessionStates.get(sessionId);
     const verdicts = this.#verdicts;
-    const { directWrites, sizes } = this.#conditions;
-    this.#table = new Table(this, { directWrites, sizes, now });
+    const lag = this.#chance.branch();
+    this.#table = new WorldTable(this, {
+      now,
+      indexLagMs: () => lag.longTailed(100, this.#weather.calm ? 300 : 3_000),
+      leaseNamed: (leaseName) => this.#leases.get(leaseName) ?? leaseName,
+    });
+    this.#path = {
+      table: this.#table,
+      transactions: new Transactions(),
+      conditions: this.#conditions,
+      weather: this.#weather,
+      verdicts,
+    };
     this.#promises = new LockPromises({
       verdicts,
       now,
@@ -114,6 +137,8 @@ export class World implements TableWatcher {
       weather: this.#weather,
       verdicts,
       table: this.#table,
+      path: this.#path,
+      release: () => this.#release,
       locks: this.#promises,
       sockets: () => this.#sockets,
     });
@@ -125,6 +150,7 @@ export class World implements TableWatcher {
       watcher: {
         sent: (client, call) => {
           const { leaseId } = (call.body ?? {}) as { leaseId?: string };
+          if (leaseId !== undefined) this.#leases.set(leaseNameOf(leaseId), leaseId);
           const told = this.#histories.sent(client, call);
           this.#socketPromises.heardOf(leaseId);
           return (answer) => {
@@ -165,6 +191,7 @@ export class World implements TableWatcher {
     for (let index = 0; index < hosts; index++) this.#startHost();
     this.#notifying.begin();
     for (let index = 0; index < clients; index++) this.#startClient();
+    this.#collectAgain();
     const calamities = new Calamities(this.#stage(), this.#chance.branch());
     calamities.begin();
     await this.#pass(chaosMs);
@@ -193,14 +220,44 @@ export class World implements TableWatcher {
     this.#promises.written(write);
     this.#answers.checkEvents(name, eventsBetween(before, after));
     if (after.fence > before.fence) this.#beliefs.check(name);
-    if (write.stored.kind === 'lock') this.#showOnStream(name, write.stored.after);
+    if (write.stored.kind === 'lock') this.#showOnStream(write);
     else this.#verdicts.count('page writes');
+    if (write.byExpression) this.#checkRules(write);
     this.#histories.lockWritten(write);
-    this.#notifying.lockWritten(write);
     this.#socketPromises.written(write);
   }
 
-  lockCollected(name: string): void {
+  /** The rules are the oracle of the expressions. */
+  #checkRules(write: LockWrite): void {
+    const { name, stored, cause } = write;
+    this.#verdicts.count('writes compared with the rules');
+    const broken = brokenRule(write, { sizes: this.#conditions.sizes, pages: this.#table.pagesOf(name) });
+    if (broken === undefined) return;
+    const { operation, leaseId, host } = cause;
+    this.#verdicts.breach('rules', `${name}: ${broken}`, { cause: { operation, leaseId, host }, ...stored });
+  }
+
+  changed(...[record, write]: Parameters<TableWatcher['changed']>): void {
+    this.#notifying.changed(record, write);
+  }
+
+  writtenUnknown(key: string, { host, operation }: Cause): void {
+    this.#verdicts.breach('releases', `${key}: ${host}, an older release, wrote to it (${operation})`);
+  }
+
+  unreadable(key: string, error: unknown, item: Item): void {
+    this.#verdicts.breach('readable', `${key}: ${String(error)}`, item);
+  }
+
+  /** The table deletes only what nobody holds or waits for. */
+  lockCollected(name: string, last: LockState): void {
+    this.#verdicts.count('locks collected');
+    const now = this.#time.now();
+    const isHeld = last.holders.some(({ expiresAt, sessionId = '' }) =>
+      expiresAt === null ? this.#table.sessionStates.get(sessionId)?.ended === undefined : expiresAt > now,
+    );
+    if (isHeld || last.queue.some(({ deadlineAt }) => deadlineAt > now))
+      this.#verdicts.breach('collection', `${name} was deleted while it was held or awaited`, last);
     this.#promises.collected(name);
   }
 
@@ -210,10 +267,6 @@ export class World implements TableWatcher {
 
   deliveryMarked(name: string, fence: number): void {
     this.#notifying.promises.noted(name, fence);
-  }
-
-  connectionAdded(...change: Parameters<TableWatcher['connectionAdded']>): void {
-    this.#notifying.connectionAdded(...change);
   }
 
   recordWritten(...[key, before, after]: Parameters<TableWatcher['recordWritten']>): void {
@@ -246,6 +299,9 @@ export class World implements TableWatcher {
       startClient: () => this.#startClient(),
       startNotifier: () => this.#notifying.start(),
       replay: () => this.#notifying.replay(),
+      deploy: (release: Release) => {
+        this.#release = release;
+      },
     };
   }
 
@@ -265,7 +321,8 @@ export class World implements TableWatcher {
         clock,
         chance,
         waiting: waiting === 'mixed' ? chance.pick(['notified', 'polled']) : waiting,
-        path: { table: this.#table, conditions: this.#conditions, weather: this.#weather },
+        release: this.#release,
+        path: this.#path,
         ...(this.#notifying.isThere ? { outside: this.#notifying.outside } : {}),
       }),
     );
@@ -294,9 +351,10 @@ export class World implements TableWatcher {
   }
 
   /** Each change reaches each host once at least: later, perhaps twice, perhaps out of order. */
-  #showOnStream(name: string, state: LockState): void {
+  #showOnStream({ name, isOfNewerLayout, asKnown: state }: LockWrite): void {
     const chance = this.#chance;
     for (const host of this.#hosts) {
+      if (isOfNewerLayout && host.release === 'this') continue;
       const copies = chance.happens(0.1) ? 2 : 1;
       for (let copy = 0; copy < copies; copy++) {
         this.#time.after(chance.longTailed(100, this.#weather.calm ? 600 : 5_000), () => host.show(name, 'sim', state));
@@ -374,17 +432,21 @@ export class World implements TableWatcher {
     if (this.#verdicts.breaches.length > 0) return;
     this.#notifying.sleep();
     await this.#pass(retentionMsDefault + 86_400_000);
+    // TTL is late: some items are gone by now, and others are still there.
+    const lastDayMs = 86_400_000;
+    this.#table.collect(this.#chance.happens(0.5) ? 0 : lastDayMs + this.#chance.between(0, endingMs + calmMs));
     this.#notifying.wake();
-    for (const [name, state] of this.#table.states) {
-      const kept = state.holders.some(({ expiresAt }) => expiresAt === null) || state.queue.length > 0;
-      if (!kept && this.#chance.happens(0.7)) this.#table.collectLock(name);
-    }
-    for (const id of this.#table.sessionStates.keys()) if (this.#chance.happens(0.5)) this.#table.collectSession(id);
     this.#over = false;
     this.#startClient();
     this.#startClient();
     await this.#pass(15_000);
     await this.#endWork();
+  }
+
+  /** TTL deletes what is over, such as tickets, while everything runs. */
+  #collectAgain(): void {
+    this.#table.collect();
+    if (!this.#over) this.#time.after(collectEveryMs, () => this.#collectAgain());
   }
 
   #report(): Report {

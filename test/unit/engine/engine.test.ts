@@ -1,88 +1,9 @@
 /** The rules of DynamoDB that the built-in engine keeps, and that the comparison with another engine seldom meets. */
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { MemoryEngine } from '../../../src/engine/engine.ts';
 import { serveEngine } from '../../../src/engine/server.ts';
 import type { Item } from '../../../src/engine/values.ts';
-
-const TableName = 't';
-const definition = {
-  TableName,
-  KeySchema: [
-    { AttributeName: 'p', KeyType: 'HASH' },
-    { AttributeName: 's', KeyType: 'RANGE' },
-  ],
-  AttributeDefinitions: ['p', 's', 'g'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
-  GlobalSecondaryIndexes: [
-    {
-      IndexName: 'by-g',
-      KeySchema: [{ AttributeName: 'g', KeyType: 'HASH' }],
-      Projection: { ProjectionType: 'KEYS_ONLY' },
-    },
-  ],
-  StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' },
-};
-
-interface StreamRecord {
-  readonly eventName: string;
-  readonly userIdentity?: object;
-  readonly dynamodb: { readonly ApproximateCreationDateTime: number; readonly SequenceNumber: string };
-}
-
-function world() {
-  const clock = { ms: 1_900_000_000_000 };
-  const units: number[] = [];
-  const onUsage = ({ units: { write, indexes } }: { units: { write: number; indexes: Record<string, number> } }) =>
-    void units.push(write + Object.values(indexes).reduce((sum, more) => sum + more, 0));
-  const engine = new MemoryEngine({ now: () => clock.ms, onUsage });
-  // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test checks.
-  const call = (operation: string, input: object = {}): any => engine.call(operation, { TableName, ...input });
-  call('CreateTable', definition);
-  const keyOf = (sort: string) => ({ p: { S: 'p' }, s: { S: sort } });
-  const put = (sort: string, more: Item = {}) => call('PutItem', { Item: { ...keyOf(sort), ...more } });
-  const get = (sort: string) => call('GetItem', { Key: keyOf(sort) }).Item as Item | undefined;
-  const update = (sort: string, UpdateExpression: string, values: Item = {}, names: object = {}) =>
-    call('UpdateItem', {
-      Key: keyOf(sort),
-      UpdateExpression,
-      ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
-      ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
-    });
-  const StreamArn = call('DescribeTable').Table.LatestStreamArn;
-  const iterator = (ShardIteratorType: string, SequenceNumber?: string): string =>
-    call('GetShardIterator', { StreamArn, ShardIteratorType, SequenceNumber }).ShardIterator;
-  const records = (ShardIterator: string): StreamRecord[] => call('GetRecords', { ShardIterator }).Records;
-  return { clock, units, engine, call, keyOf, put, get, update, iterator, records };
-}
-
-describe('the stream', () => {
-  it('has one record for each change, in seconds, and none for a write that changes nothing', () => {
-    const { put, iterator, records } = world();
-    put('a', { n: { N: '1' } });
-    put('a', { n: { N: '1' } });
-    put('a', { n: { N: '2' } });
-    const found = records(iterator('TRIM_HORIZON'));
-    expect(found.map(({ eventName }) => eventName)).toEqual(['INSERT', 'MODIFY']);
-    expect(found[0]?.dynamodb.ApproximateCreationDateTime).toBe(1_900_000_000);
-  });
-
-  it('keeps the latest records, and refuses a position before them', () => {
-    const { put, iterator, records } = world();
-    const first = iterator('TRIM_HORIZON');
-    for (let turn = 0; turn < 40_000; turn++) put('a', { n: { N: String(turn) } });
-    expect(() => records(first)).toThrow('no longer kept');
-    const oldest = records(iterator('TRIM_HORIZON'))[0]?.dynamodb.SequenceNumber ?? '';
-    expect(records(iterator('AT_SEQUENCE_NUMBER', oldest))[0]?.dynamodb.SequenceNumber).toBe(oldest);
-    const before = String(Number(oldest) - 1);
-    expect(records(iterator('AFTER_SEQUENCE_NUMBER', before))[0]?.dynamodb.SequenceNumber).toBe(oldest);
-  });
-
-  it('refuses a sequence number that it has not reached', () => {
-    const { put, iterator } = world();
-    put('a');
-    expect(() => iterator('AFTER_SEQUENCE_NUMBER', '2')).toThrow('Invalid SequenceNumber');
-  });
-});
+import { definition, TableName, world } from './world.ts';
 
 describe('the time to live', () => {
   it('is in seconds: only items whose time is over are deleted, and the stream says by whom', () => {
@@ -185,6 +106,13 @@ describe('an update', () => {
     expect(guarded('missing = :x')).toThrow('conditional');
     expect(guarded('missing < :x')).toThrow('conditional');
     expect(guarded('missing <> :x')).not.toThrow();
+  });
+});
+
+describe('an operation', () => {
+  it.each(['toString', 'constructor', '__proto__', 'hasOwnProperty', ''])('is unknown if it is called "%s"', (name) => {
+    const { call } = world();
+    expect(() => call(name)).toThrow(expect.objectContaining({ name: 'UnknownOperationException' }));
   });
 });
 
