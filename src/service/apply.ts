@@ -45,7 +45,6 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
   const work = () => applyToLock(context, key, command);
   const known = context.cache.seen(key)?.state;
   const applied = await (isAmongWaiters(known, command) ? context.turns.run(`release ${lockIdOf(key)}`, work) : work());
-  context.grants.tell(key, applied.grantedTo);
   if (command.kind === 'renew') return applied;
   const { grantedTo } = await serveBehind(context, key, applied.state);
   return grantedTo.length === 0 ? applied : { ...applied, grantedTo: [...applied.grantedTo, ...grantedTo] };
@@ -99,11 +98,7 @@ async function serveBehind(context: LockContext, key: LockKey, applied: LockStat
 async function sweepOnce(context: LockContext, key: LockKey): Promise<Swept> {
   const id = lockIdOf(key);
   const underWay = context.sweeps.joined(id);
-  if (underWay === undefined) {
-    const swept = await context.sweeps.run(id, () => applyToLock(context, key, { kind: 'sweep' }));
-    context.grants.tell(key, swept.grantedTo);
-    return swept;
-  }
+  if (underWay === undefined) return context.sweeps.run(id, () => applyToLock(context, key, { kind: 'sweep' }));
   const { state } = await underWay;
   // The caller may have written after that sweep had read the lock. Then it decides on its own state again.
   return { state: context.cache.seen(key)?.state ?? state, grantedTo: [] };
@@ -144,21 +139,29 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
     perhapsMine: false,
     meant: undefined,
   };
-  let step = await begin(context, course);
-  while (step.kind !== 'done') {
-    if (step.kind === 'pause') {
-      await course.attempts.pause(step.ms);
-      step = again(await readAndLearn(context, key));
-      continue;
-    }
-    course.perhapsMine ||= step.perhapsMine ?? false;
-    if (step.isProgress) course.attempts.progress();
-    step = await decideAndWrite(context, course, step.state);
-    if (step.kind !== 'again' || step.isProgress) continue;
-    course.perhapsMine ||= step.perhapsMine ?? false;
-    if (await course.attempts.lost()) step = await sendCommonCase(context, course);
+  try {
+    let step = await begin(context, course);
+    while (step.kind !== 'done') step = await goOn(context, course, step);
+    return step.applied;
+  } finally {
+    // Also if the command fails in the end: those whom it granted on its way hold the lock.
+    context.grants.tell(key, course.grantedTo);
   }
-  return step.applied;
+}
+
+async function goOn(context: LockContext, course: Course, step: NotYet): Promise<Step> {
+  const { attempts } = course;
+  if (step.kind === 'pause') {
+    await attempts.pause(step.ms);
+    return again(await readAndLearn(context, course.key));
+  }
+  course.perhapsMine ||= step.perhapsMine ?? false;
+  const next = await decideAndWrite(context, course, step.state);
+  if (next.kind !== 'again') return next;
+  course.perhapsMine ||= next.perhapsMine ?? false;
+  if (next.isProgress) await attempts.progress();
+  else if (await attempts.lost()) return sendCommonCase(context, course);
+  return next;
 }
 
 async function begin(context: LockContext, course: Course): Promise<Step> {

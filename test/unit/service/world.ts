@@ -14,8 +14,8 @@ export class SeenLock implements LockAccess {
   readonly time = new VirtualTime();
   state: LockState = unusedLock;
   looks = 0;
-  cheapLooks = 0;
-  /** If set, what a cheap look shows instead of the state. */
+  peeks = 0;
+  /** If set, what a peek shows instead of the state. */
   earlier: LockState | undefined;
   sweeps = 0;
   /** Set to make the store fail. */
@@ -32,16 +32,16 @@ export class SeenLock implements LockAccess {
     return epochMs(this.time.now() + ms);
   }
 
-  async look(): Promise<LockState> {
+  async read(): Promise<LockState> {
     this.looks += 1;
     if (this.failure !== undefined) throw this.failure;
     return this.state;
   }
 
-  async lookCheaply(endsWait: (state: LockState) => boolean): Promise<LockState> {
-    this.cheapLooks += 1;
+  async peek(endsWait: (state: LockState) => boolean): Promise<LockState> {
+    this.peeks += 1;
     const shown = this.earlier ?? this.state;
-    if (endsWait(shown)) return this.look();
+    if (endsWait(shown)) return this.read();
     this.looks += 1;
     if (this.failure !== undefined) throw this.failure;
     return shown;
