@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type LockState, unusedLock, type Waiter } from '../../../src/lock/state.ts';
+import { runsLow } from '../../../src/lock/view.ts';
 import {
   append,
   attendIn,
   close,
+  depthOf,
   emptyPage,
+  isAtEnd,
   isInPages,
   leaveIn,
   moveUp,
@@ -12,8 +15,9 @@ import {
   type Page,
   pageCount,
   pageNumbers,
+  positionBehind,
   positionInPage,
-  runsLow,
+  queueSizes,
   stepAwayIn,
   withOneMore,
 } from '../../../src/queue/pages.ts';
@@ -34,7 +38,7 @@ const pageWith = (number: number, ...waiters: Waiter[]): Page => ({ ...emptyPage
 const lockWith = (queue: Waiter[], first: number, last: number): LockState => ({
   ...unusedLock,
   queue,
-  pages: { first, last },
+  behind: { first, last },
 });
 const leasesOf = (entries: readonly { readonly leaseId: string }[]) => entries.map(({ leaseId }) => leaseId);
 
@@ -44,7 +48,7 @@ describe('a page that moves up', () => {
   it('adds its waiters to the front, in their order, and is no longer the first page', () => {
     const moved = moveUp(lockWith([waiterOf('a')], 7, 9), closed);
     expect(leasesOf(moved.queue)).toEqual(['a', 'b', 'c']);
-    expect(moved.pages).toEqual({ first: 8, last: 9 });
+    expect(moved.behind).toEqual({ first: 8, last: 9 });
   });
 
   it('changes nothing if it moved up before, or if another page is ahead of it', () => {
@@ -225,11 +229,33 @@ describe('the numbers of pages', () => {
 describe('a front', () => {
   it('runs low if a third of it is left and there are pages', () => {
     const front = (count: number) => Array.from({ length: count }, (_, index) => waiterOf(`lease ${index}`));
-    const usual = { front: 10, page: 8 };
+    const usual = { now: startOfTime, graceMs: 250 };
     expect(runsLow(lockWith(front(3), 7, 7), usual)).toBe(true);
     expect(runsLow(lockWith(front(4), 7, 7), usual)).toBe(false);
-    expect(runsLow(lockWith(front(3), 7, 7), { front: 9, page: 8 })).toBe(true);
+    expect(runsLow(lockWith(front(3), 7, 7), { ...usual, frontLengthMax: 9 })).toBe(true);
     expect(runsLow(lockWith(front(3), 8, 7), usual)).toBe(false);
     expect(runsLow({ ...unusedLock, changedAt: epochMs(1) }, usual)).toBe(false);
+  });
+});
+
+describe('a queue', () => {
+  const facts = { now: startOfTime, graceMs: 250 };
+
+  it('shows an upper bound of a position in a page, and of how many wait', () => {
+    const state = lockWith([waiterOf('a')], 7, 8);
+    expect(depthOf(state, facts, sizes)).toBe(1 + 2 * sizes.page);
+    expect(depthOf({ ...unusedLock, queue: [waiterOf('a'), waiterOf('b', 0)] }, facts, sizes)).toBe(1);
+    const behind = (page: number | undefined) => positionBehind(state, page, sizes);
+    expect([6, 7, 8, undefined].map(behind)).toEqual([undefined, 1 + sizes.page, 1 + 2 * sizes.page, undefined]);
+  });
+
+  it('is at its end if ten thousand wait. The last page counts as empty until it is known to be full', () => {
+    const pages = 10_000 / queueSizes.page;
+    const ends = (count: number) =>
+      [false, true].map((isLastFull) => isAtEnd(lockWith([], 1, count), queueSizes, isLastFull));
+    expect(ends(pages - 1)).toEqual([false, false]);
+    expect(ends(pages)).toEqual([false, true]);
+    expect(ends(pages + 1)).toEqual([true, true]);
+    expect(isAtEnd(unusedLock, queueSizes, true)).toBe(false);
   });
 });
