@@ -210,4 +210,6 @@ const textOf = (item: StoredItem | undefined, name: string): string | undefined 
 
 /** The name of the lock that a request writes or reads. */
 export const lockIn = (request: TableRequests[TableOperation]): string | undefined =>
-  textOf('Key' in request ? request.Key : 'Item' in request ? request.Item : undefined, 'pk')?.split('/').at(-1);
+  textOf('Key' in request ? request.Key : 'Item' in request ? request.Item : undefined, 'pk')
+    ?.split('/')
+    .at(-1);

@@ -1,9 +1,9 @@
 /** What the stores ask of DynamoDB, seen on the requests themselves: consistency, times of collection, and repeats. */
 import { ProvisionedThroughputExceededException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { describe, expect, it } from 'vitest';
 import { LockStore } from '../../../src/queue/lock-store.ts';
+import { PageStore } from '../../../src/queue/page-store.ts';
 import { HistoryStore } from '../../../src/store/history.ts';
 import { AwaitedLocks, DeliveryStore, TimerNotes } from '../../../src/store/notices.ts';
 import { RecordStore } from '../../../src/store/records.ts';
@@ -17,6 +17,7 @@ import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { after, epochMs } from '../../../src/time/clock.ts';
 import { defined } from '../../../src/tools/collections.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { type PlainRequest, plainTable } from '../../support/plain-table.ts';
 
 const now = epochMs(1_800_000_000_000);
 const [hour, day] = [3_600_000, 86_400_000];
@@ -25,18 +26,15 @@ const session = { namespace: 'test', sessionId: 'session-1' };
 const later = (ms: number) => after(now, ms);
 const secondsAfterNow = (ttl: number): number => ttl - now / 1_000;
 
-// biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
-type Input = any;
+type Input = PlainRequest;
 
 /** A table that notes each request and answers as the test says. */
 function tableThat(answer: (input: Input) => unknown = () => ({})) {
   const inputs: Input[] = [];
-  const client = {
-    send: async ({ input }: { input: Input }) => {
-      inputs.push(input);
-      return answer(input);
-    },
-  } as unknown as DynamoDBDocumentClient;
+  const table = plainTable((input) => {
+    inputs.push(input);
+    return answer(input);
+  });
   const time = new VirtualTime({ startAt: now });
   const pauses: number[] = [];
   const timers = {
@@ -46,7 +44,7 @@ function tableThat(answer: (input: Input) => unknown = () => ({})) {
     },
   };
   // Each random pause is half of the longest one.
-  return { inputs, time, pauses, access: { client, tableName: 'locks', clock: time, timers, random: () => 0.5 } };
+  return { inputs, time, pauses, access: { table, tableName: 'locks', clock: time, timers, random: () => 0.5 } };
 }
 
 /** The time of collection in a request, in seconds from now. */
@@ -107,9 +105,16 @@ describe('an item is collected', () => {
       'a page',
       30 * day,
       (access) =>
-        new LockStore(access).appendToPage({ lock: key, number: 7 }, { waiter, fence: 1 }, { front: 2, page: 2 }),
+        new PageStore(access).write(
+          { lock: key, number: 7 },
+          { kind: 'join', waiter, fence: 1, sizes: { front: 2, page: 2 } },
+        ),
     ],
-    ['a closed page', 30 * day, (access) => new LockStore(access).closePage({ lock: key, number: 7 }, now)],
+    [
+      'a closed page',
+      30 * day,
+      (access) => new PageStore(access).write({ lock: key, number: 7 }, { kind: 'close', now: now }),
+    ],
     [
       'a lock',
       30 * day,
@@ -146,7 +151,7 @@ describe('a read that decides something', () => {
   const reads: [string, (access: ReturnType<typeof tableThat>['access']) => Promise<unknown>][] = [
     ['a lock', (access) => new LockStore(access).read(key)],
     ['many locks', (access) => new LockStore(access).readMany([key, { ...key, name: 'other' }])],
-    ['pages', (access) => new LockStore(access).readPages([{ lock: key, number: 7 }])],
+    ['pages', (access) => new PageStore(access).read([{ lock: key, number: 7 }])],
     ['a session', (access) => new SessionStore(access).read('test', ['one'])],
     ['several sessions', (access) => new SessionStore(access).read('test', ['one', 'other'])],
     ['a record', (access) => new RecordStore(access).read({ namespace: 'test', key: 'r' })],

@@ -3,18 +3,17 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState } from '../../../src/lock/state.ts';
-import { lockItemKey, lockWords, toLockItem } from '../../../src/queue/lock-item.ts';
-import type { PageKey, PageWritten, Written } from '../../../src/queue/lock-store.ts';
-import { LockStore, retentionMsDefault, retentionMsMin } from '../../../src/queue/lock-store.ts';
-import { moveUpPages, openPage, releaseAndHandOff, renewIfLive } from '../../../src/queue/lock-writes.ts';
-import { appendTo, attendIn, leave, pageItemKey, stepAwayIn } from '../../../src/queue/page-item.ts';
+import { fromLockItem, lockItemKey, partitionOf, toLockItem } from '../../../src/queue/lock-item.ts';
+import { LockStore, type LockWrite, retentionMsDefault, retentionMsMin } from '../../../src/queue/lock-store.ts';
+import { moveUpPages, openPage, releaseAndHandOff, renewAllIfLive } from '../../../src/queue/lock-writes.ts';
+import { appendTo, attendIn, leave, type PageKey, pageItemKey, stepAwayIn } from '../../../src/queue/page-item.ts';
+import { PageStore, type PageWrite } from '../../../src/queue/page-store.ts';
 import type { Page } from '../../../src/queue/pages.ts';
 import type { Update } from '../../../src/table/attributes.ts';
-import type { TableAccess } from '../../../src/table/item-table.ts';
-import type { TableCalls } from '../../../src/table/wire.ts';
-import { toStored } from '../../../src/table/wire.ts';
+import { toStored } from '../../../src/table/json.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { toPageItem } from '../../support/page-items.ts';
+import { type PlainRequest, plainTable } from '../../support/plain-table.ts';
 import { alice, bob, LockStory } from '../lock/story.ts';
 
 const key = { namespace: 'test', name: 'lock' };
@@ -24,37 +23,30 @@ const whole = new LockStory().after(acquireOf(alice));
 const facts = { now: part.now, graceMs: lockLimits.graceMs };
 const itemOf = (state: LockState) => toLockItem(key, state, retentionMsDefault);
 
-type Input = Parameters<TableCalls['update']>[0];
+const fromItem = (state: LockState) => fromLockItem(itemOf(state));
 
 /** A table whose updates are refused with the attempts given, or applied if none is given. */
 function storeThat(state: LockState, ...refusedAfterAttempts: (number | undefined)[]) {
-  const inputs: Input[] = [];
-  const update = (input: Input) => {
-    inputs.push(input);
+  const { store, inputs } = storeThatAnswers(() => {
     const attempts = refusedAfterAttempts.shift();
-    if (attempts === undefined) return Promise.resolve(itemOf(state));
+    if (attempts === undefined) return { Attributes: itemOf(state) };
     const Item = toStored(itemOf(state));
     const refusal = { name: 'ConditionalCheckFailedException', Item, $metadata: { attempts } };
-    return Promise.reject(Object.assign(new Error('refused'), refusal));
-  };
-  const access = { calls: { update }, client: {}, tableName: 'locks' } as unknown as TableAccess;
-  const slots = () => inputs.map(({ ExpressionAttributeNames: names }) => names?.['#holder']);
-  return { store: new LockStore(access), slots, inputs };
+    throw Object.assign(new Error('refused'), refusal);
+  });
+  const slots = () => inputs.map(({ ExpressionAttributeNames: names }) => names['#holder'] ?? names['#part']);
+  return { store, slots, inputs };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
-type AnyInput = any;
-
 /** A table that answers every request in the same way, and notes the requests. */
-function storeThatAnswers(answer: (input: AnyInput) => object) {
-  const inputs: AnyInput[] = [];
-  const client = {
-    send: async ({ input }: { input: AnyInput }) => {
-      inputs.push(input);
-      return answer(input);
-    },
-  } as unknown as TableAccess['client'];
-  return { store: new LockStore({ client, tableName: 'locks' }), inputs };
+function storeThatAnswers(answer: (input: PlainRequest) => object) {
+  const inputs: PlainRequest[] = [];
+  const table = plainTable((input) => {
+    inputs.push(input);
+    return answer(input);
+  });
+  const access = { table, tableName: 'locks' };
+  return { store: new LockStore(access), pages: new PageStore(access), inputs };
 }
 
 describe.each(['renew', 'release'] as const)('%s', (kind) => {
@@ -62,15 +54,15 @@ describe.each(['renew', 'release'] as const)('%s', (kind) => {
 
   it('tries the slot of the whole lock first, and then that of its part', async () => {
     const { store, slots } = storeThat(part.state, 1, undefined);
-    expect(await store.attempt(key, command, facts)).toEqual({ applied: true, state: part.state });
-    expect(slots()).toEqual(['h#0', `h#${alice}`]);
+    expect(await store.attempt(key, command, facts)).toEqual({ applied: true, state: fromItem(part.state) });
+    expect(slots()).toEqual(['h0', `h-${alice}`]);
   });
 
   it('tries only the slot of its part if it is known to hold one', async () => {
     const { store, slots } = storeThat(part.state, 1);
-    const refused = { applied: false, state: part.state, perhapsMine: false };
+    const refused = { applied: false, state: fromItem(part.state), perhapsMine: false };
     expect(await store.attempt(key, command, facts, part.state)).toEqual(refused);
-    expect(slots()).toEqual([`h#${alice}`]);
+    expect(slots()).toEqual([`h-${alice}`]);
   });
 
   it('tries only the slot of the whole lock if it holds that, or nothing', async () => {
@@ -80,8 +72,12 @@ describe.each(['renew', 'release'] as const)('%s', (kind) => {
       [new LockStory().after(acquireOf(bob, three)).state, undefined],
     ] as const) {
       const { store, slots } = storeThat(state, 2);
-      expect(await store.attempt(key, command, facts, known)).toEqual({ applied: false, state, perhapsMine: true });
-      expect(slots()).toEqual(['h#0']);
+      expect(await store.attempt(key, command, facts, known)).toEqual({
+        applied: false,
+        state: fromItem(state),
+        perhapsMine: true,
+      });
+      expect(slots()).toEqual(['h0']);
     }
   });
 
@@ -91,7 +87,11 @@ describe.each(['renew', 'release'] as const)('%s', (kind) => {
     [1, 2, true],
   ])('may have been done if one of its two writes was sent twice: %i, %i', async (first, second, perhapsMine) => {
     const { store } = storeThat(part.state, first, second);
-    expect(await store.attempt(key, command, facts)).toEqual({ applied: false, state: part.state, perhapsMine });
+    expect(await store.attempt(key, command, facts)).toEqual({
+      applied: false,
+      state: fromItem(part.state),
+      perhapsMine,
+    });
   });
 });
 
@@ -100,42 +100,42 @@ describe('a write of the lock store', () => {
   if (waiter === undefined) throw new Error('Nobody waits.');
   const { now } = facts;
   const sizes = { front: 1, page: 2 };
-  const arrival = { waiter, limit: 1, sizes };
+  const arrival = { waiter, limit: 1, frontLengthMax: 1 };
   const page: PageKey = { lock: key, number: 7 };
   const moved = { from: 7, to: 7, waiters: [waiter] };
 
-  it.each<[string, (store: LockStore) => Promise<Written>, Update]>([
-    ['openPage', (store) => store.openPage(key, arrival, undefined), openPage(key, arrival, undefined)],
-    ['moveUp', (store) => store.moveUp(key, moved, now), moveUpPages(moved, now)],
-    [
-      'renew',
-      (store) => store.attempt(key, { kind: 'renew', leaseId: alice }, facts),
-      renewIfLive('0', { kind: 'renew', leaseId: alice }, facts, retentionMsDefault),
-    ],
-    [
-      'release',
-      (store) => store.attempt(key, { kind: 'release', leaseId: alice }, facts),
-      releaseAndHandOff({ kind: 'release', leaseId: alice }, facts, retentionMsDefault),
-    ],
-  ])('is one update of the lock: %s', async (_what, write, update) => {
+  it.each<[LockWrite, Update]>([
+    [{ kind: 'open-page', ...arrival, seen: undefined }, openPage(key, arrival, undefined)],
+    [{ kind: 'move-up', pages: moved, now }, moveUpPages(moved, now)],
+  ])('is one update of the lock: $kind', async (write, update) => {
     const { store, inputs } = storeThat(whole.state);
-    expect(await write(store)).toEqual({ applied: true, state: whole.state });
+    expect(await store.write(key, write)).toEqual({ applied: true, state: whole.state });
+    expect(inputs).toMatchObject([{ Key: lockItemKey(key), ...update }]);
+  });
+
+  it.each([
+    [{ kind: 'renew', leaseId: alice } as const, renewAllIfLive],
+    [{ kind: 'release', leaseId: alice } as const, releaseAndHandOff],
+  ])('is one update of the lock for the common case of $kind', async (command, updateOf) => {
+    const { store, inputs } = storeThat(whole.state);
+    expect(await store.attempt(key, command, facts)).toEqual({ applied: true, state: whole.state });
+    const update = updateOf(command as never, facts, retentionMsDefault);
     expect(inputs).toMatchObject([{ Key: lockItemKey(key), ...update }]);
   });
 
   const attendance = { leaseId: alice, presentUntil: now };
-  it.each<[string, (store: LockStore) => Promise<PageWritten>, Update]>([
-    ['append', (store) => store.appendToPage(page, { waiter, fence: 3 }, sizes), appendTo({ waiter, fence: 3 }, sizes)],
-    ['attend', (store) => store.attendInPage(page, attendance), attendIn(attendance)],
-    ['step away', (store) => store.stepAwayInPage(page, attendance), stepAwayIn(attendance)],
-    ['leave', (store) => store.leavePage(page, alice, 'released', now), leave(alice, 'released', now)],
-  ])('is one update of the page, and not of the lock: %s', async (_what, write, update) => {
+  it.each<[PageWrite, Update]>([
+    [{ kind: 'join', waiter, fence: 3, sizes }, appendTo({ waiter, fence: 3 }, sizes)],
+    [{ kind: 'attend', attendance }, attendIn(attendance)],
+    [{ kind: 'step-away', absence: attendance }, stepAwayIn(attendance)],
+    [{ kind: 'leave', leaseId: alice, how: 'released', now }, leave(alice, 'released', now)],
+  ])('is one update of the page, and not of the lock: $kind', async (write, update) => {
     const stored: Page = { number: 7, waiters: [waiter], left: [], closedAt: null, fence: 3 };
-    const { store, inputs } = storeThatAnswers(() => ({ Attributes: toPageItem(key, stored, now) }));
-    expect(await write(store)).toEqual({ applied: true, page: stored });
+    const { pages, inputs } = storeThatAnswers(() => ({ Attributes: toPageItem(key, stored, now) }));
+    expect(await pages.write(page, write)).toEqual({ applied: true, page: stored });
     expect(inputs).toMatchObject([{ Key: pageItemKey(page), ...update }]);
     const read = storeThatAnswers(() => ({ Responses: { locks: [toPageItem(key, stored, now)] } }));
-    expect(await read.store.readPages([page, { ...page, number: 8 }])).toEqual([
+    expect(await read.pages.read([page, { ...page, number: 8 }])).toEqual([
       stored,
       { number: 8, waiters: [], left: [], closedAt: null, fence: 0 },
     ]);
@@ -147,7 +147,7 @@ describe('a write of the lock store', () => {
     await store.write(key, { kind: 'replace', next: { ...whole.state, rev: 9 } });
     expect(inputs[0].ConditionExpression).toBe('attribute_not_exists(#key)');
     expect(inputs[1]).toMatchObject({
-      ConditionExpression: '#revision = :seen OR #revisionBefore = :seen',
+      ConditionExpression: '#revision = :seen',
       ExpressionAttributeValues: { ':seen': 8 },
     });
   });
@@ -157,11 +157,11 @@ describe('a write of the lock store', () => {
     const other = { ...key, name: 'other' };
     const command = { kind: 'renew', leaseId: alice } as const;
     const swaps = [
-      { key, next: whole.state, renewal: { command, facts, inPart: false } },
+      { key, next: whole.state, renewal: { command, facts } },
       { key: other, next: whole.state },
     ];
     expect(await store.writeAll(swaps)).toBe(true);
-    const renewal = renewIfLive('0', command, facts, retentionMsDefault);
+    const renewal = renewAllIfLive(command, facts, retentionMsDefault);
     expect(inputs).toMatchObject([
       {
         TransactItems: [
@@ -174,7 +174,7 @@ describe('a write of the lock store', () => {
 });
 
 describe('a read of the lock store', () => {
-  it('is consistent, unless it is only a look', async () => {
+  it('is consistent, unless it only peeks', async () => {
     const { store, inputs } = storeThatAnswers(() => ({ Item: itemOf(whole.state) }));
     expect([await store.read(key), await store.peek(key)]).toEqual([whole.state, whole.state]);
     expect(inputs.map(({ ConsistentRead }) => ConsistentRead)).toEqual([true, undefined]);
@@ -197,7 +197,7 @@ describe('a listing', () => {
         const Items = stored.map((name) => toLockItem({ ...key, name }, whole.state, retentionMsDefault));
         return { Responses: { locks: Items } };
       }
-      const Items = isFirst ? indexed.map((name) => ({ [lockWords.listingName]: name })) : [];
+      const Items = isFirst ? indexed.map((name) => ({ pk: partitionOf({ ...key, name }) })) : [];
       isFirst = false;
       return { Items };
     });
@@ -222,16 +222,19 @@ describe('a listing', () => {
     ['job:', undefined, 'job:'],
     ['job:', 'job:7', 'job:7!'],
     ['job:', 'a', 'job:'],
-  ])('of prefix %j after %j begins at %j, because DynamoDB refuses an empty text', async (prefix, after, from) => {
+  ])('of prefix %j after %j begins at %j, in the partition keys of the namespace', async (prefix, after, from) => {
     const { store, inputs } = tableWith([], []);
     await store.list('test', { prefix, limit: 2, ...(after === undefined ? {} : { after }) });
-    expect(inputs[0].ExpressionAttributeValues).toMatchObject({ ':from': from, ':to': `${prefix}\u007f` });
+    expect(inputs[0].ExpressionAttributeValues).toMatchObject({
+      ':from': partitionOf({ ...key, name: from }),
+      ':to': partitionOf({ ...key, name: `${prefix}\u007f` }),
+    });
   });
 });
 
 describe('the retention', () => {
   it('is at least two days', () => {
-    const access = { client: {}, tableName: 'locks' } as unknown as TableAccess;
+    const access = { table: plainTable(() => ({})), tableName: 'locks' };
     expect(() => new LockStore({ ...access, retentionMs: retentionMsMin })).not.toThrow();
     expect(() => new LockStore({ ...access, retentionMs: retentionMsMin - 1 })).toThrow(
       new RangeError('retentionMs must be at least two days (172800000), got 172799999.'),

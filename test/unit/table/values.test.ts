@@ -1,7 +1,7 @@
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromStored, toStored, type WireValue } from '../../../src/table/wire.ts';
+import { fromStored, type StoredItem, toStored } from '../../../src/table/json.ts';
 
 const scalars = fc.oneof(
   fc.string(),
@@ -36,7 +36,7 @@ describe('values on the wire', () => {
     fc.assert(
       fc.property(values, (stored) => {
         const wire = marshall(stored);
-        expect(fromStored(wire as Record<string, WireValue>)).toEqual(unmarshall(wire));
+        expect(fromStored(wire as StoredItem)).toEqual(unmarshall(wire));
       }),
     );
   });
@@ -47,7 +47,7 @@ describe('values on the wire', () => {
   });
 
   it.each([{ B: 'AAAA' }, { NS: ['1'] }])('are not read if they are of a type that is never written: %j', (value) => {
-    expect(() => fromStored({ a: value as unknown as WireValue })).toThrow(
+    expect(() => fromStored({ a: value as unknown as StoredItem[string] })).toThrow(
       new TypeError(`A stored value is of a type that isn't used here: ${Object.keys(value).join()}.`),
     );
   });

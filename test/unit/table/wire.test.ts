@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { cloudPatience, documentClient, localPatience, type Patience, tableClients } from '../../../src/table/aws.ts';
+import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws.ts';
 import { ItemTable } from '../../../src/table/item-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { patientServer } from '../../support/patient-server.ts';
@@ -59,7 +59,7 @@ async function storeFor(patience: Partial<Patience>, replies: Reply[], otherwise
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret', sessionToken: 'a session token' };
-  const { client, documents, calls } = tableClients(
+  const { client, table: port } = awsTable(
     { endpoint, region: 'eu-west-1', credentials },
     { ...cloudPatience, connectionMs: 60_000, ...patience },
   );
@@ -68,7 +68,7 @@ async function storeFor(patience: Partial<Patience>, replies: Reply[], otherwise
     server.closeAllConnections();
     server.close();
   });
-  const table = new ItemTable({ client: documents, calls, tableName: 'locks' });
+  const table = new ItemTable({ table: port, tableName: 'locks' });
   return { sent, table, client, connections: () => connections };
 }
 
@@ -123,7 +123,7 @@ describe.each(['over the wire', 'through the SDK'])('a request %s', (way) => {
   async function tableThatGets(...replies: Reply[]) {
     const { client, ...store } = await storeThatAnswers(...replies);
     const isWire = way === 'over the wire';
-    const table = isWire ? store.table : new ItemTable({ client: documentClient(client), tableName: 'locks' });
+    const table = isWire ? store.table : new ItemTable({ table: new SdkTable(client), tableName: 'locks' });
     const taken = () => {
       const [{ headers, body }] = store.sent.splice(0) as [Sent];
       expect(headers['amz-sdk-invocation-id'] === undefined).toBe(isWire);
@@ -335,7 +335,7 @@ describe('a call over the wire', () => {
 
   it('may be the reason for its own refusal, also if two wrap the same client of the SDK', async () => {
     const { client } = await storeThatAnswers(cut, refuse(400, 'ConditionalCheckFailedException'));
-    const table = new ItemTable({ client: documentClient(client), tableName: 'locks' });
+    const table = new ItemTable({ table: new SdkTable(client), tableName: 'locks' });
     expect(await table.update(key, raise)).toMatchObject({ applied: false, perhapsMine: true });
   });
 
