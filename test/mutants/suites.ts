@@ -25,7 +25,6 @@ const simulation: Suite = { project: 'simulation', paths: [] };
 
 /** Tests outside of `test/unit/<folder>` that were written for a source. They run before the rest of their project. */
 const near: readonly (readonly [start: string, suite: Suite])[] = [
-  ['src/middleware/', { project: 'unit', paths: ['test/unit/client/middleware'] }],
   ['src/store/', contract],
   ['src/session/', { project: 'contract', paths: ['test/contract/session-store'] }],
   [

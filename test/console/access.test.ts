@@ -5,7 +5,7 @@ import { foreignHost } from './browser.ts';
 import { Program } from './service.ts';
 import { live, newNamespace, row, scenes, violations } from './stage.ts';
 
-scenes('the console at first', (stage) => {
+scenes('access to the console', (stage) => {
   it('teaches how to make the first lock, shows it when it is made, and takes the token out of the address', async () => {
     const page = await stage.open('');
     expect(page.url()).not.toContain('token');
