@@ -1,17 +1,18 @@
-import { type ChildProcess, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { executeFenced, fencedUpdate, fencedUpsert, floorsTable, raiseFloor } from '../../../src/guards/sql.ts';
+import { freePort } from '../../../src/local/engine/endpoint.ts';
+import { findProgram, Program } from '../../support/program.ts';
 import { connectMySql, type MySql } from './mysql-wire.ts';
 import { describePauseStory, describeWithEngine } from './pause-story.ts';
-import { findProgram, freePort, startServer, stopServer } from './programs.ts';
 
 const dialect = 'mysql';
 
 describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y mariadb-server', (program) => {
-  let server: ChildProcess;
+  let server: Program;
   let port: number;
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-mariadb-'));
   const connections: MySql[] = [];
@@ -37,7 +38,8 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
       '--bind-address=127.0.0.1',
       '--skip-grant-tables',
     ];
-    server = await startServer(program, [...words, `--socket=${join(folder, 'socket')}`], /ready for connections/);
+    server = new Program(program, [...words, `--socket=${join(folder, 'socket')}`]);
+    await server.said(/ready for connections/, 'stderr');
     const admin = await connectMySql(port, { foundRows: false });
     await admin.query('CREATE DATABASE guards');
     await admin.query('USE guards');
@@ -50,7 +52,7 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
 
   afterAll(async () => {
     for (const connection of connections) connection.close();
-    await stopServer(server);
+    await server.end();
     rmSync(folder, { recursive: true });
   });
 
