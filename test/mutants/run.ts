@@ -26,7 +26,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { mutants } from './list.ts';
@@ -100,7 +100,9 @@ function chosen(): (Planted | string)[] {
   const fits = ({ name, file }: { name: string; file: string }) =>
     name.includes(values.name) && file.startsWith(values.file) && !noticedBefore.has(name);
   if (values.all) {
-    const files = positionals.map((path) => relative(root, join(process.cwd(), path)));
+    const files = positionals.map((path) => relative(root, resolve(path)));
+    const untested = files.filter((file) => nearSuites(file).length === 0);
+    if (untested.length > 0) throw new Error(`suites.ts knows no tests that were written for ${untested.join(', ')}.`);
     return files.flatMap((file) => plantAll(file, readFileSync(join(root, file), 'utf8'))).filter(fits);
   }
   const isChanged = values.since === undefined ? () => true : changedSince(values.since);
@@ -162,8 +164,8 @@ function runSuite({ project, paths }: Suite, msMax: number): Promise<string | un
       HOLDFAST_SIMULATION_WORLDS: '40',
       // The same worlds for every mutant.
       HOLDFAST_FIRST_SEED: '1',
-      // A test that hangs is ended, and named.
-      HOLDFAST_TEST_NET_MS: '120000',
+      // A test that waits for ever is ended before its suite, so that it can be named.
+      HOLDFAST_TEST_NET_MS: String(Math.round(msMax / 2)),
     },
   });
   closeSync(log);
