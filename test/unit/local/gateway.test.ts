@@ -5,7 +5,7 @@ import { createDynamoDBClient, localPatience } from '../../../src/table/aws.ts';
 /** For the pauses between tries, and for the network. */
 const besidesMs = 3_000;
 
-describe('the patience with a store that does not answer', () => {
+describe('the time limit for a store that does not answer', () => {
   it.each([
     ['DynamoDB', undefined],
     ['a local engine', localPatience],

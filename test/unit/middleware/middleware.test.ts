@@ -22,7 +22,7 @@ import {
 import { releaseWithin, withinInvocation } from '../../../src/middleware/invocation.ts';
 import { answerRefusal } from '../../../src/middleware/refusal.ts';
 import { Twin } from '../../../src/testing/index.ts';
-import { callsOf } from './inside.ts';
+import { callsOf } from '../client/inside.ts';
 
 /** A context as Lambda gives it. middy's types also require the fields that its middlewares add. */
 const contextWith = (remainingMs: number): LockedContext =>

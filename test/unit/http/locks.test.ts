@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { renewalWithin, withinMaxima } from '../../../src/http/locks.ts';
+import { grantBody, renewalWithin, withinMaxima } from '../../../src/http/locks.ts';
+import { type Holder, unusedLock } from '../../../src/lock/state.ts';
 import type { LockContext } from '../../../src/service/context.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 
 const deployment = { leaseMsMax: 10_000, waitMsMax: 60_000 } as LockContext;
 
@@ -29,5 +31,28 @@ describe('the maxima of a deployment', () => {
     expect(withinMaxima(deployment, {})).toEqual({ leaseMs: 10_000 });
     expect(withinMaxima(deployment, { sessionId: 's' })).toEqual({ sessionId: 's' });
     expect(withinMaxima({} as LockContext, {})).toEqual({});
+  });
+});
+
+describe('the answer to a grant', () => {
+  it('never has a negative wait, even if the clocks of two hosts differ', () => {
+    const acquiredAt = epochMs(1_800_000_000_000);
+    const holder: Holder = {
+      leaseId: 'lease-of-a-waiter',
+      owner: 'me',
+      permits: 1,
+      leaseMs: 30_000,
+      fence: 1,
+      acquiredAt,
+      expiresAt: epochMs(acquiredAt + 30_000),
+      // By a clock that is ahead of the other one.
+      queuedAt: epochMs(acquiredAt + 40),
+    };
+    const facts = { now: acquiredAt, graceMs: 250 };
+    expect(grantBody({ namespace: 'test', name: 'a' }, holder, unusedLock, facts).waitedMs).toBe(0);
+    const queuedAt = epochMs(acquiredAt - 1_500);
+    expect(grantBody({ namespace: 'test', name: 'a' }, { ...holder, queuedAt }, unusedLock, facts).waitedMs).toBe(
+      1_500,
+    );
   });
 });

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
+import { holdfastProgram, Program, startServing } from '../support/program.ts';
 import { foreignHost } from './browser.ts';
-import { Program } from './service.ts';
 import { live, newNamespace, row, scenes, violations } from './stage.ts';
 
-scenes('the console at first', (stage) => {
+scenes('access to the console', (stage) => {
   it('teaches how to make the first lock, shows it when it is made, and takes the token out of the address', async () => {
     const page = await stage.open('');
     expect(page.url()).not.toContain('token');
@@ -73,14 +73,15 @@ scenes('the console at first', (stage) => {
   it('is opened by a command for any service, reads only, and keeps the credentials to itself', async () => {
     const ns = newNamespace();
     const secret = 'credential-of-the-service';
-    const guarded = new Program(['serve', '--memory', '--engine', 'memory', '--port', '0'], { HOLDFAST_TOKEN: secret });
-    const url = await guarded.said(/listening on (http:\S+)/);
-    const command = new Program(['console', '--url', url, '-n', ns], { HOLDFAST_TOKEN: secret });
+    const env = { HOLDFAST_TOKEN: secret };
+    const guarded = await startServing(['--memory', '--engine', 'memory', '--port', '0'], { env });
+    const { url } = guarded;
+    const command = new Program(process.execPath, [holdfastProgram, 'console', '--url', url, '-n', ns], { env });
     try {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${secret}` };
       const body = JSON.stringify({ owner: 'ada', leaseId: 'lease-that-is-secret', leaseMs: 600_000 });
       await fetch(`${url}/v1/${ns}/locks/a/acquire`, { method: 'POST', headers, body });
-      const opened = await stage.visit(await command.said(/(http:\S+token=\S+)/));
+      const opened = await stage.visit((await command.said(/http:\S+token=\S+(?=\s)/))[0] ?? '');
       const { page } = opened;
       const heard: string[] = [];
       page.on(
@@ -101,7 +102,7 @@ scenes('the console at first', (stage) => {
       expect(all).not.toContain(secret);
       expect(all).not.toContain('lease-that-is-secret');
       // If the service needs a token, the console of the same process uses it for the page.
-      const beside = await stage.visit(`${await guarded.said(/console (http:\S+)/)}#/${ns}/locks`);
+      const beside = await stage.visit(`${(await guarded.said(/console (http:\S+)\s/))[1]}#/${ns}/locks`);
       await row(beside.page, 'a').getByText('ada').waitFor();
     } finally {
       await command.end();

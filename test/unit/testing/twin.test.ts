@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../../src/client/index.ts';
 import { Twin } from '../../../src/testing/index.ts';
 import { VirtualProcess, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { callsOf, coreOf } from './inside.ts';
+import { callsOf, coreOf } from '../client/inside.ts';
 
 const world = () => {
   const twin = new Twin();
