@@ -33,6 +33,8 @@ const fairCases = name === 'dynoxide' ? cases.map((requests) => requests.filter(
 
 /** A case has up to ten requests and looks at the table, its indexes and its stream. DynamoDB Local does 30 a second. */
 const numRuns = wide ? 2_000 : 200;
+/** Only a net, for a busy machine. */
+const timeout = 1_800_000;
 
 // The engine can't be compared with itself.
 describe.skipIf(name === 'memory')('the built-in engine', () => {
@@ -41,7 +43,7 @@ describe.skipIf(name === 'memory')('the built-in engine', () => {
   beforeAll(() => engines.start());
   afterAll(() => engines.stop());
 
-  it(`does the same as ${name} for ${numRuns} random cases`, async () => {
+  it(`does the same as ${name} for ${numRuns} random cases`, { timeout }, async () => {
     await fc.assert(
       fc.asyncProperty(fairCases, async (requests) => {
         const difference = await engines.difference(requests);

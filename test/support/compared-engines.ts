@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { MemoryEngine } from '../../src/engine/engine.ts';
 import type { EngineError } from '../../src/engine/errors.ts';
 import { spelled } from '../../src/engine/numbers.ts';
+import type { Item } from '../../src/engine/values.ts';
 import { definition, inPartition, type Request, TableName } from './engine-cases.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -160,6 +161,10 @@ const sortOf = (record: unknown): string => (record as { Keys: { sk: { S: string
 const sortedBySort = (records: unknown[]): unknown[] =>
   records.sort((one, other) => (sortOf(one) < sortOf(other) ? -1 : sortOf(one) > sortOf(other) ? 1 : 0));
 
+/** DynamoDB Local charges an index for an item that had one of its keys and has the other, though it was never in it. */
+const hasHalfKey = (item: Item | undefined): boolean =>
+  item !== undefined && (item.g === undefined) !== (item.h === undefined);
+
 const isChange = (record: unknown): boolean => {
   const { OldImage, NewImage } = record as Json;
   return !isDeepStrictEqual(OldImage, NewImage);
@@ -184,11 +189,17 @@ const streamPauseMs = 10;
 
 /** The built-in engine beside another one. */
 export class ComparedEngines {
-  readonly #ours = new MemoryEngine();
+  readonly #ours = new MemoryEngine({
+    onChange: ({ before, after }) => {
+      this.#hadHalfKey ||= hasHalfKey(before) || hasHalfKey(after);
+    },
+  });
   readonly #their: Call;
   readonly #tails: { readonly ours: StreamTail; readonly theirs: StreamTail };
   readonly #isExpected: (difference: Difference) => boolean;
   readonly #isExact: boolean;
+  /** If an item of this case had one key of the index by-g without the other. */
+  #hadHalfKey = false;
   /** How many requests were answered and refused, by operation, for a test that checks that it tests something. */
   readonly seen = { answered: new Map<string, number>(), refused: new Map<string, number>(), records: 0, left: 0 };
 
@@ -218,6 +229,7 @@ export class ComparedEngines {
   /** The first difference in a case. Undefined if there is none. */
   async difference(requests: readonly Request[]): Promise<Difference | undefined> {
     const run = randomUUID();
+    this.#hadHalfKey = false;
     for (const given of [...requests, ...looks(run)]) {
       const request = inPartition(given, run);
       const [ours, theirs] = [await this.#outcome(this.#our, request), await this.#outcome(this.#their, request)];
@@ -231,7 +243,7 @@ export class ComparedEngines {
 
   async #outcome(call: Call, request: Request): Promise<Outcome> {
     const outcome = await outcomeOf(call, request);
-    return 'answer' in outcome && !this.#isExact ? { answer: outcome.answer } : outcome;
+    return 'answer' in outcome && (!this.#isExact || this.#hadHalfKey) ? { answer: outcome.answer } : outcome;
   }
 
   #judged(difference: Difference): Difference | undefined {
