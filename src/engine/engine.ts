@@ -6,7 +6,7 @@
  */
 import { BoundedMap } from '../tools/collections.ts';
 import { type Change, type StreamLimits, streamLimitsDefault } from './change-stream.ts';
-import { EngineError, invalid } from './errors.ts';
+import { EngineError, invalid, refusal } from './errors.ts';
 import { findItems } from './query.ts';
 import type {
   BatchGet,
@@ -270,7 +270,7 @@ export class MemoryEngine {
     const { before, after } = decided;
     if (!decided.isAllowed) {
       this.#useWrite({ ...decided, after: before }, {});
-      throw new EngineError('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
+      throw refusal('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
     }
     const units = this.#make(decided, input);
     const Attributes = input.ReturnValues === 'ALL_NEW' ? after : input.ReturnValues === 'ALL_OLD' ? before : undefined;
@@ -351,7 +351,7 @@ function decideOrError(prepared: Prepared): Decided | EngineError {
 function cancelled(decided: readonly (Decided | EngineError)[], items: readonly TransactItem[]): EngineError {
   const CancellationReasons = decided.map((one, index) => reasonOf(one, items[index] as TransactItem));
   const codes = CancellationReasons.map(({ Code }) => Code).join(', ');
-  return new EngineError(
+  return refusal(
     'TransactionCanceledException',
     `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
     { CancellationReasons },
