@@ -137,6 +137,8 @@ function checksOfOperand(operand: Operand): Check[] {
     throw invalid(`Incorrect number of operands for operator or function; operator or function: ${name}`);
   if (name === 'if_not_exists' && operands[0]?.kind !== 'path')
     throw invalid('Operator or function requires a document path; operator or function: if_not_exists');
-  const types = name === 'list_append' ? operands.flatMap((one) => typed(name, one, ['L'])) : [];
-  return [...types, ...operands.flatMap(checksOfOperand)];
+  const [first, second] = operands as [Operand, Operand];
+  const own =
+    name === 'list_append' ? operands.flatMap((one) => typed(name, one, ['L'])) : distinct(name, first, [second]);
+  return [...own, ...operands.flatMap(checksOfOperand)];
 }
