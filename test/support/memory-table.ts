@@ -11,7 +11,7 @@ import { SocketStore } from '../../src/store/sockets.ts';
 import { WatcherStore } from '../../src/store/watchers.ts';
 import { BuiltInTable } from '../../src/table/built-in.ts';
 import type { TableAccess } from '../../src/table/item-table.ts';
-import type { StoredItem } from '../../src/table/json.ts';
+import type { StoredItem, StoredValue } from '../../src/table/json.ts';
 import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
 import { tableDefinition } from '../../src/table/shape.ts';
 import type { Clock } from '../../src/time/clock.ts';
@@ -62,8 +62,8 @@ export const storesOn = (access: TableAccess) => ({
   awaited: new AwaitedLocks(access),
 });
 
-/** What happens to a request. `send` sends it, and may be called more than once. */
-type Handling = (send: () => Promise<unknown>) => Promise<unknown>;
+/** What happens to a request. `send` sends it, and may be called more than once. `refuse` fails it like a condition that does not hold. */
+type Handling = (send: () => Promise<unknown>, refuse: () => Promise<never>) => Promise<unknown>;
 
 interface Meddling {
   readonly name: RequestName;
@@ -95,7 +95,17 @@ export class WatchedTable implements TablePort {
     const send = () => this.#inner.call(operation, request);
     if (meddling === undefined) return send();
     meddling.left -= 1;
-    return meddling.how(send) as ReturnType<typeof send>;
+    return meddling.how(send, () => this.#refuse(request)) as ReturnType<typeof send>;
+  }
+
+  async #refuse(request: TableRequests[TableOperation]): Promise<never> {
+    const { TableName, Key, Item } = request as TableRequests['UpdateItem'] & Partial<TableRequests['PutItem']>;
+    const { pk, sk } = (Key ?? Item) as { pk: StoredValue; sk: StoredValue };
+    const found = await this.#inner.call('GetItem', { TableName, Key: { pk, sk }, ConsistentRead: true });
+    throw Object.assign(new Error('The condition does not hold.'), {
+      name: 'ConditionalCheckFailedException',
+      ...found,
+    });
   }
 
   /** The names of the requests since the last time. */
@@ -128,6 +138,9 @@ export const afterWork =
     await work();
     return send();
   };
+
+/** The write is refused, as if another writer had changed the item and changed it back. */
+export const refused: Handling = (_send, refuse) => refuse();
 
 /** The request takes effect, but its answer is lost. So the client sends it again, and says so. */
 export const answerLost: Handling = async (send) => {
@@ -210,4 +223,6 @@ const textOf = (item: StoredItem | undefined, name: string): string | undefined 
 
 /** The name of the lock that a request writes or reads. */
 export const lockIn = (request: TableRequests[TableOperation]): string | undefined =>
-  textOf('Key' in request ? request.Key : 'Item' in request ? request.Item : undefined, 'pk')?.split('/').at(-1);
+  textOf('Key' in request ? request.Key : 'Item' in request ? request.Item : undefined, 'pk')
+    ?.split('/')
+    .at(-1);
