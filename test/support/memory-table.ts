@@ -144,7 +144,7 @@ export const refused: Handling = (_send, refuse) => refuse();
 
 /** The request takes effect, but its answer is lost. So the client sends it again, and says so. */
 export const answerLost: Handling = async (send) => {
-  await send();
+  await send().catch(() => undefined);
   try {
     return await send();
   } catch (error) {
