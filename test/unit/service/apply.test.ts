@@ -114,7 +114,10 @@ describe('apply', () => {
   it('decides on a refusal that took long', async () => {
     const { time, table, tell } = world();
     await tell(acquireOf(alice, { leaseMs: 60_000 }));
-    table.meddle('grant', afterWork(() => pauseFor(time, 20_000)));
+    table.meddle(
+      'grant',
+      afterWork(() => pauseFor(time, 20_000)),
+    );
     const asked = tell(acquireOf(bob));
     await time.advance(20_000);
     expect(await asked).toEqual({ kind: 'held' });

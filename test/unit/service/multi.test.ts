@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
+import type { LockStore } from '../../../src/queue/lock-store.ts';
 import { acquire } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { acquireAll, renewAll } from '../../../src/service/multi.ts';
 import { createSession } from '../../../src/service/sessions.ts';
-import type { LockStore } from '../../../src/queue/lock-store.ts';
 import { StoreError } from '../../../src/table/store-error.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';

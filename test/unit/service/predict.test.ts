@@ -28,7 +28,13 @@ describe('a prediction', () => {
   it.each<[string, LockState, LockCommand, recent: string, old: string]>([
     ['a waiter that joins a lock without a queue', held, join, 'refused', 'read'],
     ['a waiter that joins a front', awaited, join, 'refused', 'refused'],
-    ['a waiter that asks again later', awaited, acquireOf(bob, { waitMs: 1_000, attendMs: 30_000 }), 'refused', 'refused'],
+    [
+      'a waiter that asks again later',
+      awaited,
+      acquireOf(bob, { waitMs: 1_000, attendMs: 30_000 }),
+      'refused',
+      'refused',
+    ],
     ['a waiter that asks again and changes nothing', awaited, acquireOf(bob, waiting), 'read', 'read'],
     ['a waiter that finds the front full', full, join, 'refused', 'refused'],
     ['a waiter behind the front', behind, join, 'read', 'read'],

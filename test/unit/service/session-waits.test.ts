@@ -6,19 +6,20 @@ import { release } from '../../../src/service/lease.ts';
 import { createSession, endSession } from '../../../src/service/sessions.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
 import { sessionLimits } from '../../../src/session/state.ts';
-import { memoryService } from '../../../src/testing/memory-service.ts';
-import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
+import { afterWork } from '../../support/memory-table.ts';
+import { serviceOnTable } from './world.ts';
 
 const namespace = 'test';
 
 function world() {
-  const time = new VirtualTime();
-  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
+  const service = serviceOnTable();
+  const { locks } = service;
   const open = async (owner: string) =>
     (await createSession(locks, namespace, { ttlMs: 600_000, owner })).session.sessionId;
   const take = (name: string, owner: string, more: object = {}, context: LockContext = locks) =>
     acquire(context, { namespace, name }, { leaseId: `lease-of-${owner}-${name}-0`, owner, waitMs: 0, ...more });
-  return { time, locks, open, take };
+  return { ...service, open, take };
 }
 
 const parked = { waitMs: 3_600_000, notify: { type: 'event' as const, ref: 'somebody' } };
@@ -90,7 +91,7 @@ describe('a request under a session', () => {
     await take('gate', 'holder');
     const before = await locks.store.read({ namespace, name: 'gate' });
     expect(await take('gate', 'ended', { sessionId })).toMatchObject({ answer: { reason: 'session_lost' } });
-    expect(await locks.store.read({ namespace, name: 'gate' })).toBe(before);
+    expect(await locks.store.read({ namespace, name: 'gate' })).toEqual(before);
   });
 
   it('gives back at once what it was granted if its session is over', async () => {
