@@ -99,6 +99,13 @@ export class WatchedTable implements TablePort {
   }
 
   async #refuse(request: TableRequests[TableOperation]): Promise<never> {
+    if ('TransactItems' in request) {
+      const CancellationReasons = request.TransactItems.map(() => ({ Code: 'ConditionalCheckFailed' }));
+      throw Object.assign(new Error('A condition does not hold.'), {
+        name: 'TransactionCanceledException',
+        CancellationReasons,
+      });
+    }
     const { TableName, Key, Item } = request as TableRequests['UpdateItem'] & Partial<TableRequests['PutItem']>;
     const { pk, sk } = (Key ?? Item) as { pk: StoredValue; sk: StoredValue };
     const found = await this.#inner.call('GetItem', { TableName, Key: { pk, sk }, ConsistentRead: true });
@@ -177,6 +184,13 @@ const lockUpdates = [
   ['release', '#ending0 = :lease'],
   ['renew', ''],
 ] as const;
+const sessionUpdates = [
+  ['note wait of session', '#wait = :leaseId'],
+  ['forget wait of session', 'REMOVE #wait'],
+  ['expire session', ':expiredBy'],
+  ['end session', '#endedAt = :now'],
+  ['keep session alive', ''],
+] as const;
 const pageUpdates = [
   ['join page', 'list_append'],
   ['close page', '#closedAt = '],
@@ -187,7 +201,7 @@ const pageUpdates = [
 
 /**
  * What a request does, in the words of the queue: `read` and `peek` read a lock, `grant`, `renew` and `release` are the common cases in
- * one write, and `replace` is a compare-and-swap. Other items are named by their kind, such as `UpdateItem session`.
+ * one write, and `replace` is a compare-and-swap. Items of other stores are named by their kind, such as `GetItem connection`.
  */
 export function requestName(operation: TableOperation, request: TableRequests[TableOperation]): RequestName {
   const { UpdateExpression = '', ConditionExpression = '', ...rest } = request as Partial<TableRequests['UpdateItem']>;
@@ -195,7 +209,8 @@ export function requestName(operation: TableOperation, request: TableRequests[Ta
     TableRequests['PutItem'] & TableRequests['GetItem'] & TableRequests['BatchGetItem']
   >;
   const keys = RequestItems === undefined ? [] : Object.values(RequestItems).flatMap(({ Keys }) => Keys ?? []);
-  const kind = textOf(rest.Key ?? Item ?? keys[0], 'sk');
+  const key = rest.Key ?? Item ?? keys[0];
+  const [kind] = textOf(key, 'sk')?.split('/') ?? [];
   const among = (names: readonly (readonly [string, string])[]) =>
     names.find(([, part]) => `${UpdateExpression} ${ConditionExpression}`.includes(part))?.[0] as string;
   switch (`${operation} ${kind}`) {
@@ -211,10 +226,13 @@ export function requestName(operation: TableOperation, request: TableRequests[Ta
       return among(lockUpdates);
     case 'UpdateItem page':
       return among(pageUpdates);
+    case 'UpdateItem session':
+      return among(sessionUpdates);
     case 'TransactWriteItems undefined':
       return 'write together';
     default:
-      return kind === undefined ? operation : `${operation} ${kind}`;
+      if (kind === undefined) return operation;
+      return textOf(key, 'pk')?.includes('/waits/') ? `${operation} parked wait` : `${operation} ${kind}`;
   }
 }
 
