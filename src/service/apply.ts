@@ -126,6 +126,8 @@ interface Course {
   perhapsMine: boolean;
   /** The answer of the latest write if its response was lost. */
   meant: Answer | undefined;
+  /** The pages were searched for the lease, and it was not there. */
+  isSearched: boolean;
 }
 
 /** The one loop: a step ends the command, or it is decided again, at once or after a pause. */
@@ -138,6 +140,7 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
     isGuess: false,
     perhapsMine: false,
     meant: undefined,
+    isSearched: false,
   };
   try {
     let step = await begin(context, course);
@@ -191,8 +194,7 @@ async function sendCommonCase(context: LockContext, course: Course): Promise<Ste
   context.cache.learn(key, written.state);
   if (!written.applied)
     return { kind: 'again', state: written.state, perhapsMine: written.perhapsMine, isProgress: true };
-  // Of the writes without a read, only a release hands over.
-  if (command.kind === 'release') course.grantedTo.push(...handedOverIn(written.state));
+  if (command.kind === 'release') course.grantedTo.push(...handedOverWhole(written.state));
   return done(course, answerAfter(command, written.state, facts), written.state, facts);
 }
 
@@ -201,11 +203,15 @@ const done = ({ grantedTo }: Course, answer: Answer, state: LockState, facts: Fa
   applied: { answer, state, facts, grantedTo },
 });
 
+/** Of the writes without a read, only the release of a whole lock hands over. Then its next holder comes from the queue. */
+const handedOverWhole = ({ holders, limit }: LockState): Holder[] =>
+  holders.filter(({ queuedAt, permits }) => queuedAt !== undefined && permits === limit);
+
 /** The holders to which this write granted from the queue. Then the write and the grant have the same time. */
-export const handedOverIn = (after: LockState, before?: LockState): Holder[] =>
+export const handedOverIn = (after: LockState, before: LockState): Holder[] =>
   after.holders.filter(
     ({ queuedAt, acquiredAt, fence }) =>
-      queuedAt !== undefined && acquiredAt === after.changedAt && fence > (before?.fence ?? 0),
+      queuedAt !== undefined && acquiredAt === after.changedAt && fence > before.fence,
   );
 
 /** Decides on a state and writes the result. */
@@ -227,7 +233,8 @@ async function decideAndWrite(context: LockContext, course: Course, before: Lock
   // If the front was seen full, and nobody behind it, somebody may have been served since. So a place in the front is tried first.
   const mayBeInFront = wasGuess && change.kind === 'join-behind' && !hasMore(before);
   if (change.kind === 'join-behind' && command.kind === 'acquire' && !mayBeInFront) {
-    const joined = await joinBehind(context, key, { command, waiter: change.waiter, before });
+    const joined = await joinBehind(context, key, { command, waiter: change.waiter, before }, course.isSearched);
+    course.isSearched = true;
     return 'kind' in joined ? joined : done(course, joined.answer, joined.state, facts);
   }
   if (change.kind === 'none') {

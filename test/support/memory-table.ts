@@ -11,7 +11,7 @@ import { SocketStore } from '../../src/store/sockets.ts';
 import { WatcherStore } from '../../src/store/watchers.ts';
 import { BuiltInTable } from '../../src/table/built-in.ts';
 import type { TableAccess } from '../../src/table/item-table.ts';
-import type { StoredItem } from '../../src/table/json.ts';
+import type { StoredItem, StoredValue } from '../../src/table/json.ts';
 import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
 import { tableDefinition } from '../../src/table/shape.ts';
 import type { Clock } from '../../src/time/clock.ts';
@@ -62,8 +62,8 @@ export const storesOn = (access: TableAccess) => ({
   awaited: new AwaitedLocks(access),
 });
 
-/** What happens to a request. `send` sends it, and may be called more than once. */
-type Handling = (send: () => Promise<unknown>) => Promise<unknown>;
+/** What happens to a request. `send` sends it, and may be called more than once. `refuse` fails it like a condition that does not hold. */
+type Handling = (send: () => Promise<unknown>, refuse: () => Promise<never>) => Promise<unknown>;
 
 interface Meddling {
   readonly name: RequestName;
@@ -95,7 +95,24 @@ export class WatchedTable implements TablePort {
     const send = () => this.#inner.call(operation, request);
     if (meddling === undefined) return send();
     meddling.left -= 1;
-    return meddling.how(send) as ReturnType<typeof send>;
+    return meddling.how(send, () => this.#refuse(request)) as ReturnType<typeof send>;
+  }
+
+  async #refuse(request: TableRequests[TableOperation]): Promise<never> {
+    if ('TransactItems' in request) {
+      const CancellationReasons = request.TransactItems.map(() => ({ Code: 'ConditionalCheckFailed' }));
+      throw Object.assign(new Error('A condition does not hold.'), {
+        name: 'TransactionCanceledException',
+        CancellationReasons,
+      });
+    }
+    const { TableName, Key, Item } = request as TableRequests['UpdateItem'] & Partial<TableRequests['PutItem']>;
+    const { pk, sk } = (Key ?? Item) as { pk: StoredValue; sk: StoredValue };
+    const found = await this.#inner.call('GetItem', { TableName, Key: { pk, sk }, ConsistentRead: true });
+    throw Object.assign(new Error('The condition does not hold.'), {
+      name: 'ConditionalCheckFailedException',
+      ...found,
+    });
   }
 
   /** The names of the requests since the last time. */
@@ -129,9 +146,12 @@ export const afterWork =
     return send();
   };
 
+/** The write is refused, as if another writer had changed the item and changed it back. */
+export const refused: Handling = (_send, refuse) => refuse();
+
 /** The request takes effect, but its answer is lost. So the client sends it again, and says so. */
 export const answerLost: Handling = async (send) => {
-  await send();
+  await send().catch(() => undefined);
   try {
     return await send();
   } catch (error) {
@@ -164,6 +184,13 @@ const lockUpdates = [
   ['release', '#ending0 = :lease'],
   ['renew', ''],
 ] as const;
+const sessionUpdates = [
+  ['note wait of session', '#wait = :leaseId'],
+  ['forget wait of session', 'REMOVE #wait'],
+  ['expire session', ':expiredBy'],
+  ['end session', '#endedAt = :now'],
+  ['keep session alive', ''],
+] as const;
 const pageUpdates = [
   ['join page', 'list_append'],
   ['close page', '#closedAt = '],
@@ -174,7 +201,7 @@ const pageUpdates = [
 
 /**
  * What a request does, in the words of the queue: `read` and `peek` read a lock, `grant`, `renew` and `release` are the common cases in
- * one write, and `replace` is a compare-and-swap. Other items are named by their kind, such as `UpdateItem session`.
+ * one write, and `replace` is a compare-and-swap. Items of other stores are named by their kind, such as `GetItem connection`.
  */
 export function requestName(operation: TableOperation, request: TableRequests[TableOperation]): RequestName {
   const { UpdateExpression = '', ConditionExpression = '', ...rest } = request as Partial<TableRequests['UpdateItem']>;
@@ -182,7 +209,8 @@ export function requestName(operation: TableOperation, request: TableRequests[Ta
     TableRequests['PutItem'] & TableRequests['GetItem'] & TableRequests['BatchGetItem']
   >;
   const keys = RequestItems === undefined ? [] : Object.values(RequestItems).flatMap(({ Keys }) => Keys ?? []);
-  const kind = textOf(rest.Key ?? Item ?? keys[0], 'sk');
+  const key = rest.Key ?? Item ?? keys[0];
+  const [kind] = textOf(key, 'sk')?.split('/') ?? [];
   const among = (names: readonly (readonly [string, string])[]) =>
     names.find(([, part]) => `${UpdateExpression} ${ConditionExpression}`.includes(part))?.[0] as string;
   switch (`${operation} ${kind}`) {
@@ -198,10 +226,13 @@ export function requestName(operation: TableOperation, request: TableRequests[Ta
       return among(lockUpdates);
     case 'UpdateItem page':
       return among(pageUpdates);
+    case 'UpdateItem session':
+      return among(sessionUpdates);
     case 'TransactWriteItems undefined':
       return 'write together';
     default:
-      return kind === undefined ? operation : `${operation} ${kind}`;
+      if (kind === undefined) return operation;
+      return textOf(key, 'pk')?.includes('/waits/') ? `${operation} parked wait` : `${operation} ${kind}`;
   }
 }
 

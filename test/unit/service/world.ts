@@ -2,11 +2,22 @@ import type { LockCommand } from '../../../src/lock/commands.ts';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { systemLockContext } from '../../../src/service/context.ts';
 import type { LockAccess } from '../../../src/service/waits.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 export const key = { namespace: 'test', name: 'lock' };
+
+/** One process on a table that tests can watch, in virtual time. `newProcess` makes more of them. */
+export function serviceOnTable({ alone = true, ...more }: Partial<Parameters<typeof systemLockContext>[0]> = {}) {
+  const time = new VirtualTime();
+  const parts = { clock: time, timers: time, random: () => 0.5 };
+  const { table, elsewhere, engine, ...stores } = memoryStores(parts);
+  const newProcess = () => systemLockContext({ ...stores, ...parts, alone, ...more });
+  return { time, table, elsewhere, engine, ...stores, newProcess, locks: newProcess() };
+}
 
 /** A lock in virtual time, as a wait sees it. Every look and sweep is counted. */
 export class SeenLock implements LockAccess {
