@@ -1,8 +1,7 @@
 /** Evaluates conditions on an item. */
-import { invalid } from './errors.ts';
 import type { Condition, Operand } from './expressions.ts';
 import { namedValue, type Scope, valueAt } from './paths.ts';
-import { compare, equals, membersOf, type Value } from './values.ts';
+import { compare, equals, membersOf, typeOf, type Value } from './values.ts';
 
 /** The value of an operand; undefined if its attribute does not exist. */
 function found(operand: Operand, scope: Scope): Value | undefined {
@@ -12,12 +11,9 @@ function found(operand: Operand, scope: Scope): Value | undefined {
     case 'value':
       return namedValue(operand.name, scope);
     case 'call':
-      if (operand.name === 'size') return sizeOf(found(operand.operands[0] as Operand, scope));
-      throw invalid(
-        `Invalid ConditionExpression: The function is not allowed in a condition expression; function: ${operand.name}`,
-      );
+      return sizeOf(found(operand.operands[0] as Operand, scope));
     case 'sum':
-      throw invalid('Invalid ConditionExpression: Syntax error; a condition has no arithmetic.');
+      return undefined;
   }
 }
 
@@ -28,7 +24,7 @@ function sizeOf(value: Value | undefined): Value | undefined {
 }
 
 function lengthOf(value: Value): number | undefined {
-  if ('S' in value) return Buffer.byteLength(value.S);
+  if ('S' in value) return value.S.length;
   if ('B' in value) return Buffer.byteLength(value.B, 'base64');
   if ('L' in value) return value.L.length;
   if ('M' in value) return Object.keys(value.M).length;
@@ -79,6 +75,7 @@ function passes(name: string, operands: readonly Operand[], scope: Scope): boole
   const second = operands[1] === undefined ? undefined : found(operands[1], scope);
   if (first === undefined || second === undefined) return false;
   if (name === 'begins_with') return 'S' in first && 'S' in second && first.S.startsWith(second.S);
+  if (name === 'attribute_type') return 'S' in second && typeOf(first) === second.S;
   return contains(first, second);
 }
 

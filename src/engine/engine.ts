@@ -6,29 +6,25 @@
  */
 import { BoundedMap } from '../tools/collections.ts';
 import { type Change, type StreamLimits, streamLimitsDefault } from './change-stream.ts';
-import { EngineError, invalid } from './errors.ts';
-import { readUpdate } from './expressions.ts';
+import { EngineError, invalid, refusal } from './errors.ts';
 import { findItems } from './query.ts';
-import {
-  type BatchGet,
-  type BatchWrite,
-  checkAliases,
-  type Get,
-  isAllowed,
-  type Keyed,
-  type Put,
-  type Query,
-  scopeOf,
-  type TransactItem,
-  type Transaction,
-  type UpdateRequest,
-  type Write,
+import type {
+  BatchGet,
+  BatchWrite,
+  Get,
+  Keyed,
+  Put,
+  Query,
+  TransactItem,
+  Transaction,
+  UpdateRequest,
+  Write,
 } from './requests.ts';
 import { noSuchTable, Table } from './table.ts';
 import { describeTable, shapeOf, type TableDefinition } from './table-definition.ts';
 import { doubled, readUnits, totalOf, type Units, writeUnits } from './units.ts';
-import { checkUpdate, updated } from './updates.ts';
-import { checkItemValues, type Item, sameItem } from './values.ts';
+import { type Item, sameItem } from './values.ts';
+import { type Decided, type Prepared, prepareCheck, prepareDelete, preparePut, prepareUpdate } from './writes.ts';
 
 /** The units that a request used, for callers that count them. */
 export interface Usage {
@@ -60,15 +56,6 @@ const batchWriteMax = 25;
 const transactionMax = 100;
 /** DynamoDB recognizes a transaction by its token for ten minutes. Fewer transactions than this come in that time. */
 const tokensKeptMax = 10_000;
-
-/** A write that is decided but not yet made. */
-interface Decided {
-  readonly operation: string;
-  readonly table: Table;
-  readonly before: Item | undefined;
-  readonly after: Item | undefined;
-  readonly isAllowed: boolean;
-}
 
 export class MemoryEngine {
   readonly #now: () => number;
@@ -139,9 +126,9 @@ export class MemoryEngine {
         };
       },
       GetItem: (input: Get & Reported) => this.#get(input),
-      PutItem: (input: Put & Reported) => this.#write(this.#decidePut(input), input),
-      UpdateItem: (input: UpdateRequest & Reported) => this.#write(this.#decideUpdate(input), input),
-      DeleteItem: (input: Keyed & Reported) => this.#write(this.#decideDelete(input), input),
+      PutItem: (input: Put & Reported) => this.#write(this.#prepare({ Put: input }), input),
+      UpdateItem: (input: UpdateRequest & Reported) => this.#write(this.#prepare({ Update: input }), input),
+      DeleteItem: (input: Keyed & Reported) => this.#write(this.#prepare({ Delete: input }), input),
       Query: (input: Query & Reported) => this.#find('Query', input),
       Scan: (input: Query & Reported) => this.#find('Scan', input),
       BatchGetItem: (input: BatchGet) => this.#batchGet(input),
@@ -196,7 +183,6 @@ export class MemoryEngine {
   #get(input: Get & Reported): Answer {
     const table = this.#tableNamed(input.TableName);
     table.checkKey(input.Key);
-    checkAliases(input);
     const item = table.get(input.Key);
     const units = this.#used('GetItem', table, input, () => ({
       key: input.Key,
@@ -207,7 +193,6 @@ export class MemoryEngine {
 
   #find(operation: 'Query' | 'Scan', input: Query & Reported): Answer {
     const table = this.#tableNamed(input.TableName);
-    checkAliases(input);
     const { items, looked, lastKey, partition } = findItems(table, input);
     const units = this.#used(operation, table, input, () => ({
       key: partition,
@@ -245,80 +230,47 @@ export class MemoryEngine {
     const requests = Object.entries(RequestItems).flatMap(([TableName, list]) =>
       list.map(({ PutRequest, DeleteRequest }) =>
         PutRequest === undefined
-          ? this.#decideDelete({ TableName, Key: DeleteRequest?.Key ?? {} })
-          : this.#decidePut({ TableName, Item: PutRequest.Item }),
+          ? this.#prepare({ Delete: { TableName, Key: DeleteRequest?.Key ?? {} } })
+          : this.#prepare({ Put: { TableName, Item: PutRequest.Item } }),
       ),
     );
     if (requests.length > batchWriteMax) throw invalid('Too many items requested for the BatchWriteItem call');
     if (!areDistinct(requests)) throw invalid('Provided list of item keys contains duplicates');
-    for (const decided of requests) this.#make(decided);
+    const decided = requests.map((prepared) => prepared.decide());
+    for (const one of decided) this.#make(one);
     return { UnprocessedItems: {} };
   }
 
   #transact({ TransactItems, ClientRequestToken: token }: Transaction): Answer {
     if (TransactItems.length > transactionMax) throw invalid('Member must have length less than or equal to 100');
     if (token !== undefined && this.#tokens.has(token)) return {};
-    const decided = TransactItems.map((item) => this.#decideOne(item));
-    if (!areDistinct(decided)) throw invalid('Transaction request cannot include multiple operations on one item');
-    if (decided.some((one) => !one.isAllowed)) {
-      for (const one of decided) this.#useWrite({ ...one, after: one.before }, {}, doubled);
-      const CancellationReasons = decided.map((one, index) => reasonOf(one, TransactItems[index] as TransactItem));
-      const codes = CancellationReasons.map(({ Code }) => Code).join(', ');
-      throw new EngineError(
-        'TransactionCanceledException',
-        `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
-        { CancellationReasons },
-      );
+    const prepared = TransactItems.map((item) => this.#prepare(item));
+    if (!areDistinct(prepared)) throw invalid('Transaction request cannot include multiple operations on one item');
+    const decided = prepared.map(decideOrError);
+    if (decided.some((one) => one instanceof EngineError || !one.isAllowed)) {
+      for (const one of decided)
+        if (!(one instanceof EngineError)) this.#useWrite({ ...one, after: one.before }, {}, doubled);
+      throw cancelled(decided, TransactItems);
     }
-    for (const one of decided) this.#make(one, {}, doubled);
+    for (const one of decided as readonly Decided[]) this.#make(one, {}, doubled);
     if (token !== undefined) this.#tokens.set(token, true);
     return {};
   }
 
-  #decideOne({ Put, Update, Delete, ConditionCheck }: TransactItem): Decided {
-    if (Put !== undefined) return this.#decidePut(Put);
-    if (Update !== undefined) return this.#decideUpdate(Update);
-    if (Delete !== undefined) return this.#decideDelete(Delete);
+  #prepare({ Put, Update, Delete, ConditionCheck }: TransactItem): Prepared {
+    if (Put !== undefined) return preparePut(this.#tableNamed(Put.TableName), Put);
+    if (Update !== undefined) return prepareUpdate(this.#tableNamed(Update.TableName), Update);
+    if (Delete !== undefined) return prepareDelete(this.#tableNamed(Delete.TableName), Delete);
     if (ConditionCheck === undefined) throw invalid('A transaction has an item without an operation.');
-    const { table, before, isAllowed } = this.#decideDelete(ConditionCheck);
-    return { operation: 'ConditionCheck', table, before, after: before, isAllowed };
+    return prepareCheck(this.#tableNamed(ConditionCheck.TableName), ConditionCheck);
   }
 
-  #decidePut(input: Put): Decided {
-    const table = this.#tableNamed(input.TableName);
-    checkAliases(input);
-    checkItemValues(input.Item);
-    table.checkItem(input.Item);
-    const before = table.get(input.Item);
-    return { operation: 'PutItem', table, before, after: input.Item, isAllowed: isAllowed(input, before) };
-  }
-
-  #decideUpdate(input: UpdateRequest): Decided {
-    const table = this.#tableNamed(input.TableName);
-    checkAliases(input);
-    table.checkKey(input.Key);
-    const update = readUpdate(input.UpdateExpression ?? '');
-    checkUpdate(update, input.ExpressionAttributeNames ?? {}, table.keyNames);
-    const before = table.get(input.Key);
-    if (!isAllowed(input, before)) return { operation: 'UpdateItem', table, before, after: before, isAllowed: false };
-    const after = updated(update, scopeOf(input, before ?? input.Key));
-    table.checkItem(after);
-    return { operation: 'UpdateItem', table, before, after, isAllowed: true };
-  }
-
-  #decideDelete(input: Keyed): Decided {
-    const table = this.#tableNamed(input.TableName);
-    checkAliases(input);
-    table.checkKey(input.Key);
-    const before = table.get(input.Key);
-    return { operation: 'DeleteItem', table, before, after: undefined, isAllowed: isAllowed(input, before) };
-  }
-
-  #write(decided: Decided, input: Write & Reported): Answer {
+  #write(prepared: Prepared, input: Write & Reported): Answer {
+    const decided = prepared.decide();
     const { before, after } = decided;
     if (!decided.isAllowed) {
       this.#useWrite({ ...decided, after: before }, {});
-      throw new EngineError('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
+      throw refusal('ConditionalCheckFailedException', refusedMessage, shownBy(input, before));
     }
     const units = this.#make(decided, input);
     const Attributes = input.ReturnValues === 'ALL_NEW' ? after : input.ReturnValues === 'ALL_OLD' ? before : undefined;
@@ -356,7 +308,7 @@ export class MemoryEngine {
 
   #useWrite(decided: Decided, reported: Reported, times = (units: Units) => units): Answer | undefined {
     return this.#used(decided.operation, decided.table, reported, () => ({
-      key: keyOf(decided),
+      key: decided.table.keysOf(decided.key),
       units: times(writeUnits(decided.table, decided.before, decided.after)),
     }));
   }
@@ -382,17 +334,33 @@ const refusedMessage = 'The conditional request failed';
 const shownBy = (write: Write | undefined, before: Item | undefined): Answer =>
   write?.ReturnValuesOnConditionCheckFailure === 'ALL_OLD' && before ? { Item: before } : {};
 
-const keyOf = ({ table, before, after }: Decided): Item => {
-  const item = after ?? before;
-  return item === undefined ? {} : table.keysOf(item);
-};
-
 /** True if no two writes are about the same item. */
-const areDistinct = (writes: readonly Decided[]): boolean =>
-  new Set(writes.map((one) => `${one.table.shape.name} ${JSON.stringify(keyOf(one))}`)).size === writes.length;
+const areDistinct = (writes: readonly Prepared[]): boolean =>
+  new Set(writes.map(({ table, key }) => `${table.shape.name} ${table.idOf(key)}`)).size === writes.length;
 
-function reasonOf({ isAllowed, before }: Decided, item: TransactItem): Answer {
-  if (isAllowed) return { Code: 'None' };
+/** In a transaction, a write that is wrong for its item is a reason to cancel. */
+function decideOrError(prepared: Prepared): Decided | EngineError {
+  try {
+    return prepared.decide();
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
+}
+
+function cancelled(decided: readonly (Decided | EngineError)[], items: readonly TransactItem[]): EngineError {
+  const CancellationReasons = decided.map((one, index) => reasonOf(one, items[index] as TransactItem));
+  const codes = CancellationReasons.map(({ Code }) => Code).join(', ');
+  return refusal(
+    'TransactionCanceledException',
+    `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
+    { CancellationReasons },
+  );
+}
+
+function reasonOf(one: Decided | EngineError, item: TransactItem): Answer {
+  if (one instanceof EngineError) return { Code: 'ValidationError', Message: one.message };
+  if (one.isAllowed) return { Code: 'None' };
   const write = item.Put ?? item.Update ?? item.Delete ?? item.ConditionCheck;
-  return { Code: 'ConditionalCheckFailed', Message: refusedMessage, ...shownBy(write, before) };
+  return { Code: 'ConditionalCheckFailed', Message: refusedMessage, ...shownBy(write, one.before) };
 }

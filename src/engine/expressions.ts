@@ -1,6 +1,7 @@
 /** Parses DynamoDB's expressions into trees. `conditions.ts` and `updates.ts` evaluate them. */
 import { BoundedMap } from '../tools/collections.ts';
 import { invalid } from './errors.ts';
+import { type Check, checksOfCondition, checksOfUpdate } from './expression-checks.ts';
 
 /** The path to an attribute, or into a list or map inside it. Names keep their `#` if the caller used one. */
 export type Path = readonly (string | number)[];
@@ -19,23 +20,24 @@ export type Condition =
   | { readonly kind: 'in'; readonly operand: Operand; readonly among: readonly Operand[] }
   | { readonly kind: 'test'; readonly name: string; readonly operands: readonly Operand[] };
 
+/** A change of the value at a path: by assigning to it, adding to it, or deleting from it. */
 export interface Assignment {
+  readonly kind: 'set' | 'add' | 'delete';
   readonly path: Path;
   readonly operand: Operand;
 }
 
 export interface Update {
-  readonly set: readonly Assignment[];
-  readonly remove: readonly Path[];
-  readonly add: readonly Assignment[];
-  readonly delete: readonly Assignment[];
+  /** In the order in which they are made. */
+  readonly assignments: readonly Assignment[];
+  readonly removals: readonly Path[];
   /** Every path that the update changes. */
   readonly paths: readonly Path[];
 }
 
 const tokenPattern = /\s*(?:([A-Za-z0-9_#:][A-Za-z0-9_#:-]*)|(<>|<=|>=|[=<>()[\].,+-]))/y;
 /** Functions that are a condition by themselves. */
-const tests = new Set(['attribute_exists', 'attribute_not_exists', 'begins_with', 'contains']);
+const tests = new Set(['attribute_exists', 'attribute_not_exists', 'attribute_type', 'begins_with', 'contains']);
 
 function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -47,6 +49,17 @@ function tokensOf(text: string): string[] {
     tokens.push(match[1] ?? match[2] ?? '');
   }
   return tokens;
+}
+
+const placeOf = (path: Path): number => (typeof path.at(-1) === 'number' ? (path.at(-1) as number) : -1);
+
+function laterFirst(one: Path, other: Path): number {
+  for (let at = 0; at < one.length && at < other.length; at++) {
+    const [left, right] = [one[at], other[at]];
+    if (left === right) continue;
+    return typeof left === 'number' && typeof right === 'number' ? right - left : String(left) < String(right) ? -1 : 1;
+  }
+  return 0;
 }
 
 /** Reads one expression from left to right. */
@@ -104,18 +117,17 @@ class Reader {
     }
   }
 
-  operand(): Operand {
-    let left = this.#term();
-    for (;;) {
-      if (this.take('+')) left = { kind: 'sum', left, right: this.#term(), sign: 1 };
-      else if (this.take('-')) left = { kind: 'sum', left, right: this.#term(), sign: -1 };
-      else return left;
-    }
+  /** An operand of an update. Only there is arithmetic, of two operands. */
+  #assigned(): Operand {
+    const left = this.operand();
+    if (this.take('+')) return { kind: 'sum', left, right: this.operand(), sign: 1 };
+    if (this.take('-')) return { kind: 'sum', left, right: this.operand(), sign: -1 };
+    return left;
   }
 
-  #term(): Operand {
+  operand(): Operand {
     if (this.take('(')) {
-      const operand = this.operand();
+      const operand = this.#assigned();
       this.expect(')');
       return operand;
     }
@@ -175,27 +187,28 @@ class Reader {
   }
 
   update(): Update {
-    const update = {
-      set: [] as Assignment[],
-      remove: [] as Path[],
-      add: [] as Assignment[],
-      delete: [] as Assignment[],
-    };
+    const assignments: Assignment[] = [];
+    const removals: Path[] = [];
     while (this.#next !== undefined) {
-      if (this.take('SET')) update.set.push(...this.listOf(() => this.#assignment('=')));
-      else if (this.take('REMOVE')) update.remove.push(...this.listOf(() => this.path()));
-      else if (this.take('ADD')) update.add.push(...this.listOf(() => this.#assignment()));
-      else if (this.take('DELETE')) update.delete.push(...this.listOf(() => this.#assignment()));
+      if (this.take('SET')) assignments.push(...this.listOf(() => this.#assignment('set')));
+      else if (this.take('REMOVE')) removals.push(...this.listOf(() => this.path()));
+      else if (this.take('ADD')) assignments.push(...this.listOf(() => this.#assignment('add')));
+      else if (this.take('DELETE')) assignments.push(...this.listOf(() => this.#assignment('delete')));
       else throw this.#unexpected();
     }
-    const assignments = [...update.set, ...update.add, ...update.delete];
-    return { ...update, paths: [...assignments.map(({ path }) => path), ...update.remove] };
+    return {
+      // Values for places after the end of a list are appended in the order of their places.
+      assignments: assignments.sort((one, other) => placeOf(one.path) - placeOf(other.path)),
+      // From the end, so that removing one element of a list does not move another one that is still to be removed.
+      removals: removals.sort(laterFirst),
+      paths: [...assignments.map(({ path }) => path), ...removals],
+    };
   }
 
-  #assignment(sign?: string): Assignment {
+  #assignment(kind: Assignment['kind']): Assignment {
     const path = this.path();
-    if (sign !== undefined) this.expect(sign);
-    return { path, operand: this.operand() };
+    if (kind === 'set') this.expect('=');
+    return { kind, path, operand: this.#assigned() };
   }
 
   #unexpected(): Error {
@@ -204,32 +217,54 @@ class Reader {
   }
 }
 
-function readWhole<T>(text: string, read: (reader: Reader) => T): T {
-  const reader = new Reader(text);
-  const tree = read(reader);
-  reader.end();
-  return tree;
+/** A parsed expression, and what must be true of the caller's names and values. */
+export interface Parsed<Tree> {
+  readonly tree: Tree;
+  /** Every alias that the expression uses. */
+  readonly aliases: ReadonlySet<string>;
+  readonly checks: readonly Check[];
 }
 
 /** A lock service sends a few hundred texts again and again: places of the queue are part of them. */
 const keptMax = 1_000;
 
 /** Parses each text once. The oldest text is forgotten when there are too many. */
-function cached<T>(read: (text: string) => T): (text: string) => T {
-  const kept = new BoundedMap<string, T>(keptMax);
-  return (text) => {
+function parser<Tree>(read: (reader: Reader) => Tree, checksOf: (tree: Tree) => Check[]) {
+  const kept = new BoundedMap<string, Parsed<Tree>>(keptMax);
+  return (text: string): Parsed<Tree> => {
     const known = kept.get(text);
     if (known !== undefined) return known;
-    const tree = read(text);
-    kept.set(text, tree);
-    return tree;
+    const reader = new Reader(text);
+    const tree = read(reader);
+    reader.end();
+    const aliases = new Set(text.match(/[#:][A-Za-z0-9_-]+/g));
+    const parsed = { tree, aliases, checks: checksOf(tree) };
+    kept.set(text, parsed);
+    return parsed;
   };
 }
 
-export const readCondition = cached((text) => readWhole(text, (reader) => reader.condition()));
-export const readUpdate = cached((text) => readWhole(text, (reader) => reader.update()));
+export const parsedCondition = parser((reader) => reader.condition(), checksOfCondition);
+export const parsedUpdate = parser((reader) => reader.update(), checksOfUpdate);
 
-/** Every alias that an expression uses. DynamoDB refuses names and values that no expression uses. */
-export const aliasesIn: (text: string) => ReadonlySet<string> = cached(
-  (text) => new Set(text.match(/[#:][A-Za-z0-9_-]+/g)),
-);
+const operandPaths = (operand: Operand): readonly Path[] =>
+  operand.kind === 'path' ? [operand.path] : operand.kind === 'call' ? operand.operands.flatMap(operandPaths) : [];
+
+/** Every path that a condition reads. */
+export function conditionPaths(condition: Condition): readonly Path[] {
+  switch (condition.kind) {
+    case 'and':
+    case 'or':
+      return [...conditionPaths(condition.left), ...conditionPaths(condition.right)];
+    case 'not':
+      return conditionPaths(condition.condition);
+    case 'compare':
+      return [condition.left, condition.right].flatMap(operandPaths);
+    case 'between':
+      return [condition.operand, condition.from, condition.to].flatMap(operandPaths);
+    case 'in':
+      return [condition.operand, ...condition.among].flatMap(operandPaths);
+    case 'test':
+      return condition.operands.flatMap(operandPaths);
+  }
+}

@@ -1,10 +1,9 @@
 /** The JSON of the requests that the engine takes. */
 
-import { holds } from './conditions.ts';
 import { invalid } from './errors.ts';
-import { aliasesIn, readCondition } from './expressions.ts';
+import type { Parsed } from './expressions.ts';
 import type { Names, Scope } from './paths.ts';
-import { checkValue, type Item, type Value } from './values.ts';
+import { type Item, storedItem } from './values.ts';
 
 interface Aliases {
   readonly ExpressionAttributeNames?: Names;
@@ -71,44 +70,40 @@ export interface BatchWrite {
   >;
 }
 
-interface Expressions extends Aliases {
-  readonly ConditionExpression?: string;
-  readonly UpdateExpression?: string;
-  readonly KeyConditionExpression?: string;
-  readonly FilterExpression?: string;
+/** The names and values of a request, after they were checked. Values are spelled as they are stored. */
+export interface Meaning {
+  readonly names: Names;
+  readonly values: Item;
 }
-
-/** DynamoDB refuses aliases that no expression uses, and values that it can't store. */
-export function checkAliases(request: Expressions): void {
-  const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = request;
-  if (names === undefined && values === undefined) return;
-  for (const name in names)
-    if (!isUsed(name, request))
-      throw invalid(`Value provided in ExpressionAttributeNames unused in expressions: keys: {${name}}`);
-  for (const name in values) {
-    if (!isUsed(name, request))
-      throw invalid(`Value provided in ExpressionAttributeValues unused in expressions: keys: {${name}}`);
-    checkValue(values[name] as Value);
-  }
-}
-
-const isUsed = (alias: string, request: Expressions): boolean =>
-  isIn(alias, request.ConditionExpression) ||
-  isIn(alias, request.UpdateExpression) ||
-  isIn(alias, request.KeyConditionExpression) ||
-  isIn(alias, request.FilterExpression);
-
-const isIn = (alias: string, text: string | undefined): boolean => text !== undefined && aliasesIn(text).has(alias);
 
 const nothing = {};
 
-export const scopeOf = (request: Aliases, item: Item | undefined): Scope => ({
-  item: item ?? nothing,
-  names: request.ExpressionAttributeNames ?? nothing,
-  values: request.ExpressionAttributeValues ?? nothing,
-});
+/** DynamoDB refuses aliases that no expression uses, aliases without a meaning, and values that it can't store. */
+export function meaningOf(request: Aliases, ...expressions: readonly (Parsed<unknown> | undefined)[]): Meaning {
+  const { ExpressionAttributeNames: names = nothing as Names, ExpressionAttributeValues: given = nothing } = request;
+  const isUsed = (alias: string) => expressions.some((expression) => expression?.aliases.has(alias));
+  for (const name in names)
+    if (!isUsed(name))
+      throw invalid(`Value provided in ExpressionAttributeNames unused in expressions: keys: {${name}}`);
+  for (const name in given)
+    if (!isUsed(name))
+      throw invalid(`Value provided in ExpressionAttributeValues unused in expressions: keys: {${name}}`);
+  const values = given === nothing ? given : storedItem(given);
+  for (const expression of expressions) if (expression !== undefined) checkExpression(expression, names, values);
+  return { names, values };
+}
 
-/** True if the condition of a write holds. */
-export const isAllowed = (request: Write, item: Item | undefined): boolean =>
-  request.ConditionExpression === undefined ||
-  holds(readCondition(request.ConditionExpression), scopeOf(request, item));
+function checkExpression({ aliases, checks }: Parsed<unknown>, names: Names, values: Item): void {
+  for (const alias of aliases)
+    if (names[alias] === undefined && values[alias] === undefined)
+      throw invalid(
+        `Invalid expression: An expression attribute ${alias.startsWith('#') ? 'name' : 'value'} used in expression is not defined; alias: ${alias}`,
+      );
+  for (const check of checks) check(names, values);
+}
+
+export const scopeOf = ({ names, values }: Meaning, item: Item | undefined): Scope => ({
+  item: item ?? nothing,
+  names,
+  values,
+});

@@ -26,8 +26,10 @@ export interface TableShape {
   readonly hasStream: boolean;
 }
 
-/** DynamoDB's own limit. */
+/** DynamoDB's own limits. */
 const itemBytesMax = 400 * 1024;
+const partitionKeyBytesMax = 2048;
+const sortKeyBytesMax = 1024;
 
 const textOf = (value: Value | undefined): string =>
   value === undefined
@@ -66,6 +68,11 @@ export class Index {
     const keys: Record<string, Value> = {};
     for (const name of this.names) keys[name] = item[name] as Value;
     return keys;
+  }
+
+  /** True if entries here have this attribute, if their item has it. */
+  has(name: string): boolean {
+    return this.#isWhole || this.names.includes(name);
   }
 
   /** The part of an item that is here. Undefined if the item is not here. */
@@ -149,6 +156,7 @@ export class Table {
   /** The table itself, as the index of its own keys. */
   readonly #own: Index;
   readonly indexes: ReadonlyMap<string, Index>;
+  readonly #indexKeyNames: readonly string[];
 
   constructor(shape: TableShape, options: StreamOptions) {
     this.shape = shape;
@@ -159,6 +167,7 @@ export class Table {
     this.indexes = new Map(
       shape.indexes.map((index) => [index.name, new Index(index, shape.keys, index.projection === 'ALL')]),
     );
+    this.#indexKeyNames = Object.keys(shape.keyTypes).filter((name) => !this.keyNames.includes(name));
   }
 
   get size(): number {
@@ -174,41 +183,61 @@ export class Table {
     return this.#own.keysOf(item);
   }
 
+  /** A key has exactly the key attributes. */
   checkKey(key: Item): void {
     const names = this.keyNames;
     if (Object.keys(key).length !== names.length || names.some((name) => key[name] === undefined))
       throw invalid('The provided key element does not match the schema');
+    this.checkItemKey(key);
+  }
+
+  checkItemKey(item: Item): void {
+    for (const name of this.keyNames) {
+      const value = item[name];
+      if (value === undefined)
+        throw invalid(`One or more parameter values were invalid: Missing the key ${name} in the item`);
+      this.checkKeyValue(name, value);
+    }
+  }
+
+  /** Refuses a value that can't be in a key, of the table or of an index. */
+  checkKeyValue(name: string, value: Value): void {
+    const type = this.shape.keyTypes[name];
+    if (type !== undefined && !(type in value))
+      throw invalid(
+        `One or more parameter values were invalid: Type mismatch for key ${name} expected: ${type} actual: ${typeOf(value)}`,
+      );
+    if (('S' in value && value.S === '') || ('B' in value && value.B === ''))
+      throw invalid(
+        `One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: ${name}`,
+      );
+    if ('S' in value && value.S.length * 3 > sortKeyBytesMax) this.#checkKeySize(name, Buffer.byteLength(value.S));
+  }
+
+  #checkKeySize(name: string, bytes: number): void {
+    const isSort = [this.shape.keys, ...this.shape.indexes].some(({ sort }) => sort === name);
+    if (bytes > (isSort ? sortKeyBytesMax : partitionKeyBytesMax))
+      throw invalid(`One or more parameter values were invalid: Size of key ${name} has exceeded the limit`);
   }
 
   get(key: Item): Item | undefined {
-    return this.#items.get(this.#idOf(key));
+    return this.#items.get(this.idOf(key));
   }
 
   /** Replaces an item, or removes it. The caller reports the change to the stream after all writes are decided. */
   replace(before: Item | undefined, after: Item | undefined): void {
-    const id = this.#idOf((after ?? before) as Item);
+    const id = this.idOf((after ?? before) as Item);
     if (after === undefined) this.#items.delete(id);
     else this.#items.set(id, after);
     this.#own.replace(before, after);
     for (const index of this.indexes.values()) index.replace(before, after);
   }
 
+  /** The keys of indexes may be missing, but not wrong. */
   checkItem(item: Item): void {
-    for (const name of this.keyNames) {
+    for (const name of this.#indexKeyNames) {
       const value = item[name];
-      if (value === undefined)
-        throw invalid(`One or more parameter values were invalid: Missing the key ${name} in the item`);
-      if ('S' in value && value.S === '')
-        throw invalid(
-          `One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: ${name}`,
-        );
-    }
-    for (const [name, type] of Object.entries(this.shape.keyTypes)) {
-      const value = item[name];
-      if (value !== undefined && typeOf(value) !== type)
-        throw invalid(
-          `One or more parameter values were invalid: Type mismatch for key ${name} expected: ${type} actual: ${typeOf(value)}`,
-        );
+      if (value !== undefined) this.checkKeyValue(name, value);
     }
     if (itemBytes(item) > itemBytesMax) throw invalid('Item size has exceeded the maximum allowed size');
   }
@@ -230,7 +259,8 @@ export class Table {
     });
   }
 
-  #idOf(key: Item): string {
+  /** Names an item of this table. */
+  idOf(key: Item): string {
     const { partition, sort } = this.shape.keys;
     // A zero byte separates the two. No key of ours contains one.
     return `${textOf(key[partition])}\0${sort === undefined ? '' : textOf(key[sort])}`;

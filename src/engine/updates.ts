@@ -1,8 +1,9 @@
 /** Evaluates update expressions: what an update makes of an item. */
 import { invalid } from './errors.ts';
 import type { Assignment, Operand, Path, Update } from './expressions.ts';
+import { addNumbers } from './numbers.ts';
 import { type Names, namedValue, resolved, type Scope, valueAt } from './paths.ts';
-import { addNumbers, type Item, memberOf, membersOf, type SetValue, typeOf, type Value } from './values.ts';
+import { type Item, memberOf, membersOf, type SetValue, typeOf, type Value } from './values.ts';
 
 const wrongType = () => invalid('An operand in the update expression has an incorrect data type');
 const wrongPath = () => invalid('The document path provided in the update expression is invalid for update');
@@ -30,8 +31,11 @@ function assigned(operand: Operand, scope: Scope): Value {
 }
 
 function called(name: string, [first, second]: readonly Operand[], scope: Scope): Value {
-  if (name === 'if_not_exists' && first?.kind === 'path' && second !== undefined)
-    return valueAt(first.path, scope) ?? assigned(second, scope);
+  if (name === 'if_not_exists' && first?.kind === 'path' && second !== undefined) {
+    // As in DynamoDB, the second operand must exist even if it is not needed.
+    const instead = assigned(second, scope);
+    return valueAt(first.path, scope) ?? instead;
+  }
   if (name === 'list_append' && first !== undefined && second !== undefined) {
     const [left, right] = [assigned(first, scope), assigned(second, scope)];
     if ('L' in left && 'L' in right) return { L: [...left.L, ...right.L] };
@@ -40,8 +44,15 @@ function called(name: string, [first, second]: readonly Operand[], scope: Scope)
   throw invalid(`Invalid expression: Invalid function name; function: ${name}`);
 }
 
-const overlap = (one: Path, other: Path): boolean =>
-  one.slice(0, other.length).every((step, index) => step === other[index]);
+/**
+ * True if one path is the other or inside it. Also if one goes into a map where the other goes into a list: then one of
+ * them must be wrong.
+ */
+function conflict(one: Path, other: Path): boolean {
+  for (let at = 0; at < one.length && at < other.length; at++)
+    if (one[at] !== other[at]) return typeof one[at] !== typeof other[at];
+  return true;
+}
 
 /** DynamoDB refuses an update that names a path twice, or a path and another one inside it. */
 function checkPaths(paths: readonly Path[]): void {
@@ -49,7 +60,7 @@ function checkPaths(paths: readonly Path[]): void {
   for (const path of paths) {
     const others = byName.get(path[0] as string);
     if (others === undefined) byName.set(path[0] as string, [path]);
-    else if (others.some((earlier) => overlap(path, earlier) || overlap(earlier, path)))
+    else if (others.some((earlier) => conflict(path, earlier)))
       throw invalid(
         'Invalid UpdateExpression: Two document paths overlap with each other; must remove or rewrite one of these paths',
       );
@@ -72,22 +83,18 @@ export function checkUpdate({ paths }: Update, names: Names, keyNames: readonly 
  * The item after an update. All operands are read from the item before the update, which is not changed: the two share
  * what is equal in both.
  */
-export function updated({ set, remove, add, delete: taken }: Update, scope: Scope): Item {
+export function updated({ assignments, removals }: Update, scope: Scope): Item {
   const after: Record<string, Value> = { ...scope.item };
   const change = (path: Path, value: Value | undefined) => changeAt(after, resolved(path, scope.names), value);
-  for (const { path, operand } of set) change(path, assigned(operand, scope));
-  for (const addition of add) change(addition.path, added(addition, scope));
-  for (const taking of taken) change(taking.path, without(taking, scope));
-  for (const path of inRemovalOrder(remove)) change(path, undefined);
+  for (const assignment of assignments) change(assignment.path, resultOf(assignment, scope));
+  for (const path of removals) change(path, undefined);
   return after;
 }
 
-/** From the end, so that removing one element of a list does not move another one that is still to be removed. */
-function inRemovalOrder(paths: readonly Path[]): readonly Path[] {
-  return paths.length < 2 ? paths : [...paths].sort((one, other) => indexOf(other) - indexOf(one));
+function resultOf(assignment: Assignment, scope: Scope): Value | undefined {
+  if (assignment.kind === 'set') return assigned(assignment.operand, scope);
+  return assignment.kind === 'add' ? added(assignment, scope) : without(assignment, scope);
 }
-
-const indexOf = (path: Path): number => (typeof path.at(-1) === 'number' ? (path.at(-1) as number) : 0);
 
 /** Sets the value at a path of a new item, or removes it if there is none. */
 function changeAt(item: Record<string, Value>, path: Path, value: Value | undefined): void {

@@ -1,5 +1,6 @@
 /** DynamoDB's typed values: their types, their size and their order. */
 import { invalid } from './errors.ts';
+import { compareNumbers, spelled } from './numbers.ts';
 
 /**
  * Values are immutable: an update shares the unchanged parts of the old item with the new one, and requests, answers, old
@@ -92,18 +93,6 @@ export function itemBytes(item: Item): number {
   return bytes;
 }
 
-/** Whole numbers of any length are exact, as in DynamoDB. Fractions are as exact as JavaScript's. */
-export function addNumbers(one: string, other: string, sign: 1 | -1): string {
-  const sum = Number(one) + sign * Number(other);
-  if (Number.isSafeInteger(sum) && Number.isSafeInteger(Number(one)) && Number.isSafeInteger(Number(other)))
-    return String(sum);
-  const whole = /^-?\d+$/;
-  if (whole.test(one) && whole.test(other)) return String(BigInt(one) + BigInt(sign) * BigInt(other));
-  return String(sum);
-}
-
-const compareNumbers = (one: string, other: string): number => Number(one) - Number(other);
-
 const isSurrogate = (code: number): boolean => (code & 0xf800) === 0xd800;
 
 /**
@@ -134,7 +123,7 @@ const sameMembers = (ones: readonly string[], others: readonly string[]): boolea
 
 export function equals(one: Value, other: Value): boolean {
   if (one === other) return true;
-  if ('N' in one && 'N' in other) return one.N === other.N || Number(one.N) === Number(other.N);
+  if ('N' in one && 'N' in other) return compareNumbers(one.N, other.N) === 0;
   if ('L' in one && 'L' in other) {
     return one.L.length === other.L.length && one.L.every((member, index) => equals(member, other.L[index] as Value));
   }
@@ -163,22 +152,67 @@ export function membersOf(value: Value): readonly string[] | undefined {
   return undefined;
 }
 
-/** Refuses a value that DynamoDB refuses. */
-export function checkValue(value: Value): void {
-  if ('S' in value) return;
-  if ('N' in value) checkNumber(value.N);
-  else if ('L' in value) value.L.forEach(checkValue);
-  else if ('M' in value) checkItemValues(value.M);
-  else if (membersOf(value)?.length === 0) {
-    throw invalid('One or more parameter values were invalid: An string set  may not be empty');
+const wrongSet = (why: string) => invalid(`One or more parameter values were invalid: ${why}`);
+
+function checkedSet<Value extends SetValue>(value: Value, members: readonly string[]): Value {
+  if (members.length === 0) throw wrongSet('An string set  may not be empty');
+  if (new Set(members).size < members.length) throw wrongSet('Input collection contains duplicates');
+  return value;
+}
+
+/**
+ * A value as it is stored, which is the same object unless it has a number in another spelling. Throws if DynamoDB
+ * refuses it.
+ */
+export function storedValue(value: Value): Value {
+  const type = typeOf(value);
+  for (const other in value)
+    if (other !== type) throw invalid('Supplied AttributeValue has more than one datatypes set');
+  if ('S' in value || 'BOOL' in value || 'NULL' in value || 'B' in value) return value;
+  if ('N' in value) {
+    const N = spelled(value.N);
+    return N === value.N ? value : { N };
   }
+  if ('L' in value) {
+    const L = sharedMap(value.L, storedValue);
+    return L === value.L ? value : { L };
+  }
+  if ('M' in value) {
+    const M = storedItem(value.M);
+    return M === value.M ? value : { M };
+  }
+  if ('NS' in value) {
+    const NS = sharedMap(value.NS, spelled);
+    return checkedSet(NS === value.NS ? value : { NS }, NS);
+  }
+  const members = membersOf(value);
+  if (members === undefined)
+    throw invalid('Supplied AttributeValue is empty, must contain exactly one of the supported datatypes');
+  return checkedSet(value as SetValue, members);
 }
 
-export function checkItemValues(item: Item): void {
-  for (const name of Object.keys(item)) checkValue(item[name] as Value);
+/** The same for an item, or for the members of a map. */
+export function storedItem(item: Item): Item {
+  let copy: Record<string, Value> | undefined;
+  for (const name of Object.keys(item)) {
+    if (name === '') throw invalid('One or more parameter values were invalid: An attribute name may not be empty');
+    const value = item[name] as Value;
+    const stored = storedValue(value);
+    if (stored === value) continue;
+    copy ??= { ...item };
+    copy[name] = stored;
+  }
+  return copy ?? item;
 }
 
-function checkNumber(text: string): void {
-  if (text.trim() === '' || !Number.isFinite(Number(text)))
-    throw invalid(`The parameter cannot be converted to a numeric value: ${text}`);
+/** The list itself if nothing in it changes. */
+function sharedMap<T>(list: readonly T[], change: (member: T) => T): readonly T[] {
+  let copy: T[] | undefined;
+  for (const [index, member] of list.entries()) {
+    const changed = change(member);
+    if (changed === member) continue;
+    copy ??= [...list];
+    copy[index] = changed;
+  }
+  return copy ?? list;
 }

@@ -38,8 +38,26 @@ export const isAlwaysNotified = ({ notify }: { readonly notify?: Notify }): bool
 export const isParkedOn = (claim: { readonly notify?: Notify } | undefined, connectionId: string): boolean =>
   claim?.notify?.type === 'websocket' && claim.notify.connectionId === connectionId;
 
+/** Where a delivery goes. */
+function addressOf(notify: Notify | undefined): string | undefined {
+  switch (notify?.type) {
+    case 'event':
+      return notify.ref;
+    case 'task-token':
+      return notify.token;
+    case 'durable-callback':
+      return notify.id;
+    case 'websocket':
+      return notify.connectionId;
+    default:
+      return undefined;
+  }
+}
+
 export const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
-  JSON.stringify(one) === JSON.stringify(other);
+  one?.type === other?.type &&
+  addressOf(one) === addressOf(other) &&
+  isAlwaysNotified({ ...(one && { notify: one }) }) === isAlwaysNotified({ ...(other && { notify: other }) });
 
 /** What a waiter asks for, and what a holder has. */
 export interface Claim {

@@ -29,11 +29,16 @@ export interface Joining {
 
 /**
  * Takes one step towards a place in the last page: joins it, or opens a page. If an answer was lost, the lease may already be in a
- * page, so the pages are searched first.
+ * page, so the pages are searched before the first step.
  */
-export async function joinBehind(context: QueueContext, key: LockKey, joining: Joining): Promise<InPage | NotYet> {
+export async function joinBehind(
+  context: QueueContext,
+  key: LockKey,
+  joining: Joining,
+  isSearched: boolean,
+): Promise<InPage | NotYet> {
   const { command, before } = joining;
-  if (command.place !== 'new') {
+  if (command.place !== 'new' && !isSearched) {
     // A caller that names a page may have lost its place there and joined again, without getting the answer.
     const pagesMax = command.place === undefined ? Number.POSITIVE_INFINITY : latestPlaces / context.sizes.page;
     const page = await findPage(context, key, command.leaseId, before, pagesMax);

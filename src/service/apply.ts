@@ -45,7 +45,6 @@ export async function apply(context: LockContext, key: LockKey, command: LockCom
   const work = () => applyToLock(context, key, command);
   const known = context.cache.seen(key)?.state;
   const applied = await (isAmongWaiters(known, command) ? context.turns.run(`release ${lockIdOf(key)}`, work) : work());
-  context.grants.tell(key, applied.grantedTo);
   if (command.kind === 'renew') return applied;
   const { grantedTo } = await serveBehind(context, key, applied.state);
   return grantedTo.length === 0 ? applied : { ...applied, grantedTo: [...applied.grantedTo, ...grantedTo] };
@@ -99,11 +98,7 @@ async function serveBehind(context: LockContext, key: LockKey, applied: LockStat
 async function sweepOnce(context: LockContext, key: LockKey): Promise<Swept> {
   const id = lockIdOf(key);
   const underWay = context.sweeps.joined(id);
-  if (underWay === undefined) {
-    const swept = await context.sweeps.run(id, () => applyToLock(context, key, { kind: 'sweep' }));
-    context.grants.tell(key, swept.grantedTo);
-    return swept;
-  }
+  if (underWay === undefined) return context.sweeps.run(id, () => applyToLock(context, key, { kind: 'sweep' }));
   const { state } = await underWay;
   // The caller may have written after that sweep had read the lock. Then it decides on its own state again.
   return { state: context.cache.seen(key)?.state ?? state, grantedTo: [] };
@@ -125,10 +120,14 @@ interface Course {
   readonly attempts: Attempts;
   /** Waiters that were granted on the way. */
   readonly grantedTo: Holder[];
+  /** The next decision is on a state that was only seen a while ago. */
+  isGuess: boolean;
   /** A write was sent more than once, so its first try may have been carried out. */
   perhapsMine: boolean;
   /** The answer of the latest write if its response was lost. */
   meant: Answer | undefined;
+  /** The pages were searched for the lease, and it was not there. */
+  isSearched: boolean;
 }
 
 /** The one loop: a step ends the command, or it is decided again, at once or after a pause. */
@@ -138,24 +137,34 @@ async function applyToLock(context: LockContext, key: LockKey, command: LockComm
     command,
     attempts: new Attempts(context),
     grantedTo: [],
+    isGuess: false,
     perhapsMine: false,
     meant: undefined,
+    isSearched: false,
   };
-  let step = await begin(context, course);
-  while (step.kind !== 'done') {
-    if (step.kind === 'pause') {
-      await course.attempts.pause(step.ms);
-      step = again(await readAndLearn(context, key));
-      continue;
-    }
-    course.perhapsMine ||= step.perhapsMine ?? false;
-    if (step.isProgress) course.attempts.progress();
-    step = await decideAndWrite(context, course, step.state);
-    if (step.kind !== 'again' || step.isProgress) continue;
-    course.perhapsMine ||= step.perhapsMine ?? false;
-    if (await course.attempts.lost()) step = await sendCommonCase(context, course);
+  try {
+    let step = await begin(context, course);
+    while (step.kind !== 'done') step = await goOn(context, course, step);
+    return step.applied;
+  } finally {
+    // Also if the command fails in the end: those whom it granted on its way hold the lock.
+    context.grants.tell(key, course.grantedTo);
   }
-  return step.applied;
+}
+
+async function goOn(context: LockContext, course: Course, step: NotYet): Promise<Step> {
+  const { attempts } = course;
+  if (step.kind === 'pause') {
+    await attempts.pause(step.ms);
+    return again(await readAndLearn(context, course.key));
+  }
+  course.perhapsMine ||= step.perhapsMine ?? false;
+  const next = await decideAndWrite(context, course, step.state);
+  if (next.kind !== 'again') return next;
+  course.perhapsMine ||= next.perhapsMine ?? false;
+  if (next.isProgress) await attempts.progress();
+  else if (await attempts.lost()) return sendCommonCase(context, course);
+  return next;
 }
 
 async function begin(context: LockContext, course: Course): Promise<Step> {
@@ -164,6 +173,7 @@ async function begin(context: LockContext, course: Course): Promise<Step> {
   const isRecent = seen !== undefined && context.clock.now() - seen.at <= context.rememberedMs;
   switch (predict(seen, command, bareFacts(context), isRecent)) {
     case 'refused':
+      course.isGuess = true;
       return { kind: 'again', state: (seen as { state: LockState }).state, isProgress: true };
     case 'read':
       return { kind: 'again', state: await readAndLearn(context, key), isProgress: true };
@@ -184,8 +194,7 @@ async function sendCommonCase(context: LockContext, course: Course): Promise<Ste
   context.cache.learn(key, written.state);
   if (!written.applied)
     return { kind: 'again', state: written.state, perhapsMine: written.perhapsMine, isProgress: true };
-  // Of the writes without a read, only a release hands over.
-  if (command.kind === 'release') course.grantedTo.push(...handedOverIn(written.state));
+  if (command.kind === 'release') course.grantedTo.push(...handedOverWhole(written.state));
   return done(course, answerAfter(command, written.state, facts), written.state, facts);
 }
 
@@ -194,11 +203,15 @@ const done = ({ grantedTo }: Course, answer: Answer, state: LockState, facts: Fa
   applied: { answer, state, facts, grantedTo },
 });
 
+/** Of the writes without a read, only the release of a whole lock hands over. Then its next holder comes from the queue. */
+const handedOverWhole = ({ holders, limit }: LockState): Holder[] =>
+  holders.filter(({ queuedAt, permits }) => queuedAt !== undefined && permits === limit);
+
 /** The holders to which this write granted from the queue. Then the write and the grant have the same time. */
-export const handedOverIn = (after: LockState, before?: LockState): Holder[] =>
+export const handedOverIn = (after: LockState, before: LockState): Holder[] =>
   after.holders.filter(
     ({ queuedAt, acquiredAt, fence }) =>
-      queuedAt !== undefined && acquiredAt === after.changedAt && fence > (before?.fence ?? 0),
+      queuedAt !== undefined && acquiredAt === after.changedAt && fence > before.fence,
   );
 
 /** Decides on a state and writes the result. */
@@ -215,8 +228,13 @@ async function decideAndWrite(context: LockContext, course: Course, before: Lock
     return { kind: 'again', state: after, isProgress: true };
   }
   const answer = course.perhapsMine ? asFirstAnswer(decision.answer, course.meant) : decision.answer;
-  if (change.kind === 'join-behind' && command.kind === 'acquire') {
-    const joined = await joinBehind(context, key, { command, waiter: change.waiter, before });
+  const wasGuess = course.isGuess;
+  course.isGuess = false;
+  // If the front was seen full, and nobody behind it, somebody may have been served since. So a place in the front is tried first.
+  const mayBeInFront = wasGuess && change.kind === 'join-behind' && !hasMore(before);
+  if (change.kind === 'join-behind' && command.kind === 'acquire' && !mayBeInFront) {
+    const joined = await joinBehind(context, key, { command, waiter: change.waiter, before }, course.isSearched);
+    course.isSearched = true;
     return 'kind' in joined ? joined : done(course, joined.answer, joined.state, facts);
   }
   if (change.kind === 'none') {
@@ -286,8 +304,8 @@ async function decideWithPages(context: LockContext, { key, command }: Course, b
 function writeOf(context: LockContext, { command, attempts }: Course, { change, next }: Decision): LockWrite {
   const now = next.changedAt;
   if (!attempts.isLastOfRound) {
-    if (change.kind === 'arrive' && command.kind === 'acquire')
-      return { ...change, limit: command.limit, frontLengthMax: context.sizes.front };
+    if ((change.kind === 'arrive' || change.kind === 'join-behind') && command.kind === 'acquire')
+      return { kind: 'arrive', waiter: change.waiter, limit: command.limit, frontLengthMax: context.sizes.front };
     if (change.kind === 'attend' || change.kind === 'leave') return { ...change, now };
   }
   return { kind: 'replace', next };

@@ -10,7 +10,10 @@ const roundsMax = 10;
  * finish.
  */
 const triesPerRound = 3;
-/** Steps that only move pages up, or wait for a turn: more than the longest queue needs if all its waiters died. */
+/**
+ * Steps that only move pages up, or wait for a turn: more than the longest queue needs if all its waiters died. Each further one
+ * counts as a lost race.
+ */
 const stepsMax = 100;
 /**
  * How long a command goes on, for example to join a page if so many join at once that its turn does not come. API Gateway ends a
@@ -40,10 +43,10 @@ export class Attempts {
   }
 
   /** A step that was not lost to others. */
-  progress(): void {
+  async progress(): Promise<void> {
     this.#checkTime();
     this.#steps += 1;
-    if (this.#steps > stepsMax) this.#tries += 1;
+    if (this.#steps > stepsMax) await this.lost();
   }
 
   /** Others were faster. True if that was the last try of a round. Then it has paused, and the state is not current any more. */
@@ -59,7 +62,7 @@ export class Attempts {
   }
 
   async pause(ms: number): Promise<void> {
-    this.#checkTime();
+    await this.progress();
     await pauseFor(this.#timers, ms);
   }
 

@@ -131,11 +131,11 @@ async function swapTogether(
       ...(renewal === undefined || attempt > 0 ? {} : { renewal: { ...renewal, facts } }),
     }));
     if (await context.store.writeAll(swaps)) {
-      const before = new Map(names.map((name, index) => [name, states[index] as LockState]));
+      const before = (name: string) => states[names.indexOf(name)] as LockState;
       for (const { key, next, renewal } of swaps) {
         if (renewal !== undefined) continue;
         context.cache.learn(key, next);
-        const granted = handedOverIn(next, before.get(key.name));
+        const granted = handedOverIn(next, before(key.name));
         context.grants.tell(
           key,
           granted.filter(({ leaseId }) => !plan.holders.some((holder) => holder.leaseId === leaseId)),

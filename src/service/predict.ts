@@ -63,7 +63,7 @@ function predictAcquire(known: LockState, command: Acquire, facts: Facts, isRece
     case 'none':
       return 'read';
     case 'join-behind':
-      // The front was full, and nobody waited behind it. The write that opens a page checks that it still is so.
+      // The front was full, and nobody waited behind it.
       if (!hasMore(known)) return 'refused';
       // A page does not know whether the lease holds the lock or has ended. So only a new lease joins by a remembered state.
       return isRecent && command.place === 'new' ? 'refused' : 'read';

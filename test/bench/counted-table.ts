@@ -1,7 +1,9 @@
 import { MemoryEngine } from '../../src/engine/engine.ts';
 import { totalOf } from '../../src/engine/units.ts';
 import { type Item, itemBytes } from '../../src/engine/values.ts';
-import { tableDefinition } from '../../src/local/table.ts';
+import { BuiltInTable } from '../../src/table/built-in.ts';
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../../src/table/port.ts';
+import { tableDefinition } from '../../src/table/shape.ts';
 
 export const tableName = 'holdfast';
 
@@ -13,7 +15,7 @@ export interface Used {
 }
 
 /** A table of the built-in engine, which charges units as DynamoDB does. */
-export class CountedTable {
+export class CountedTable implements TablePort {
   #requests = 0;
   #writeUnits = 0;
   #readUnits = 0;
@@ -24,6 +26,7 @@ export class CountedTable {
     },
   });
 
+  readonly #table = new BuiltInTable(this.#engine);
   readonly #takesHalf: (operation: string) => Promise<unknown>;
 
   /** `takesHalf`: half of the time of a request. It takes effect in the middle. */
@@ -32,13 +35,14 @@ export class CountedTable {
     this.#engine.call('CreateTable', tableDefinition(tableName));
   }
 
-  async call(operation: string, input: Record<string, unknown>): Promise<Record<string, unknown>> {
+  async call<Operation extends TableOperation>(
+    operation: Operation,
+    request: TableRequests[Operation],
+  ): Promise<TableAnswers[Operation]> {
     this.#requests += 1;
     await this.#takesHalf(operation);
     try {
-      return this.#engine.call(operation, input);
-    } catch (error) {
-      throw Object.assign(error as Error, { $metadata: { attempts: 1 }, ...(error as { more?: object }).more });
+      return await this.#table.call(operation, request);
     } finally {
       await this.#takesHalf(operation);
     }

@@ -2,13 +2,13 @@
  * What a hand-off takes and costs in direct mode: `node test/bench/direct.ts` prints it as a table. The stores and use cases that are
  * deployed run on the built-in engine, in virtual time, so the figures are the same on every machine.
  */
+
 import { acquire } from '../../src/service/acquire.ts';
 import { type LockContext, systemLockContext } from '../../src/service/context.ts';
 import { release } from '../../src/service/lease.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
 import { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
-import { accessTo } from '../scale/table-access.ts';
+import { storesOn } from '../support/memory-table.ts';
 import { CountedTable, tableName, type Used } from './counted-table.ts';
 
 /** The time of a write to DynamoDB within a region. A read takes half as long. Virtual time has whole milliseconds. */
@@ -60,8 +60,7 @@ export async function measureDirect({
   );
   const newProcess = (): LockContext =>
     systemLockContext({
-      store: new LockStore(accessTo(table as never, tableName, random)),
-      sessionStore: new MemorySessionStore(),
+      ...storesOn({ table, tableName, random }),
       alone: false,
       clock: time,
       timers: time,
@@ -87,8 +86,7 @@ export async function measureDirect({
     const { place, ...again } = requestOf(index);
     let { answer } = await acquire(context, lock, { ...again, place });
     while (answer.kind === 'waiting') {
-      const { page } = answer;
-      ({ answer } = await acquire(context, lock, page === undefined ? again : { ...again, place: page }));
+      ({ answer } = await acquire(context, lock, { ...again, place: answer.place }));
     }
     if (answer.kind !== 'granted') throw new Error(`Expected a grant, got ${answer.kind}.`);
     if (index > 0) {

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { constants } from 'node:fs';
-import { access, chown, mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { spawnGuarded } from '../../src/local/engine/guarded.ts';
 import { withinLimit } from '../../src/tools/time-limit.ts';
+import { findProgram } from '../support/program.ts';
 import { pauseMs } from './measure.ts';
 
 export const run = promisify(execFile);
@@ -17,17 +17,10 @@ export class NotInstalled extends Error {}
 const readyWithinMs = 30_000;
 
 /** The path of a program: on the PATH, or in a folder of Debian that is not on the PATH. */
-export async function findProgram(name: string, folders: readonly string[] = []): Promise<string> {
-  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', ...folders]) {
-    const file = join(folder, name);
-    try {
-      await access(file, constants.X_OK);
-      return file;
-    } catch {
-      // It may be in the next folder.
-    }
-  }
-  throw new NotInstalled(`${name} is not installed`);
+export function requireProgram(name: string, folders: readonly string[] = []): string {
+  const file = findProgram(name, folders);
+  if (file === null) throw new NotInstalled(`${name} is not installed`);
+  return file;
 }
 
 export interface ServerProcess {

@@ -2,15 +2,16 @@
  * What waiting costs the table, counted: `node test/bench/waiting.ts` prints it as a table. The stores and use cases that are deployed run on the
  * built-in engine, which charges units as DynamoDB does. No time is measured, so the counts are the same on every machine.
  */
-import { queueSizes, runsLow } from '../../src/queue/pages.ts';
+
 import type { LockState } from '../../src/lock/state.ts';
 import { everyPermit } from '../../src/lock/state.ts';
+import { runsLow } from '../../src/lock/view.ts';
 import { apply, refill } from '../../src/service/apply.ts';
 import type { LockContext } from '../../src/service/context.ts';
-import { systemLockContext } from '../../src/service/context.ts';
-import { LockStore } from '../../src/queue/lock-store.ts';
+import { bareFacts, systemLockContext } from '../../src/service/context.ts';
+import { leaseNameOf } from '../../src/table/digest.ts';
 import { epochMs } from '../../src/time/clock.ts';
-import { accessTo } from '../scale/table-access.ts';
+import { storesOn } from '../support/memory-table.ts';
 import { CountedTable, tableName, type Used } from './counted-table.ts';
 
 export interface WaitingCosts {
@@ -39,7 +40,7 @@ const handOffsBefore = 20;
 const lock = { namespace: 'bench', name: 'orders:daily-report' };
 
 /** The ids that the SDK makes have 24 characters. */
-const leaseOf = (index: number): string => `lease-${String(index).padStart(18, '0')}`;
+const leaseOf = (index: number): string => leaseNameOf(`lease-${String(index).padStart(18, '0')}`);
 
 const sum = (one: Used, other: Used): Used => ({
   requests: one.requests + other.requests,
@@ -59,8 +60,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
   let now = epochMs(1_800_000_000_000);
   const newProcess = (): LockContext =>
     systemLockContext({
-      store: new LockStore(accessTo(table as never, tableName, () => 0.5)),
-      sessionStore: new MemorySessionStore(),
+      ...storesOn({ table, tableName, random: () => 0.5 }),
       alone: false,
       clock: { now: () => now },
     });
@@ -83,7 +83,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
       ...(place === undefined ? {} : { place }),
     });
     if (index > 0 && answer.kind !== 'waiting') throw new Error(`Expected to wait, got ${answer.kind}.`);
-    places.set(index, answer.kind === 'waiting' ? answer.page : undefined);
+    places.set(index, answer.kind === 'waiting' ? answer.place : undefined);
   };
   const handOver = async (holder: number): Promise<LockState> => {
     const { answer, state } = await apply(next(), lock, { kind: 'release', leaseId: leaseOf(holder) });
@@ -98,7 +98,7 @@ export async function countWaiting({ waiting, processes, handOffMs = 50 }: Waiti
     if (holder === handOffsBefore) table.take();
     now = epochMs(now + handOffMs);
     const state = await handOver(holder);
-    if (runsLow(state, queueSizes)) await refill(notifier, lock, state);
+    if (runsLow(state, bareFacts(notifier))) await refill(notifier, lock, state);
     const joining = holder + waiting + 1;
     await ask(joining, 'new');
     if (holder >= handOffsBefore) handOff = sum(handOff, table.take());

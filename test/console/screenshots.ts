@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { executablePath, launch, skipped, visit } from './browser.ts';
-import { namespace, startScene } from './scene.ts';
+import { namespace, startScene } from './example-activity.ts';
 import { startService } from './service.ts';
 
 const folder = fileURLToPath(new URL('../../docs/console/', import.meta.url));

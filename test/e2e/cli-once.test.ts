@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Cli, cliOf, endStarted, startServing } from './cli-rig.ts';
+import { endStarted, startServing } from '../support/program.ts';
+import { type Cli, cliOf } from './cli-rig.ts';
 
 let cli: Cli;
 let folder: string;

@@ -1,65 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
-import { findDynoxide } from '../../src/local/engine/dynoxide.ts';
-import { eventually } from '../support/eventually.ts';
-
-export const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-/** The fastest engine that is installed. */
-const engine = findDynoxide() === undefined ? 'auto' : 'dynoxide';
-
-/** The environment of a user who has set no variables. */
-const { FORCE_COLOR: _, NO_COLOR: __, HOLDFAST_TOKEN: ___, ...plainEnv } = process.env;
-
-const started: ChildProcess[] = [];
-
-export interface RunningService {
-  readonly url: string;
-  readonly process: ChildProcess;
-}
-
-/** The service in its own process, which a test may kill. */
-export async function startServing(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<RunningService> {
-  const serving = spawn(process.execPath, [program, 'serve', '--engine', engine, ...flags], {
-    env: { ...plainEnv, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  started.push(serving);
-  let said = '';
-  serving.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
-  const ended = once(serving, 'exit').then(() => {
-    throw new Error(`The service ended while starting: ${said}`);
-  });
-  const [line] = await Promise.race([once(createInterface(serving.stdout), 'line'), ended]);
-  ended.catch(() => undefined);
-  serving.stdout.resume();
-  return { url: /http:\S+/.exec(line)?.[0] ?? '', process: serving };
-}
-
-export interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-  /** The output as JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a JSON answer holds is what the test checks.
-  readonly json: any;
-}
-
-const finishedWith = (code: number | null, stdout: string, stderr: string): Finished => ({
-  code,
-  stdout,
-  stderr,
-  get json() {
-    if (stdout === '') throw new Error(`The program printed nothing and ended with ${code}: ${stderr}`);
-    return JSON.parse(stdout);
-  },
-});
+import { type Finished, finishedWith, holdfastProgram, Program, plainEnv } from '../support/program.ts';
 
 /** An output that is no terminal, and keeps what is written. */
 function keptStream(): { readonly stream: NodeJS.WriteStream; readonly text: () => string } {
@@ -82,54 +23,11 @@ async function runHere(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   return finishedWith(code, stdout.text(), stderr.text());
 }
 
-/** A running program: its output so far, and how it ends. */
-export class Started {
-  readonly process: ChildProcess;
-  readonly finished: Promise<Finished>;
-  stdout = '';
-  stderr = '';
-
-  /** `detached`: the program gets its own process group, which can be killed as a whole. */
-  constructor(file: string, args: readonly string[], env: NodeJS.ProcessEnv, detached = false) {
-    const child = spawn(file, args, { env: { ...plainEnv, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached });
-    started.push(child);
-    this.process = child;
-    child.stdin.on('error', () => {});
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.stderr += text;
-    });
-    this.finished = once(child, 'close').then(([code]) => finishedWith(code, this.stdout, this.stderr));
-  }
-
-  get pid(): number {
-    return this.process.pid as number;
-  }
-
-  type(text: string): void {
-    this.process.stdin?.write(text);
-  }
-
-  endInput(): void {
-    this.process.stdin?.end();
-  }
-
-  /** Resolves with the match of the pattern in the output. */
-  said(pattern: RegExp, from: 'stdout' | 'stderr' = 'stdout'): Promise<string[]> {
-    return eventually(() => {
-      expect(this[from], `${this.stdout}\n${this.stderr}`).toMatch(pattern);
-      return [...(pattern.exec(this[from]) ?? [])];
-    });
-  }
-}
-
 /** Runs commands against one service. */
 export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
   // Only a net: many processes that start at once keep the service waiting.
   const env = { HOLDFAST_URL: url, HOLDFAST_NAMESPACE: 'test', HOLDFAST_TIMEOUT: '2m', ...more };
-  const start = (...args: string[]) => new Started(process.execPath, [program, ...args], env);
+  const start = (...args: string[]) => new Program(process.execPath, [holdfastProgram, ...args], { env });
   return {
     env,
     start,
@@ -148,17 +46,3 @@ export function cliOf(url: string, more: NodeJS.ProcessEnv = {}) {
 }
 
 export type Cli = ReturnType<typeof cliOf>;
-
-/** Ends every process that a test has left, by its id. */
-export async function endStarted(): Promise<void> {
-  const running = started.splice(0).filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-  await Promise.all(
-    running.map((child) => {
-      const exit = once(child, 'exit');
-      child.kill('SIGCONT');
-      child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), 15_000);
-      return exit.finally(() => clearTimeout(late));
-    }),
-  );
-}

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/local/engine/endpoint.ts';
 import { eventually } from '../support/eventually.ts';
 import { isRunning, waitUntilGone } from '../support/processes.ts';
+import { endStarted, holdfastProgram, Program, startServing } from '../support/program.ts';
 import { type Call, callAt, lockAt } from '../support/service.ts';
-import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
+import { type Cli, cliOf } from './cli-rig.ts';
 
 let cli: Cli;
 
@@ -28,7 +29,7 @@ const lasting = (traps = '', work = 'sleep 0.5 & wait $!') => [
   `${traps} echo pid $$; while :; do ${work}; done`,
 ];
 
-async function pidOf(running: Started): Promise<number> {
+async function pidOf(running: Program): Promise<number> {
   const [, pid] = await running.said(/pid (\d+)/);
   return Number(pid);
 }
@@ -66,7 +67,7 @@ describe.concurrent('run', () => {
 
   it('lets the command speak to the service about its own lease', async () => {
     const again = `"${process.execPath}" "$0" renew own --lease 10m --json`;
-    const { code, json } = await cli.run('run', 'own', '--lease', '5m', '--', 'sh', '-c', again, program);
+    const { code, json } = await cli.run('run', 'own', '--lease', '5m', '--', 'sh', '-c', again, holdfastProgram);
     expect(code).toBe(0);
     expect(json.remainingMs).toBeGreaterThan(500_000);
   });
@@ -91,7 +92,7 @@ describe.concurrent('run', () => {
 
   it('ends the command even if its whole process group is killed with -9, as a terminal or a supervisor may do', async () => {
     const args = ['run', 'swept-away', '--', ...lasting()];
-    const running = new Started(process.execPath, [program, ...args], cli.env, true);
+    const running = new Program(process.execPath, [holdfastProgram, ...args], { env: cli.env, detached: true });
     const pid = await pidOf(running);
     process.kill(-running.pid, 'SIGKILL');
     await waitUntilGone(pid);
@@ -228,9 +229,7 @@ describe.concurrent('run, when the service is killed with -9', () => {
     const theirs = cliOf(first.url);
     const running = theirs.start('run', 'steady', '--lease', '30s', '--', 'sh', '-c', 'echo pid $$; cat');
     await pidOf(running);
-    const exit = once(first.process, 'exit');
-    first.process.kill('SIGKILL');
-    await exit;
+    await first.end('SIGKILL');
     await startServing(flags);
     const left = async () => (await lockAt(callAt(first.url), 'steady').inspect()).body.holders[0]?.remainingMs;
     const before = await left();

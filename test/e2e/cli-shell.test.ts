@@ -1,7 +1,8 @@
 /** What a script gets from the command line if somebody else has the lock. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endStarted, holdfastProgram, Program, startServing } from '../support/program.ts';
 import { callAt, lockAt } from '../support/service.ts';
-import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
+import { type Cli, cliOf } from './cli-rig.ts';
 
 let cli: Cli;
 beforeAll(async () => {
@@ -10,11 +11,11 @@ beforeAll(async () => {
 afterAll(endStarted);
 
 /** `holdfast` is a function instead of the installed program. */
-const installed = `holdfast() { "${process.execPath}" "${program}" "$@"; }`;
+const installed = `holdfast() { "${process.execPath}" "${holdfastProgram}" "$@"; }`;
 
 /** The shell line as a script runs it. */
 const script = (shell: string, flags: string[], lines: string, holdfast = installed, more: NodeJS.ProcessEnv = {}) => {
-  const running = new Started(shell, [...flags, '-c', `${holdfast}\n${lines}`], { ...cli.env, ...more });
+  const running = new Program(shell, [...flags, '-c', `${holdfast}\n${lines}`], { env: { ...cli.env, ...more } });
   running.endInput();
   return running.finished;
 };

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endStarted, holdfastProgram, Program, startServing } from '../support/program.ts';
 import { callAt, lockAt } from '../support/service.ts';
-import { type Cli, cliOf, endStarted, program, Started, startServing } from './cli-rig.ts';
+import { type Cli, cliOf } from './cli-rig.ts';
 
 /** util-linux's `script` runs a command on a pseudo-terminal. Other systems have another program of that name. */
 const hasTerminal = /util-linux/.test(spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout ?? '');
@@ -20,9 +21,11 @@ afterAll(endStarted);
 const lock = (name: string) => lockAt(callAt(cli.env.HOLDFAST_URL), name);
 
 /** Runs the program on a terminal, as a person would. The output of both streams arrives in `stdout`. */
-function onTerminal(args: string, { columns = 100, env = {} } = {}): Started {
-  const line = `stty cols ${columns}; exec '${process.execPath}' '${program}' ${args}`;
-  return new Started('script', ['-qec', line, '/dev/null'], { ...cli.env, TERM: 'xterm', SHELL: '/bin/sh', ...env });
+function onTerminal(args: string, { columns = 100, env = {} } = {}): Program {
+  const line = `stty cols ${columns}; exec '${process.execPath}' '${holdfastProgram}' ${args}`;
+  return new Program('script', ['-qec', line, '/dev/null'], {
+    env: { ...cli.env, TERM: 'xterm', SHELL: '/bin/sh', ...env },
+  });
 }
 
 describe.skipIf(!hasTerminal)('on a terminal', () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { version } from '../../src/process/version.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Cli, cliOf, endStarted, startServing } from './cli-rig.ts';
+import { endStarted, startServing } from '../support/program.ts';
+import { type Cli, cliOf } from './cli-rig.ts';
 
 const token = 'a-token-for-this-test';
 let cli: Cli;
@@ -12,7 +13,7 @@ let url: string;
 let folder: string;
 
 beforeAll(async () => {
-  ({ url } = await startServing(['--memory', '--port', '0'], { HOLDFAST_TOKEN: token }));
+  ({ url } = await startServing(['--memory', '--port', '0'], { env: { HOLDFAST_TOKEN: token } }));
   cli = cliOf(url, { HOLDFAST_TOKEN: token });
   folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
 });

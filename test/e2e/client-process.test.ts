@@ -10,36 +10,11 @@ import { type BuildResult, build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { Holdfast } from '../../src/client/index.ts';
 import { freePort } from '../../src/local/engine/endpoint.ts';
+import { type ServingProgram, startServing } from '../support/program.ts';
 import { patient } from '../support/service.ts';
 
 const run = promisify(execFile);
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-
-interface Service {
-  readonly url: string;
-  end(signal: NodeJS.Signals): Promise<void>;
-}
-
-/** The service as a user starts it, in its own process. */
-async function startService(args: readonly string[]): Promise<Service> {
-  const child = spawn(process.execPath, [at('../../src/cli/main.ts'), 'serve', '--engine', 'dynoxide', ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  for await (const line of createInterface(child.stdout)) {
-    const url = /listening on (http:\S+)/.exec(line)?.[1];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return {
-      url,
-      end: async (signal) => {
-        child.kill(signal);
-        await exited;
-      },
-    };
-  }
-  throw new Error('The service ended before it was listening.');
-}
 
 /** The lines that the worker prints, as they come. */
 function readLines(child: ChildProcess) {
@@ -51,9 +26,9 @@ function readLines(child: ChildProcess) {
 }
 
 /** For all tests that do not end it. */
-let service: Service;
+let service: ServingProgram;
 beforeAll(async () => {
-  service = await startService(['--memory', '--port', '0']);
+  service = await startServing(['--memory', '--port', '0']);
 });
 afterAll(() => service.end('SIGTERM'));
 
@@ -127,7 +102,7 @@ describe('a service that is killed and started again', () => {
 
   it('finds its locks again, and the holder renews as if nothing had been', async () => {
     const args = ['--data', folder, '--port', String(await freePort())];
-    const first = await startService(args);
+    const first = await startServing(args);
     let renewed = () => {};
     const renewedAgain = new Promise<void>((resolve) => {
       renewed = resolve;
@@ -142,7 +117,7 @@ describe('a service that is killed and started again', () => {
     const lock = await locks.acquire('wallet:42', { leaseMs: 30_000 });
     await first.end('SIGKILL');
     await expect(lock.renew()).rejects.toMatchObject({ code: 'unavailable' });
-    const second = await startService(args);
+    const second = await startServing(args);
     await renewedAgain;
     expect(lock.isHeld()).toBe(true);
     expect(await locks.check('wallet:42', lock.fence)).toMatchObject({ valid: true });

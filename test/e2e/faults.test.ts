@@ -15,7 +15,7 @@ import { type Gateway, startGateway } from '../../src/local/gateway.ts';
 import { defaultOptions, type EngineChoice } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
-import { createDynamoDBClient, documentClient } from '../../src/table/aws.ts';
+import { awsTable } from '../../src/table/aws.ts';
 import { defaultTableName } from '../../src/table/shape.ts';
 import { eventually } from '../support/eventually.ts';
 import { patientServer } from '../support/patient-server.ts';
@@ -52,8 +52,8 @@ const serveOn = (endpoint: string, table = defaultTableName): Promise<Running> =
 
 /** A second process like a deployed function: nobody notifies its waiters, so they poll. */
 function pacedServiceOn(endpoint: string): Promise<Gateway> {
-  const client = documentClient(createDynamoDBClient({ endpoint, region, credentials: localCredentials }));
-  const service = serviceOn({ client, tableName: defaultTableName, alone: false, engine: 'dynamodb' });
+  const { table } = awsTable({ endpoint, region, credentials: localCredentials });
+  const service = serviceOn({ access: { table, tableName: defaultTableName }, alone: false, engine: 'dynamodb' });
   return startGateway({ host: '127.0.0.1', port: 0, handler: createHandler(service, silent) });
 }
 

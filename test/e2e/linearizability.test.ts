@@ -18,11 +18,11 @@ import {
   recordSpecification,
   relevantOf,
 } from '../support/lock-histories.ts';
+import { startServing } from '../support/program.ts';
 import { wide } from '../support/wide.ts';
 import { BadProxy } from './bad-proxy.ts';
 import { type Note, Worker } from './linearizability-worker.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
 const region = 'us-east-1';
 /** One round is long enough for a few kills and a hundred holders of a lock. A busy machine needs more of them. */
 const roundMs = wide ? 20_000 : 7_000;
@@ -77,15 +77,7 @@ async function startEngine(port: number): Promise<ChildProcess> {
 
 async function startService(port: number, enginePort: number): Promise<ChildProcess> {
   const flags = ['--port', String(port), '--engine', `http://127.0.0.1:${enginePort}`, '--memory', '--poll-ms', '2000'];
-  const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'serve', ...flags], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const ready = (async () => {
-    for await (const line of createInterface({ input: child.stdout })) if (line.includes('listening')) return;
-  })();
-  await Promise.race([ready, once(child, 'exit')]);
-  child.stdout?.resume();
-  return child;
+  return (await startServing(flags)).process;
 }
 
 beforeAll(async () => {

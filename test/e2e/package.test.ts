@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Program } from '../support/program.ts';
 import { wide } from '../support/wide.ts';
 
 const run = promisify(execFile);
@@ -112,18 +113,11 @@ describe('the packed tarball in an empty folder', () => {
   });
 
   it('serves, and its SDK takes a lock there, as the README shows', async () => {
-    const service = spawn(join(folder, 'node_modules/.bin/holdfast'), ['serve', '--memory', '--port', '0'], {
+    const service = new Program(join(folder, 'node_modules/.bin/holdfast'), ['serve', '--memory', '--port', '0'], {
       cwd: folder,
-      stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
-      const url = await new Promise<string>((resolve, reject) => {
-        createInterface({ input: service.stdout }).on('line', (line) => {
-          const [, found] = /^Holdfast is listening on (\S+)/.exec(line) ?? [];
-          if (found !== undefined) resolve(found);
-        });
-        service.once('exit', (code) => reject(new Error(`The service ended with ${code}.`)));
-      });
+      const [, url] = await service.said(/^Holdfast is listening on (\S+)\n/);
       const script = `
         import { Holdfast } from 'holdfast';
         const locks = new Holdfast({ url: ${JSON.stringify(url)}, namespace: 'payments', deadlineMs: 60_000 });
@@ -139,9 +133,7 @@ describe('the packed tarball in an empty folder', () => {
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
       expect(await page.text()).toContain('holdfast');
     } finally {
-      service.removeAllListeners('exit');
-      service.kill('SIGTERM');
-      await once(service, 'exit');
+      await service.end();
     }
   });
 
@@ -186,27 +178,15 @@ const nodes: [string, string][] = [
 
 describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
   const cli = () => join(folder, 'node_modules/holdfast/dist/src/cli/main.js');
-  let service: ChildProcess;
+  let service: Program;
   let served: { url: string; engine: { name: string; endpoint: string } };
 
   beforeAll(async () => {
-    service = spawn(node, [cli(), 'serve', '--engine', 'memory', '--port', '0', '--json'], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const ended = once(service, 'exit').then(([code]) => {
-      throw new Error(`The service ended with ${code}.`);
-    });
-    ended.catch(() => undefined);
-    const lines = createInterface({ input: service.stdout as NodeJS.ReadableStream });
-    const [line] = (await Promise.race([once(lines, 'line'), ended])) as [string];
+    service = new Program(node, [cli(), 'serve', '--engine', 'memory', '--port', '0', '--json'], { cwd: folder });
+    const [line = ''] = await service.said(/.+\n/);
     served = JSON.parse(line);
   });
-  afterAll(async () => {
-    if (service.exitCode !== null) return;
-    service.kill('SIGTERM');
-    await once(service, 'exit');
-  });
+  afterAll(() => service.end());
 
   const settings = () => {
     const env = { ...process.env, HOLDFAST_URL: served.url, HOLDFAST_NAMESPACE: 'package', HOLDFAST_TIMEOUT: '1m' };

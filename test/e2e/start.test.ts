@@ -1,10 +1,9 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
@@ -15,6 +14,7 @@ import { freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
 import { startEngine } from '../../src/local/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { isRunning, waitUntilGone } from '../support/processes.ts';
+import { endStarted, type Finished, Program, plainEnv } from '../support/program.ts';
 import { callAt, lockAt, newLeaseId } from '../support/service.ts';
 import { wide } from '../support/wide.ts';
 
@@ -37,19 +37,17 @@ type Variables = Record<string, string>;
 
 /** The environment that npm gives: the packages' programs first in the PATH, and none of the caller's own settings. */
 const environment = (more: Variables = {}): NodeJS.ProcessEnv => ({
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_'))),
+  ...plainEnv,
   PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
   ...more,
 });
 
 let folder: string;
-let processes: ChildProcess[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-start-'));
 });
 afterEach(async () => {
-  for (const child of processes) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
-  processes = [];
+  await endStarted();
   rmSync(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 });
 });
 
@@ -63,44 +61,18 @@ interface Started {
 
 /** Starts the service as `npm start` does. Returns when the service says that it listens. */
 async function start(args: readonly string[], variables: Variables = {}): Promise<Started> {
-  const child = spawn(program, [...startArgs, ...args], { cwd: root, env: environment(variables) });
-  processes.push(child);
-  let complaints = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaints += text;
-  });
-  const exited = once(child, 'exit').then(([code, signal]) => ({ code, signal }));
-  const banner: string[] = [];
-  const complete = new Promise<void>((resolve) => {
-    createInterface(child.stdout).on('line', (line) => {
-      banner.push(line);
-      if (line.endsWith('/v1/demo/locks/wallet:42')) resolve();
-    });
-  });
-  const ended = exited.then(({ code }) => {
-    throw new Error(`It ended with ${code} and said: ${complaints}`);
-  });
-  ended.catch(() => {});
-  await Promise.race([complete, ended]);
+  const started = new Program(program, [...startArgs, ...args], { cwd: root, env: environment(variables) });
+  const exited = once(started.process, 'exit').then(([code, signal]) => ({ code, signal }));
+  const [shown = ''] = await started.said(/^[\s\S]*\/v1\/demo\/locks\/wallet:42\n/);
+  const banner = shown.trimEnd().split('\n');
   const url = /^Holdfast is listening on (http:\S+)$/.exec(banner[0] ?? '')?.[1];
   if (url === undefined) throw new Error(`The first line names no address: ${banner[0]}`);
-  return { process: child, url, banner: [...banner], exited };
+  return { process: started.process, url, banner, exited };
 }
 
 /** Runs the command to its end, for command lines that must not start a service. */
-async function run(args: readonly string[], env: NodeJS.ProcessEnv = environment(), file = program) {
-  const child = spawn(file, [...startArgs, ...args], { cwd: root, env });
-  processes.push(child);
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  const [code] = await once(child, 'close');
-  return { code: code as number | null, stdout, stderr };
+async function run(args: readonly string[], env: NodeJS.ProcessEnv = environment(), file = program): Promise<Finished> {
+  return new Program(file, [...startArgs, ...args], { cwd: root, env }).finished;
 }
 
 /** Every descendant of a process, from the process table. */
@@ -190,18 +162,14 @@ describe('npm start', () => {
   });
 
   it('ends when npm, which started it, gets a signal to end', async () => {
-    const npm = spawn('npm', ['start', '--silent', '--', '--engine', 'memory', '--port', '0', '--json'], {
-      cwd: root,
-      env: environment(),
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    processes.push(npm);
-    const [line] = (await once(createInterface(npm.stdout), 'line')) as [string];
+    const args = ['start', '--silent', '--', '--engine', 'memory', '--port', '0', '--json'];
+    const npm = new Program('npm', args, { cwd: root, env: environment() });
+    const [line = ''] = await npm.said(/.+\n/);
     const { url, engine } = JSON.parse(line) as { url: string; engine: { name: string } };
     expect(engine.name).toBe('memory');
-    const below = descendantsOf(npm.pid ?? 0);
+    const below = descendantsOf(npm.pid);
     expect((await callAt(url)('GET', '/v1/health')).status).toBe(200);
-    npm.kill('SIGTERM');
+    npm.process.kill('SIGTERM');
     await waitUntilGone(...below);
   });
 

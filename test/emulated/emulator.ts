@@ -2,11 +2,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { packageRoot } from '../../infra/function-code.ts';
+import { freePort } from '../../src/local/engine/endpoint.ts';
 
 /** The releases that were tried. */
 const packages = { ministack: 'ministack==1.4.21', lint: 'cfn-lint==1.58.0' } as const;
@@ -160,13 +160,4 @@ function processesOf(folder: string): string[] {
       return false;
     }
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -2,16 +2,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AssetCode } from 'aws-cdk-lib/aws-lambda';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type * as functionCode from '../../infra/function-code.ts';
+import { describe, expect, it } from 'vitest';
+import * as code from '../../infra/function-code.ts';
 import { freshFolder } from './synthesized.ts';
-
-let code: typeof functionCode;
-// Loaded again for each test, so that mutation testing can plant faults in what is made while the module loads.
-beforeEach(async () => {
-  vi.resetModules();
-  code = await import('../../infra/function-code.ts');
-});
 
 /** A folder with these bundles. */
 function bundled(...names: string[]): string {

@@ -1,20 +1,12 @@
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type * as access from '../../infra/access.ts';
-import type { Right } from '../../infra/access.ts';
+import { describe, expect, it } from 'vitest';
+import { patternsOf, type Right } from '../../infra/access.ts';
 import type { LockService } from '../../infra/lock-service.ts';
 import { namespaceName } from '../../src/contract/fields.ts';
 import { type Access, type Route, routes } from '../../src/contract/operations.ts';
 import { createStack, statementsOf, templateOf } from './synthesized.ts';
 
 const table: readonly Route[] = routes;
-
-let patternsOf: typeof access.patternsOf;
-// Loaded again for each test, so that mutation testing can plant faults in what is made while the module loads.
-beforeEach(async () => {
-  vi.resetModules();
-  ({ patternsOf } = await import('../../infra/access.ts'));
-});
 
 /** IAM's own rule: `*` matches any characters, slashes too, and `?` matches exactly one. */
 const covers = (pattern: string, text: string): boolean =>

@@ -1,5 +1,14 @@
-import { describe, expect, it, vi } from 'vitest';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
 import { createStack, spell, templateOf } from './synthesized.ts';
+
+const isReference = (value: object): boolean => /^(Ref|Fn::GetAtt|Fn::Join)$/.test(Object.keys(value).join());
+
+/** So that a reviewer reads a reference in one line and not in five, and a dashboard with one line for each widget. */
+function spellReferences(name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !isReference(value)) return value;
+  return name === 'DashboardBody' ? spell(value).split(/(?=\{"type")/) : spell(value);
+}
 
 describe('the stack', () => {
   const deployed = templateOf(createStack()).toJSON();
@@ -8,14 +17,11 @@ describe('the stack', () => {
     expect(Object.keys(deployed.Outputs).sort()).toEqual(['EventBusName', 'Sdk', 'TableName', 'Url', 'WatchUrl']);
   });
 
-  it('is the one that was reviewed', async () => {
-    // Loaded and synthesized here, and not before the tests, so that mutation testing can plant faults in all of it.
-    vi.resetModules();
-    const again = await import('./synthesized.ts');
-    const reviewed = again.templateOf(again.createStack()).toJSON();
+  it('is the one that was reviewed', () => {
     // The content of a bundle changes with every commit. Here it only matters that it is deployed.
-    const masked = JSON.stringify(reviewed, null, 2).replaceAll(/[0-9a-f]{64}/g, '<asset>');
-    expect(masked).toMatchSnapshot();
+    const masked = JSON.parse(JSON.stringify(deployed, spellReferences).replaceAll(/[0-9a-f]{64}/g, '<asset>'));
+    const whole = { depth: null, breakLength: 120, maxArrayLength: null, maxStringLength: null };
+    expect(inspect(masked, whole)).toMatchSnapshot();
   });
 
   it('needs no account, Region or lookup to be written', () => {

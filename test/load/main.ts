@@ -4,15 +4,11 @@
  * SDK takes thousands of locks over HTTP, and hundreds of waiters wait in a few long queues. Everything is counted:
  * nothing may get lost, and memory must not keep growing.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { HoldfastError } from '../../src/client/errors.ts';
 import { Holdfast } from '../../src/client/holdfast.ts';
+import { startServing } from '../support/program.ts';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -31,24 +27,10 @@ const [waiterCount, lineCount] = [Number(values.waiters), Number(values.lines)];
 /** Compares the second quarter of the run with the last. A busy heap varies by this much. A leak grows further. */
 const growthMbMax = 150;
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const service = spawn(
-  process.execPath,
-  [join(root, 'src/cli/main.ts'), 'serve', '--memory', '--port', '0', '--engine', values.engine],
-  {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  },
-);
-const url = await (async () => {
-  for await (const line of createInterface({ input: service.stdout })) {
-    const found = /listening on (http\S+)/.exec(line)?.[1];
-    if (found !== undefined) return found;
-  }
-  throw new Error('The service did not start.');
-})();
-service.stdout.resume();
+const service = await startServing(['--memory', '--port', '0', '--engine', values.engine]);
+const { url } = service;
 // However this run ends, the service ends too.
-process.on('exit', () => service.kill());
+process.on('exit', () => service.process.kill());
 for (const stop of ['SIGINT', 'SIGTERM'] as const) process.once(stop, () => process.exit(130));
 
 const memoryMb = async (): Promise<number> => {
@@ -157,8 +139,7 @@ try {
   await observer.close();
 } finally {
   clearInterval(watch);
-  service.kill('SIGTERM');
-  await once(service, 'exit');
+  await service.end();
 }
 
 const sorted = handOffsMs.toSorted((one, other) => one - other);

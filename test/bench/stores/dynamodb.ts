@@ -1,9 +1,9 @@
 import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { type DynamoDBDocumentClient, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { type Engine, startEngine } from '../../../src/local/engine.ts';
 import type { EngineChoice } from '../../../src/local/options.ts';
 import { ensureTable } from '../../../src/local/table.ts';
-import { createDynamoDBClient, documentClient } from '../../../src/table/aws.ts';
+import { createDynamoDBClient } from '../../../src/table/aws.ts';
 import type { Store } from '../contestant.ts';
 
 /** The address of a contestant's table: the engine itself for timing, or a proxy for counting. */
@@ -72,7 +72,7 @@ export async function startDynamoDB(choice: EngineChoice): Promise<DynamoDBStore
   const credentials = engine.credentials ?? { accessKeyId: 'local', secretAccessKey: 'local' };
   const address = { endpoint: engine.endpoint, region, credentials };
   const raw = createDynamoDBClient(address);
-  const client = documentClient(raw);
+  const client = DynamoDBDocumentClient.from(raw);
   for (const table of Object.values(ownTables)) await ensureTable(raw, table);
   await createTable(raw, plainTable, ['pk', 'sk']);
   await createTable(raw, lockClientTable.name, [lockClientTable.partitionKey]);

@@ -1,7 +1,7 @@
 import { freePort } from '../../../src/local/engine/endpoint.ts';
 import type { Store } from '../contestant.ts';
 import { loadPeer } from '../peers.ts';
-import { findProgram, run, startServer, temporaryFolder } from '../server-process.ts';
+import { requireProgram, run, startServer, temporaryFolder } from '../server-process.ts';
 
 export interface EtcdLease {
   grant(): Promise<string>;
@@ -35,7 +35,7 @@ export interface EtcdStore extends Store {
 }
 
 export async function startEtcd(): Promise<EtcdStore> {
-  const file = await findProgram('etcd');
+  const file = requireProgram('etcd');
   const { Etcd3 } = loadPeer<{ Etcd3: new (options: { hosts: string }) => EtcdClient }>('etcd3');
   const { stdout } = await run(file, ['--version']);
   const folder = await temporaryFolder();

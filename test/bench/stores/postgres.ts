@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { freePort } from '../../../src/local/engine/endpoint.ts';
 import type { Store } from '../contestant.ts';
 import { loadPeer } from '../peers.ts';
-import { findProgram, NotInstalled, run, startServer, temporaryFolder } from '../server-process.ts';
+import { NotInstalled, requireProgram, run, startServer, temporaryFolder } from '../server-process.ts';
 
 /** The part of pg that is used here. */
 export interface PostgresClient {
@@ -32,7 +32,7 @@ async function servant(): Promise<{ uid: number; gid: number; prefix: string[] }
       ['-u', '-g'].map(async (which) => Number((await run('id', [which, 'postgres'])).stdout)),
     );
     if (uid === undefined || gid === undefined) return undefined;
-    const setpriv = await findProgram('setpriv');
+    const setpriv = requireProgram('setpriv');
     return { uid, gid, prefix: [setpriv, `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'] };
   } catch {
     throw new NotInstalled('postgresql is not installed: there is no user to run it as');
@@ -48,7 +48,7 @@ async function programFolders(): Promise<string[]> {
 
 export async function startPostgres(): Promise<PostgresStore> {
   const folders = await programFolders();
-  const [initdb, postgres] = [await findProgram('initdb', folders), await findProgram('postgres', folders)];
+  const [initdb, postgres] = [requireProgram('initdb', folders), requireProgram('postgres', folders)];
   const { Client } = loadPeer<{ Client: new (options: object) => PostgresClient }>('pg');
   const user = await servant();
   const folder = await temporaryFolder(user);

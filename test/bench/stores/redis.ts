@@ -1,7 +1,7 @@
 import { freePort } from '../../../src/local/engine/endpoint.ts';
 import type { Store } from '../contestant.ts';
 import { loadPeer } from '../peers.ts';
-import { findProgram, run, startServer, temporaryFolder } from '../server-process.ts';
+import { requireProgram, run, startServer, temporaryFolder } from '../server-process.ts';
 
 /** The part of ioredis that is used here. */
 export interface RedisClient {
@@ -19,7 +19,7 @@ export interface RedisStore extends Store {
 }
 
 export async function startRedis(): Promise<RedisStore> {
-  const file = await findProgram('redis-server');
+  const file = requireProgram('redis-server');
   const { Redis } = loadPeer<{ Redis: new (port: number, host: string) => RedisClient }>('ioredis');
   const { stdout } = await run(file, ['--version']);
   const folder = await temporaryFolder();

@@ -1,21 +1,22 @@
-import { type ChildProcess, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { executeFenced, fencedUpdate, fencedUpsert, floorsTable, raiseFloor } from '../../../src/guards/sql.ts';
+import { executeFenced, floorsTable, raiseFloor } from '../../../src/guards/sql.ts';
+import { freePort } from '../../../src/local/engine/endpoint.ts';
+import { findProgram, Program } from '../../support/program.ts';
 import { connectMySql, type MySql } from './mysql-wire.ts';
-import { describePauseStory, describeWithEngine } from './pause-story.ts';
-import { findProgram, freePort, startServer, stopServer } from './programs.ts';
+import { describeWithEngine } from './pause-story.ts';
+import { describeSqlGuards, freshId } from './sql-guards.ts';
 
 const dialect = 'mysql';
 
 describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y mariadb-server', (program) => {
-  let server: ChildProcess;
+  let server: Program;
   let port: number;
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-mariadb-'));
   const connections: MySql[] = [];
-  let resources = 0;
 
   const open = async (foundRows: boolean) => {
     const connection = await connectMySql(port, { foundRows });
@@ -37,7 +38,8 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
       '--bind-address=127.0.0.1',
       '--skip-grant-tables',
     ];
-    server = await startServer(program, [...words, `--socket=${join(folder, 'socket')}`], /ready for connections/);
+    server = new Program(program, [...words, `--socket=${join(folder, 'socket')}`]);
+    await server.said(/ready for connections/, 'stderr');
     const admin = await connectMySql(port, { foundRows: false });
     await admin.query('CREATE DATABASE guards');
     await admin.query('USE guards');
@@ -50,11 +52,9 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
 
   afterAll(async () => {
     for (const connection of connections) connection.close();
-    await stopServer(server);
+    await server.end();
     rmSync(folder, { recursive: true });
   });
-
-  const freshId = () => `order-${++resources}`;
 
   // The flag changes what the engine counts, and drivers set it differently. The guard must be right with both.
   describe.each([{ foundRows: true }, { foundRows: false }])('with CLIENT_FOUND_ROWS $foundRows', ({ foundRows }) => {
@@ -65,75 +65,22 @@ describeWithEngine('MariaDB', findProgram('mariadbd'), 'apt-get install -y maria
     /** Each writer has its own connection, so that writers wait at the row's lock and not in a client's queue. */
     const connection = (i = 0) => pool[i % pool.length] as MySql;
 
-    const stored = async (id: string) => {
-      const { rows } = await connection().run({ text: 'SELECT state, fence FROM orders WHERE id = ?', values: [id] });
-      return { value: (rows[0]?.state as string) ?? null, floor: rows[0] ? Number(rows[0].fence) : null };
-    };
-
-    describePauseStory(
-      'fencedUpsert',
-      async () => {
-        const id = freshId();
-        let writers = 0;
-        return {
-          write: (fence, state) =>
-            executeFenced(
-              connection(writers++).run,
-              fencedUpsert({ dialect, table: 'orders', key: { id }, set: { state }, fence }),
-            ),
-          read: () => stored(id),
-        };
+    let writers = 0;
+    describeSqlGuards(
+      {
+        dialect,
+        table: 'orders',
+        next: () => connection(writers++).run,
+        async transact(work) {
+          const { query, run } = connection(writers++);
+          await query('BEGIN');
+          const outcome = await work(run);
+          await query(outcome.kind === 'written' ? 'COMMIT' : 'ROLLBACK');
+          return outcome;
+        },
       },
       { runs: 15 },
     );
-
-    describePauseStory(
-      'fencedUpdate',
-      async () => {
-        const id = freshId();
-        await connection().run({ text: 'INSERT INTO orders (id) VALUES (?)', values: [id] });
-        let writers = 0;
-        return {
-          write: (fence, state) =>
-            executeFenced(
-              connection(writers++).run,
-              fencedUpdate({ dialect, table: 'orders', key: { id }, set: { state }, fence }),
-            ),
-          read: () => stored(id),
-        };
-      },
-      { runs: 15 },
-    );
-
-    describePauseStory(
-      'raiseFloor in a transaction',
-      async () => {
-        const id = freshId();
-        await connection().run({ text: 'INSERT INTO orders (id) VALUES (?)', values: [id] });
-        let writers = 0;
-        return {
-          async write(fence, state) {
-            const { query, run } = connection(writers++);
-            await query('BEGIN');
-            const outcome = await executeFenced(run, raiseFloor({ dialect, resource: id, fence }));
-            if (outcome.kind === 'written')
-              await run({ text: 'UPDATE orders SET state = ? WHERE id = ?', values: [state, id] });
-            await query(outcome.kind === 'written' ? 'COMMIT' : 'ROLLBACK');
-            return outcome;
-          },
-          async read() {
-            const { rows } = await connection().run(raiseFloor({ dialect, resource: id, fence: 1 }).floor);
-            return { value: (await stored(id)).value, floor: rows[0] ? Number(rows[0].floor) : null };
-          },
-        };
-      },
-      { runs: 15 },
-    );
-
-    it('calls an update of no row missing', async () => {
-      const update = fencedUpdate({ dialect, table: 'orders', key: { id: freshId() }, set: { state: 'x' }, fence: 33 });
-      expect(await executeFenced(connection().run, update)).toEqual({ kind: 'missing' });
-    });
 
     it("refuses a stale holder whose transaction's snapshot is older than the raise", async () => {
       const [a, b] = [connection(0), connection(1)];

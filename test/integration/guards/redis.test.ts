@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,15 +11,16 @@ import {
   raiseRedisFloor,
   runFenced,
 } from '../../../src/guards/redis.ts';
+import { freePort } from '../../../src/local/engine/endpoint.ts';
 import { eventually } from '../../support/eventually.ts';
+import { findProgram, Program } from '../../support/program.ts';
 import { describePauseStory, describeWithEngine } from './pause-story.ts';
-import { findProgram, freePort, startServer, stopServer } from './programs.ts';
 import { connectRedis } from './redis-wire.ts';
 
 const path = findProgram('redis-server') ?? findProgram('valkey-server');
 
 describeWithEngine('Redis', path, 'apt-get install -y redis-server', (program) => {
-  let server: ChildProcess;
+  let server: Program;
   let redis: Awaited<ReturnType<typeof connectRedis>>;
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-redis-'));
   let resources = 0;
@@ -31,11 +31,8 @@ describeWithEngine('Redis', path, 'apt-get install -y redis-server', (program) =
     const port = await freePort();
     const busPort = await freePort();
     const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
-    server = await startServer(
-      program,
-      [...words, '--cluster-enabled', 'yes', '--cluster-port', `${busPort}`],
-      /Ready to accept/,
-    );
+    server = new Program(program, [...words, '--cluster-enabled', 'yes', '--cluster-port', `${busPort}`]);
+    await server.said(/Ready to accept/);
     redis = await connectRedis(port);
     await redis.send(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
     await eventually(async () => expect(await redis.send(['CLUSTER', 'INFO'])).toContain('cluster_state:ok'));
@@ -43,7 +40,7 @@ describeWithEngine('Redis', path, 'apt-get install -y redis-server', (program) =
 
   afterAll(async () => {
     redis.close();
-    await stopServer(server);
+    await server.end();
     rmSync(folder, { recursive: true });
   });
 

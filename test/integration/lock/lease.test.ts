@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { DeleteCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { documentClient } from '../../../src/table/aws.ts';
 import { lockItemKey } from '../../../src/queue/lock-item.ts';
-import { engineClient, exactOnly } from '../../support/engine.ts';
+import { documentsOf, engineClient, exactOnly } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 
@@ -190,7 +189,7 @@ describe.concurrent('fences', () => {
     await lock.revoke({ fence: revoked.fence, reason: 'test' });
     const last = await take();
     await lock.release(last.leaseId);
-    const client = documentClient(engineClient());
+    const client = documentsOf(engineClient());
     await client.send(
       new DeleteCommand({ TableName: service.table, Key: { ...lockItemKey({ namespace: 'test', name }) } }),
     );

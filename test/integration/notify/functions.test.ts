@@ -6,22 +6,21 @@ import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { APIGatewayProxyEventV2, Context, DynamoDBStreamEvent, SQSEvent } from 'aws-lambda';
 import { type FauxqsServer, startFauxqs } from 'fauxqs';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { memoryCheckpoints, type Pump, startPump } from '../../../src/local/pump.ts';
 import type { ReaperEvent } from '../../../src/notify/aws/reaper-handler.ts';
 import { HandOffs } from '../../../src/notify/hand-offs.ts';
+import { toLockItem } from '../../../src/queue/lock-item.ts';
 import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
-import { documentClient } from '../../../src/table/aws.ts';
 import { HistoryStore } from '../../../src/store/history.ts';
+import { SdkTable } from '../../../src/table/aws.ts';
 import type { TableAccess } from '../../../src/table/item-table.ts';
-import { toLockItem } from '../../../src/queue/lock-item.ts';
-import { LockStore } from '../../../src/queue/lock-store.ts';
-import { SessionStore } from '../../../src/store/session-store.ts';
-import { freshTable } from '../../support/engine.ts';
+import { engineClient, freshTable } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { storesOn } from '../../support/memory-table.ts';
 import { patientServer } from '../../support/patient-server.ts';
 
 const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
@@ -72,10 +71,8 @@ beforeAll(async () => {
     POWERTOOLS_LOG_LEVEL: 'SILENT',
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-  const address = { client: documentClient(table.client), tableName: table.tableName };
-  own = { client: table.own, tableName: table.tableName };
-  const sessionStore = new SessionStore(address);
-  locks = systemLockContext({ store: new LockStore(address), sessionStore, alone: false });
+  own = { table: new SdkTable(engineClient(inject('engine').behind)), tableName: table.tableName };
+  locks = systemLockContext({ ...storesOn(table.access), alone: false });
   sqs = new SQSClient({ endpoint: at(queue.port), region: table.region, credentials });
   const { handler } = await import('../../../functions/notifier.ts');
   pump = startPump({

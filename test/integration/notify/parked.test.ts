@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import { queueSizes } from '../../../src/queue/pages.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
-import { createDynamoDBClient, documentClient } from '../../../src/table/aws.ts';
-import { LockStore } from '../../../src/queue/lock-store.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
+import { awsTable } from '../../../src/table/aws.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 import { exactOnly } from '../../support/engine.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { storesOn } from '../../support/memory-table.ts';
 import { lockAt, newLeaseId, startService, type TestService } from '../../support/service.ts';
 import { type EventSink, startSink, startTasks, watch } from './sink.ts';
 
@@ -47,24 +48,27 @@ async function park(lock: ReturnType<typeof freshLock>, count: number): Promise<
 /** Writes a holder and this many parked waiters at once, in the front and in pages. A request for each waiter would take long. */
 async function parkAtOnce(name: string, holder: string, leases: ReadonlyMap<string, string>): Promise<void> {
   const facts = { now: systemClock.now(), graceMs: lockLimits.graceMs };
-  const held = decide(unusedLock, acquireOf(holder, { leaseMs: 600_000 }), facts).next;
+  const held = decide(unusedLock, acquireOf(leaseNameOf(holder), { leaseMs: 600_000 }), facts).next;
   const waiters = [...leases].map(([ref, leaseId]) => {
     const parked = { leaseMs: 60_000, waitMs: 3_600_000, attendMs: null, notify: { type: 'event', ref } } as const;
-    const { answer } = decide(held, acquireOf(leaseId, parked), facts);
+    const { answer } = decide(held, acquireOf(leaseNameOf(leaseId), parked), facts);
     if (answer.kind !== 'waiting') throw new Error(`Expected to wait, got ${answer.kind}.`);
     return answer.waiter;
   });
   const { region, credentials, endpoint } = { ...service.engine, region: inject('engine').region };
-  const client = createDynamoDBClient({ region, credentials, endpoint });
-  const store = new LockStore({ client: documentClient(client), tableName: service.table });
+  const { client, table } = awsTable({ region, credentials, endpoint });
+  const { store, pages } = storesOn({ table, tableName: service.table });
   const lock = { namespace: 'test', name };
   const behind = waiters.slice(queueSizes.front);
   const last = Math.ceil(behind.length / queueSizes.page);
   const queue = waiters.slice(0, queueSizes.front);
-  expect((await store.write(lock, { kind: 'replace', next: { ...held, rev: 1, queue, pages: { first: 1, last } } })).applied).toBe(true);
+  expect(
+    (await store.write(lock, { kind: 'replace', next: { ...held, rev: 1, queue, behind: { first: 1, last } } }))
+      .applied,
+  ).toBe(true);
   for (const [index, waiter] of behind.entries()) {
     const page = { lock, number: 1 + Math.floor(index / queueSizes.page) };
-    await store.appendToPage(page, { waiter, fence: held.fence }, queueSizes);
+    await pages.write(page, { kind: 'join', waiter, fence: held.fence, sizes: queueSizes });
   }
   client.destroy();
 }

@@ -1,17 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
-import { documentClient } from '../../../src/table/aws.ts';
-import { LockStore } from '../../../src/queue/lock-store.ts';
-import { SessionStore } from '../../../src/store/session-store.ts';
 import { freshTable } from '../../support/engine.ts';
+import { storesOn } from '../../support/memory-table.ts';
+import { endStarted, type ServingProgram, startServing } from '../../support/program.ts';
 import { callAt, lockAt, newLeaseId } from '../../support/service.ts';
 import { type EventSink, startSink } from './sink.ts';
 
@@ -22,51 +17,26 @@ const killedAt = 5;
 
 let sink: EventSink;
 let folder: string;
-const children: ChildProcess[] = [];
 beforeAll(async () => {
   sink = await startSink();
   folder = await mkdtemp(join(tmpdir(), 'holdfast-restart-'));
 });
 afterAll(async () => {
-  for (const child of children) child.kill('SIGKILL');
+  await endStarted();
   await sink[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The service in its own process, which can be killed. */
-async function spawnService(table: string) {
+function spawnService(table: string): Promise<ServingProgram> {
   const { endpoint, region } = inject('engine');
-  const args = ['--port', '0', '--engine', endpoint, '--region', region, '--table', table, '--data', folder];
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../../src/cli/main.ts'), 'serve', ...args], {
-    env: { ...process.env, HOLDFAST_EVENTS_URL: sink.url },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /listening on (http:\S+)/.exec(line)?.[1];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return {
-      url,
-      async end(signal: NodeJS.Signals) {
-        const exited = once(child, 'exit');
-        child.kill(signal);
-        await exited;
-      },
-    };
-  }
-  throw new Error('The service ended before it listened.');
+  const flags = ['--port', '0', '--engine', endpoint, '--region', region, '--table', table, '--data', folder];
+  return startServing(flags, { env: { HOLDFAST_EVENTS_URL: sink.url } });
 }
 
 describe('a notifier that is killed and started again', () => {
   it('loses no grant, not even one that was made while none ran', async () => {
     const table = await freshTable();
-    const address = { client: documentClient(table.client), tableName: table.tableName };
-    const locks = systemLockContext({
-      store: new LockStore(address),
-      sessionStore: new SessionStore(address),
-      alone: false,
-    });
+    const locks = systemLockContext({ ...storesOn(table.access), alone: false });
     const key = { namespace: 'test', name: 'wallet' };
     let service = await spawnService(table.tableName);
     const lock = lockAt(callAt(service.url), key.name);

@@ -2,20 +2,13 @@
  * The contract in plain numbers, as callers know it. The sources derive everything from one place, so a slip there
  * changes handlers, documents and tests alike. Only this list would not follow.
  */
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type * as z from 'zod';
-import type { OperationContract, Route } from '../../../src/contract/operations.ts';
+import { type OperationContract, operations, routes } from '../../../src/contract/operations.ts';
 import { problemTypes } from '../../../src/contract/problems.ts';
 import { recordLimits } from '../../../src/record/limits.ts';
-import { loadContract } from './loaded-again.ts';
 
-let contract: Readonly<Record<string, OperationContract>>;
-let routes: readonly Route[];
-beforeEach(async () => {
-  const loaded = await loadContract();
-  contract = loaded.operations;
-  routes = loaded.routes;
-});
+const contract: Readonly<Record<string, OperationContract>> = operations;
 
 const partOf = (operation: string, part: 'body' | 'query' | 'headers'): z.ZodType =>
   contract[operation]?.[part] as z.ZodType;

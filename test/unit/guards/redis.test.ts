@@ -4,6 +4,7 @@ import {
   evalArguments,
   fencedCall,
   fencedSet,
+  fenceScript,
   floorKey,
   raiseRedisFloor,
   readReply,
@@ -59,12 +60,10 @@ end
 return {1, ARGV[1], guarded({unpack(KEYS, 2)}, {unpack(ARGV, 2)})}
 `;
 
-  it('refuses a fence below the floor, raises the floor, and only then does its own work', async () => {
-    vi.resetModules();
-    const redis = await import('../../../src/guards/redis.ts');
-    expect(redis.fenceScript('return 7')).toBe(guarded('return 7'));
-    expect(redis.raiseRedisFloor({ resource: 'r', fence: 33 }).lua).toBe(guarded('return true'));
-    expect(redis.fencedSet({ key: 'k', value: 'v', fence: 33 }).lua).toBe(
+  it('refuses a fence below the floor, raises the floor, and only then does its own work', () => {
+    expect(fenceScript('return 7')).toBe(guarded('return 7'));
+    expect(raiseRedisFloor({ resource: 'r', fence: 33 }).lua).toBe(guarded('return true'));
+    expect(fencedSet({ key: 'k', value: 'v', fence: 33 }).lua).toBe(
       guarded(`if ARGV[2] then return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return redis.call('SET', KEYS[1], ARGV[1])`),
     );

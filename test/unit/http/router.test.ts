@@ -1,14 +1,8 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { routes } from '../../../src/contract/operations.ts';
-import type * as router from '../../../src/http/router.ts';
+import { matchPath } from '../../../src/http/router.ts';
 
 describe('the router', () => {
-  let matchPath: typeof router.matchPath;
-  // Its table is made while the module loads, and mutation testing can plant faults there only within a test.
-  beforeEach(async () => {
-    vi.resetModules();
-    ({ matchPath } = await import('../../../src/http/router.ts'));
-  });
   const found = (path: string) => {
     const match = matchPath(path);
     return match && { operations: Object.fromEntries(match.operations), parameters: match.parameters };

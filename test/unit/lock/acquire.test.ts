@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { LockState, Waiter } from '../../../src/lock/state.ts';
-import { everyPermit, unusedLock, weightOf } from '../../../src/lock/state.ts';
+import type { Waiter } from '../../../src/lock/state.ts';
+import { everyPermit, unusedLock } from '../../../src/lock/state.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
-const { graceMs, frontLengthMax, frontBytesMax } = lockLimits;
+const { graceMs, frontLengthMax } = lockLimits;
 const waiting = { waitMs: 60_000 };
 
 describe('acquire', () => {
@@ -255,38 +255,21 @@ describe('acquire', () => {
       expect(lock.last?.change).toMatchObject({ kind: 'arrive' });
     });
 
-    it('asks for a page if the front is full, and changes nothing yet', () => {
+    it('joins behind the front if that is full, and changes nothing yet', () => {
       const lock = crowded(frontLengthMax);
       expect(lock.tell(acquireOf(dave, waiting))).toMatchObject({ kind: 'waiting', position: frontLengthMax + 1 });
-      expect(lock.last?.change).toMatchObject({ kind: 'open-page', waiter: { leaseId: dave } });
+      expect(lock.last?.change).toMatchObject({ kind: 'join-behind', waiter: { leaseId: dave } });
       expect(lock.unchanged).toBe(true);
     });
 
-    it('asks for a page if the front would become too large, even if few wait', () => {
-      const heavy = {
-        metadata: { note: 'x'.repeat(1_000) },
-        notify: { type: 'task-token' as const, token: 'x'.repeat(2_048) },
-      };
-      const few = Math.floor(frontBytesMax / weightOf(waiterOf(1_000, heavy)));
-      expect(few).toBeLessThan(frontLengthMax);
-      expect(crowded(few + 1, heavy).after(acquireOf(dave, { ...waiting, ...heavy })).last?.change.kind).toBe(
-        'open-page',
-      );
-      expect(crowded(few - 1, heavy).after(acquireOf(dave, waiting)).last?.change.kind).toBe('arrive');
-    });
-
-    it('joins the last page while there are pages, even if the front has space', () => {
+    it('joins behind the front while others wait there, even if the front has space', () => {
       const lock = crowded(1);
-      lock.state = { ...lock.state, pages: { first: 7, last: 9 } };
-      expect(lock.after(acquireOf(dave, waiting)).last?.change).toMatchObject({ kind: 'join-page', page: 9 });
+      lock.state = { ...lock.state, behind: { first: 7, last: 9 } };
+      expect(lock.after(acquireOf(dave, waiting)).last?.change).toMatchObject({
+        kind: 'join-behind',
+        waiter: { leaseId: dave },
+      });
       expect(lock.tell(acquireOf(dave))).toEqual({ kind: 'held' });
-    });
-
-    it('is refused if all pages together are full', () => {
-      const lock = crowded(1);
-      const last = 7 + lockLimits.queueLengthMax / lockLimits.pageLengthMax;
-      lock.state = { ...lock.state, pages: { first: 7, last } };
-      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
     });
 
     it('drops absent waiters if the front is full', () => {
@@ -324,38 +307,5 @@ describe('acquire', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, { ...waiting, attendMs: 100 })).pass(100);
     expect(lock.tell(acquireOf(carol))).toEqual({ kind: 'held' });
     expect(lock.unchanged).toBe(true);
-  });
-
-  describe('of a lock that ten thousand may wait for', () => {
-    const { queueLengthMax, pageLengthMax } = lockLimits;
-    const withPages = (state: LockState, count: number) =>
-      new LockStory({ ...state, pages: { first: 1, last: count } });
-    /** With this many pages, the last one may make the queue too long. It counts as empty. */
-    const countMax = queueLengthMax / pageLengthMax + 1;
-
-    it('joins the last page while there is room, and is refused then', () => {
-      const story = new LockStory().after(acquireOf(alice));
-      // As many wait in the front as in a page, so the maximum is met exactly.
-      for (let index = 0; index < pageLengthMax; index += 1) story.after(acquireOf(`waiter-${index}`, waiting));
-      const kindWith = (count: number) => {
-        const lock = withPages(story.state, count);
-        return [lock.tell(acquireOf(carol, waiting)).kind, lock.last?.change.kind];
-      };
-      expect(kindWith(countMax - 2)).toEqual(['waiting', 'join-page']);
-      expect(kindWith(countMax - 1)).toEqual(['queue-full', 'none']);
-    });
-
-    it('is refused, and writes nothing if a waiter is absent, but a grant that is due', () => {
-      const { state } = new LockStory().after(
-        acquireOf(alice, { leaseMs: 1_000 }),
-        acquireOf(bob, { ...waiting, attendMs: 100 }),
-        acquireOf(carol, waiting),
-      );
-      const lock = withPages(state, countMax).pass(100);
-      expect(lock.tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
-      expect(lock.unchanged).toBe(true);
-      expect(lock.pass(1_000 + graceMs).tell(acquireOf(dave, waiting))).toEqual({ kind: 'queue-full' });
-      expect(lock.holders).toEqual([carol]);
-    });
   });
 });

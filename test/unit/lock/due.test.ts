@@ -14,7 +14,7 @@ const dueIn = ({ state, facts, now }: LockStory) => {
   const at = nextDueAt(state, facts);
   return at === null ? null : at - now;
 };
-const withPages = (lock: LockStory) => new LockStory({ ...lock.state, pages });
+const withPages = (lock: LockStory) => new LockStory({ ...lock.state, behind: pages });
 
 describe('nextDueAt', () => {
   it('is never if nobody waits', () => {

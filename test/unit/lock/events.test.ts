@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { eventsBetween, eventsInPage } from '../../../src/lock/events.ts';
+import { eventsBetween } from '../../../src/lock/events.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { Waiter } from '../../../src/lock/state.ts';
+import { eventsInPage } from '../../../src/queue/page-events.ts';
 import { close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, LockStory } from './story.ts';
@@ -141,10 +142,10 @@ describe('eventsBetween', () => {
     const held = new LockStory().after(acquireOf(alice)).state;
     const joined = new LockStory(held).after(acquireOf(bob, waiting)).state;
     const typesOf = (before: typeof held, next: typeof held) => eventsBetween(before, next).map(({ type }) => type);
-    const pages = { first: 7, last: 8 };
-    expect(typesOf({ ...held, pages }, { ...joined, pages: { first: 8, last: 8 } })).toEqual([]);
-    expect(typesOf({ ...held, pages }, { ...joined, pages })).toEqual(['queued']);
-    expect(typesOf(held, { ...joined, pages })).toEqual(['queued']);
+    const behind = { first: 7, last: 8 };
+    expect(typesOf({ ...held, behind }, { ...joined, behind: { first: 8, last: 8 } })).toEqual([]);
+    expect(typesOf({ ...held, behind }, { ...joined, behind })).toEqual(['queued']);
+    expect(typesOf(held, { ...joined, behind })).toEqual(['queued']);
     expect(typesOf(held, joined)).toEqual(['queued']);
   });
 });

@@ -24,7 +24,7 @@ const broken: [string, string, LockState][] = [
   ['a holder is above the highest fence', 'above the highest granted', { ...state, fence: second.fence - 1 }],
   ['a lease holds and waits', 'in two places', { ...state, queue: [{ ...waiter, leaseId: alice }] }],
   ['a lease waits twice', 'in two places', { ...state, queue: [waiter, waiter] }],
-  ['its pages end before they begin', 'end before they begin', { ...state, pages: { first: 9, last: 7 } }],
+  ['its queue ends before it begins', 'ends before it begins', { ...state, behind: { first: 9, last: 7 } }],
   ['it remembers too many endings', 'remembers 9 endings', { ...state, ended: endings(9) }],
 ];
 
@@ -32,8 +32,8 @@ const sound: [string, LockState][] = [
   ['nothing', unusedLock],
   ['holders and a waiter', state],
   ['every permit held', { ...state, limit: 3 }],
-  ['no page left', { ...state, pages: { first: 8, last: 7 } }],
-  ['one page', { ...state, pages: { first: 7, last: 7 } }],
+  ['no page left', { ...state, behind: { first: 8, last: 7 } }],
+  ['one page', { ...state, behind: { first: 7, last: 7 } }],
   ['as many endings as it may remember', { ...state, ended: endings(8) }],
 ];
 

@@ -2,17 +2,18 @@ import { describe, expect, it } from 'vitest';
 import type { LockCommand } from '../../../src/lock/commands.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState, Waiter } from '../../../src/lock/state.ts';
-import { wantsPage } from '../../../src/lock/view.ts';
+import { wantsMore } from '../../../src/lock/view.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave, LockStory } from './story.ts';
 
 const { graceMs, frontLengthMax } = lockLimits;
 const waiting = { waitMs: 60_000 };
 const semaphore = { limit: 3 };
-const pages = { first: 7, last: 8 };
-const moveUp = { kind: 'move-up', page: 7 };
+const moveUp = { kind: 'move-up' };
 const release = (leaseId: string) => ({ kind: 'release', leaseId }) as const;
-const behind = ({ state }: LockStory, more: Partial<LockState> = {}) => new LockStory({ ...state, pages, ...more });
+/** The lock with waiters behind its front. */
+const behind = ({ state }: LockStory, more: Partial<LockState> = {}) =>
+  new LockStory({ ...state, behind: { first: 7, last: 8 }, ...more });
 const changeOf = (lock: LockStory, command: LockCommand) => lock.after(command).last?.change;
 
 describe('the first page moves up', () => {
@@ -25,7 +26,7 @@ describe('the first page moves up', () => {
 
   it('before an expired lease is taken over', () => {
     const lock = behind(new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })));
-    expect(changeOf(lock.pass(1_000 + graceMs - 1), acquireOf(bob, waiting))).toMatchObject({ kind: 'join-page' });
+    expect(changeOf(lock.pass(1_000 + graceMs - 1), acquireOf(bob, waiting))).toMatchObject({ kind: 'join-behind' });
     expect(changeOf(lock.pass(1), acquireOf(bob, waiting))).toEqual(moveUp);
     expect(changeOf(lock, acquireOf(bob))).toEqual(moveUp);
     expect(lock.unchanged).toBe(true);
@@ -54,7 +55,7 @@ describe('the first page moves up', () => {
 
   it('not if there are no pages', () => {
     const lock = new LockStory().after(acquireOf(alice));
-    expect(changeOf(behind(lock, { pages: { first: 8, last: 7 } }), release(alice))).toEqual({ kind: 'replace' });
+    expect(changeOf(behind(lock, { behind: { first: 8, last: 7 } }), release(alice))).toEqual({ kind: 'replace' });
     expect(changeOf(lock, release(alice))).toEqual({ kind: 'replace' });
   });
 });
@@ -121,8 +122,8 @@ describe('refill', () => {
   });
 });
 
-describe('wantsPage', () => {
-  const isWanted = ({ state, facts }: LockStory) => wantsPage(state, facts);
+describe('wantsMore', () => {
+  const isWanted = ({ state, facts }: LockStory) => wantsMore(state, facts);
 
   it('is true if permits are free, or may be taken, and all waiters are in pages', () => {
     expect(isWanted(behind(new LockStory().after(acquireOf(alice, semaphore))))).toBe(true);
@@ -218,7 +219,7 @@ describe('the change of a decision', () => {
     expect(changeOf(lock.pass(1_000), acquireOf(bob, waiting))).toEqual({ kind: 'settle' });
     // Its old entry is gone, so a page can take it.
     expect(lock.queue).toEqual([]);
-    expect(changeOf(lock, acquireOf(bob, waiting))).toMatchObject({ kind: 'join-page', page: pages.last });
+    expect(changeOf(lock, acquireOf(bob, waiting))).toMatchObject({ kind: 'join-behind' });
   });
 
   it('is nothing if a parked waiter asks again on its connection', () => {

@@ -2,12 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { demandOf, everyPermit } from '../../../src/lock/state.ts';
 import {
-  depthOf,
   detailHolders,
   endsAt,
   limitInForce,
   longestWaitMs,
-  positionBehind,
   positionOf,
   presentWaiters,
   retryAfterMs,
@@ -119,16 +117,6 @@ describe('a view of a lock', () => {
     expect(positions()).toEqual([1, 2, 3, undefined]);
     lock.pass(200);
     expect(positions()).toEqual([1, 2, 2, undefined]);
-  });
-
-  it('gives an upper bound of the position in a page, and of how many wait', () => {
-    const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
-    expect(depthOf(lock.state, lock.facts)).toBe(1);
-    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
-    const { pageLengthMax } = lockLimits;
-    expect(depthOf(lock.state, lock.facts)).toBe(1 + 2 * pageLengthMax);
-    const behind = (page: number | undefined) => positionBehind(lock.state, page, lock.facts);
-    expect([6, 7, 8, undefined].map(behind)).toEqual([undefined, 1 + pageLengthMax, 1 + 2 * pageLengthMax, undefined]);
   });
 
   it('shows how long the first present waiter has waited', () => {

@@ -19,20 +19,20 @@ const arrival = (connectionId: string): DynamoDBRecord => {
   };
 };
 
+async function worldWithNewWatcher(): Promise<World> {
+  const world = createWorld();
+  const connectedAt = world.clock.now();
+  const subject = { prefix: '' };
+  await world.watchers.add({ namespace: 'test', caller: 'anonymous', connectionId: 'new', connectedAt, subject });
+  return world;
+}
+
 const textsTo = (world: World, connectionId: string) =>
   world.posted.filter((message) => message.connectionId === connectionId).map(({ text }) => JSON.parse(text));
 
 describe('the first message of a watcher', () => {
   it('is sent as soon as its connection has been answered', async () => {
-    const world = createWorld();
-    const watcher = {
-      namespace: 'test',
-      caller: 'anonymous',
-      connectionId: 'new',
-      connectedAt: world.clock.now(),
-      subject: { prefix: '' },
-    };
-    await world.watchers.add(watcher);
+    const world = await worldWithNewWatcher();
     let tries = 0;
     world.ways.post = async () => (++tries <= 3 ? 'gone' : 'sent');
     const delivering = world.deliver([arrival('new')]);
@@ -44,15 +44,7 @@ describe('the first message of a watcher', () => {
   });
 
   it('comes before every event', async () => {
-    const world = createWorld();
-    const watcher = {
-      namespace: 'test',
-      caller: 'anonymous',
-      connectionId: 'new',
-      connectedAt: world.clock.now(),
-      subject: { prefix: '' },
-    };
-    await world.watchers.add(watcher);
+    const world = await worldWithNewWatcher();
     await world.acquire(holder);
     await world.drain();
     expect(world.posted).toEqual([]);
@@ -62,15 +54,7 @@ describe('the first message of a watcher', () => {
   });
 
   it('is sent with the next try of its record, if the first try fails', async () => {
-    const world = createWorld();
-    const watcher = {
-      namespace: 'test',
-      caller: 'anonymous',
-      connectionId: 'new',
-      connectedAt: world.clock.now(),
-      subject: { prefix: '' },
-    };
-    await world.watchers.add(watcher);
+    const world = await worldWithNewWatcher();
     world.ways.post = () => Promise.reject(new Error('throttled'));
     const { batchItemFailures } = await world.deliver([arrival('new')]);
     expect([batchItemFailures, world.watchers.size]).toEqual([[{ itemIdentifier: '1' }], 1]);
@@ -80,15 +64,7 @@ describe('the first message of a watcher', () => {
   });
 
   it('is given up, and its watcher is deleted, if the connection never opened', async () => {
-    const world = createWorld();
-    const watcher = {
-      namespace: 'test',
-      caller: 'anonymous',
-      connectionId: 'new',
-      connectedAt: world.clock.now(),
-      subject: { prefix: '' },
-    };
-    await world.watchers.add(watcher);
+    const world = await worldWithNewWatcher();
     world.ways.post = async () => 'gone';
     const delivering = world.deliver([arrival('new')]);
     await world.clock.advance(5_000);

@@ -3,23 +3,21 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type AcquireRequest, acquire, askAgain } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
-import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { createSession } from '../../../src/service/sessions.ts';
-import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { memoryService } from '../../../src/testing/memory-service.ts';
-import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { key, watched } from './world.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
+import { outOfReach } from '../../support/memory-table.ts';
+import { key, serviceOnTable, watched } from './world.ts';
 
 const leaseOf = (owner: string) => `lease-of-${owner}-000000`;
+const nameOf = (owner: string) => leaseNameOf(leaseOf(owner));
 
 function world() {
-  const time = new VirtualTime();
-  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
+  const service = serviceOnTable();
+  const { locks } = service;
   const ask = (owner: string, more: object = {}, gone?: AbortSignal) =>
     acquire(locks, key, { leaseId: leaseOf(owner), owner, leaseMs: 300_000, waitMs: 0, ...more }, gone);
-  return { time, locks, ask };
+  return { ...service, ask };
 }
 
 describe('an acquire that waits', () => {
@@ -109,7 +107,7 @@ describe('an acquire that waits', () => {
     await ask('holder');
     const waiting = watched(ask('waiter', { waitMs: 60_000, pollMs: 10_000 }));
     await time.advance(1_000);
-    await apply(locks, key, { kind: 'give-up', leaseId: leaseOf('waiter') });
+    await apply(locks, key, { kind: 'give-up', leaseId: nameOf('waiter') });
     await time.advance(1_000);
     expect(waiting.done).toBe(false);
     expect((await locks.store.read(key)).queue).toMatchObject([{ queuedAt: time.now() - 1_000 }]);
@@ -119,50 +117,30 @@ describe('an acquire that waits', () => {
   });
 
   it('writes nothing when its poll ends, and nothing when it learns of its grant', async () => {
-    const { time, locks, ask } = world();
+    const { time, table, locks, ask } = world();
     await ask('holder');
     const polled = ask('waiter', { waitMs: 60_000, pollMs: 2_000 });
     await time.settle();
-    const before = await locks.store.read(key);
+    table.take();
     await time.advance(2_000);
     expect((await polled).answer.kind).toBe('waiting');
-    expect(await locks.store.read(key)).toBe(before);
+    expect(table.take()).toEqual([]);
     const served = ask('waiter', { waitMs: 60_000 });
     await time.settle();
-    let requests = 0;
-    const attempt = locks.store.attempt.bind(locks.store);
-    locks.store.attempt = (...asked) => {
-      requests += 1;
-      return attempt(...asked);
-    };
+    table.take();
     await release(locks, key, { leaseId: leaseOf('holder') });
-    const granted = await locks.store.read(key);
     await time.advance(1);
     expect((await served).answer.kind).toBe('granted');
-    expect([requests, await locks.store.read(key)]).toEqual([1, granted]);
+    expect(table.take()).toEqual(['release']);
   });
 
   it('leaves nothing behind in this process, even if it fails', async () => {
-    const { locks, ask } = world();
-    const { waits } = locks;
-    let open = 0;
-    const begin = waits.begin.bind(waits);
-    waits.begin = (access) => {
-      const wait = begin(access);
-      open += 1;
-      return {
-        wait: (looked) => wait.wait(looked),
-        end: () => {
-          open -= 1;
-          wait.end();
-        },
-      };
-    };
+    const { locks, table, ask } = world();
     await ask('holder', { waitMs: 60_000 });
-    expect(open).toBe(0);
-    locks.store.attempt = () => Promise.reject(new Error('out of reach'));
-    await expect(ask('another', { waitMs: 60_000, limit: 3 })).rejects.toThrow('out of reach');
-    expect(open).toBe(0);
+    expect(locks.waits.openCount).toBe(0);
+    table.meddle('grant', outOfReach);
+    await expect(ask('another', { waitMs: 60_000, limit: 3 })).rejects.toMatchObject({ code: 'unavailable' });
+    expect(locks.waits.openCount).toBe(0);
   });
 });
 
@@ -174,7 +152,7 @@ describe('an acquire', () => {
     expect(answer).toMatchObject({ kind: 'granted', holder: { ...more, leaseMs: 300_000 } });
     const plain = (await world().ask('holder', { leaseMs: undefined })).answer;
     expect(plain.kind === 'granted' ? plain.holder : undefined).toStrictEqual({
-      leaseId: leaseOf('holder'),
+      leaseId: nameOf('holder'),
       owner: 'holder',
       permits: expect.any(Number),
       leaseMs: lockLimits.leaseMsDefault,
@@ -189,17 +167,12 @@ describe('an acquire', () => {
     ['correctness', 1],
     [undefined, 1],
   ] as const)('of the tier %s asks the store %i time(s) about a lock that was just refused', async (tier, times) => {
-    const { locks, ask } = world();
+    const { table, ask } = world();
     await ask('holder');
     await ask('one', { tier });
-    let requests = 0;
-    const attempt = locks.store.attempt.bind(locks.store);
-    locks.store.attempt = (...asked) => {
-      requests += 1;
-      return attempt(...asked);
-    };
+    table.take();
     expect((await ask('other', { tier })).answer.kind).toBe('held');
-    expect(requests).toBe(times);
+    expect(table.take()).toHaveLength(times);
   });
 
   it('of the tier efficiency waits if it is parked, though it was just refused', async () => {
@@ -216,31 +189,29 @@ describe('a parked waiter that asks again', () => {
   const request = { leaseId: leaseOf('parked'), owner: 'parked', leaseMs: 300_000, ...parked };
 
   it('is answered by a read alone', async () => {
-    const { locks, ask } = world();
+    const { locks, table, ask } = world();
     await ask('holder');
     await ask('parked', parked);
-    const before = await locks.store.read(key);
+    table.take();
     expect(await askAgain(locks, key, request)).toMatchObject({
       answer: { kind: 'waiting', position: 1 },
       etaMs: null,
     });
-    expect(await locks.store.read(key)).toBe(before);
+    expect(table.take()).toEqual(['read']);
   });
 
   it('is not even looked for if its lease is new', async () => {
-    const { locks } = world();
-    locks.store.read = () => Promise.reject(new Error('not needed'));
+    const { locks, table } = world();
     expect(await askAgain(locks, key, { ...request, place: 'new' })).toBeUndefined();
+    expect(table.take()).toEqual([]);
   });
 });
 
 describe('a wait of one process among many', () => {
   /** The holder asks another process, so nothing wakes the waiters of this one. */
   function two() {
-    const time = new VirtualTime();
-    const parts = { store: new MemoryLockStore(), sessionStore: new MemorySessionStore(), clock: time, timers: time };
-    const newProcess = () => systemLockContext({ ...parts, alone: false, random: () => 0.5 });
-    const [here, there] = [newProcess(), newProcess()];
+    const { time, locks: here, newProcess } = serviceOnTable({ alone: false });
+    const there = newProcess();
     const ask = (context: typeof here, owner: string, more: Partial<AcquireRequest>) =>
       acquire(context, key, { leaseId: leaseOf(owner), owner, leaseMs: 10_000, waitMs: 0, ...more });
     return { time, here, there, ask };
@@ -272,23 +243,20 @@ describe('a wait of one process among many', () => {
 describe('a wait in a page', () => {
   /** A lock with a holder, a waiter in the front, and all others in pages of two. */
   async function queue(...owners: readonly string[]) {
-    const time = new VirtualTime();
-    const store = new MemoryLockStore();
-    const sizes = { front: 1, page: 2 };
-    const sessionStore = new MemorySessionStore();
-    const context = systemLockContext({ store, sessionStore, clock: time, timers: time, alone: true, sizes });
+    const { time, table, locks: context, elsewhere } = serviceOnTable({ sizes: { front: 1, page: 2 } });
+    const { store, pages } = elsewhere;
     const ask = (owner: string, more: Partial<AcquireRequest> = {}, gone?: AbortSignal) =>
       acquire(context, key, { leaseId: leaseOf(owner), owner, leaseMs: 300_000, waitMs: 600_000, ...more }, gone);
     await ask('holder', { waitMs: 0 });
     for (const owner of owners) void ask(owner, { pollMs: 600_000 });
     await time.settle();
     const waitersInPages = async () => {
-      const { pages } = await store.read(key);
-      const numbers = pages === undefined ? [] : [pages.first, pages.last];
-      const read = await store.readPages([...new Set(numbers)].map((number) => ({ lock: key, number })));
+      const { behind } = await store.read(key);
+      const numbers = behind === undefined ? [] : [behind.first, behind.last];
+      const read = await pages.read([...new Set(numbers)].map((number) => ({ lock: key, number })));
       return read.flatMap(({ waiters }) => waiters);
     };
-    return { time, store, context, ask, waitersInPages };
+    return { time, table, store, context, ask, waitersInPages };
   }
 
   it('learns its page and its position when its poll ends, and takes both along', async () => {
@@ -296,42 +264,32 @@ describe('a wait in a page', () => {
     const polled = ask('third', { pollMs: 2_000 });
     await time.advance(2_000);
     const { answer } = await polled;
-    expect(answer).toMatchObject({ kind: 'waiting', position: 3, waiter: { leaseId: leaseOf('third') } });
-    const { pages } = await store.read(key);
-    expect(answer).toMatchObject({ page: pages?.first });
+    expect(answer).toMatchObject({ kind: 'waiting', position: 3, waiter: { leaseId: nameOf('third') } });
+    const { behind } = await store.read(key);
+    expect(answer).toMatchObject({ place: behind?.first });
   });
 
   it('is never told a worse position than before, and writes nothing when its poll ends', async () => {
-    const { time, store, ask } = await queue('first');
+    const { time, table, ask } = await queue('first');
     const polled = ask('second', { pollMs: 2_000 });
     await time.settle();
     void ask('third', { pollMs: 600_000 });
     await time.settle();
-    const sent: string[] = [];
-    const attendInPage = store.attendInPage.bind(store);
-    store.attendInPage = (...asked) => {
-      sent.push('attend');
-      return attendInPage(...asked);
-    };
+    table.take();
     await time.advance(2_000);
     expect((await polled).answer).toMatchObject({ kind: 'waiting', position: 2 });
-    expect(sent).toEqual([]);
+    expect(table.take()).toEqual([]);
   });
 
   it('ends in its page by one write, even if the process has forgotten where it waits', async () => {
-    const { time, store, context, ask } = await queue('first', 'second');
+    const { time, table, context, ask } = await queue('first', 'second');
     const waiting = ask('third', { waitMs: 5_000 });
     await time.advance(4_000);
-    context.memory.forgetPlace(key, leaseOf('third'));
-    const sent: string[] = [];
-    const readPages = store.readPages.bind(store);
-    store.readPages = (pages) => {
-      sent.push('search');
-      return readPages(pages);
-    };
+    context.hints.forgetPage(key, nameOf('third'));
+    table.take();
     await time.advance(1_000);
     expect((await waiting).answer).toEqual({ kind: 'wait-timeout', waitedMs: 5_000 });
-    expect(sent).toEqual([]);
+    expect(table.take()).toEqual(['leave page', 'read']);
   });
 
   it('has no page any more when it is in the front', async () => {
@@ -343,7 +301,7 @@ describe('a wait in a page', () => {
     await time.advance(1_000);
     const { answer } = await polled;
     expect(answer).toMatchObject({ kind: 'waiting', position: 1 });
-    expect(answer).not.toHaveProperty('page');
+    expect(answer).not.toHaveProperty('place');
   });
 
   it('is over at its deadline, and its page does not keep it', async () => {
@@ -394,7 +352,7 @@ describe('a wait under a session', () => {
     await release(locks, key, { leaseId: leaseOf('holder') });
     await time.advance(1);
     expect((await served).answer.kind).toBe('granted');
-    const wait = { lock: key.name, leaseId: leaseOf('waiter') };
+    const wait = { lock: key.name, leaseId: nameOf('waiter') };
     expect(forgotten).toEqual([[{ namespace: key.namespace, sessionId }, wait]]);
   });
 
@@ -410,20 +368,15 @@ describe('a wait under a session', () => {
   });
 
   it('is lost without another write to the lock if its session is over', async () => {
-    const { time, locks, ask, sessionId, askUnder } = await underSession();
+    const { time, table, locks, ask, sessionId, askUnder } = await underSession();
     await ask('holder');
     const waiting = watched(askUnder({}));
     await time.advance(10);
     await locks.sessionStore.end({ namespace: key.namespace, sessionId }, time.now());
-    const sent: string[] = [];
-    const attempt = locks.store.attempt.bind(locks.store);
-    locks.store.attempt = (lock, command, ...more) => {
-      sent.push(command.kind);
-      return attempt(lock, command, ...more);
-    };
+    table.take();
     await time.advance(locks.pollMs);
     expect((await waiting.promise).answer).toEqual({ kind: 'lost', reason: 'session_lost' });
-    expect(sent).toEqual([]);
+    expect(table.take().filter((name) => ['grant', 'replace', 'arrive', 'release'].includes(name))).toEqual([]);
   });
 
   it('has nothing to forget if it is granted at once', async () => {

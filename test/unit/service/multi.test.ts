@@ -6,11 +6,10 @@ import type { LockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { acquireAll, renewAll } from '../../../src/service/multi.ts';
 import { createSession } from '../../../src/service/sessions.ts';
-import type { LockStore } from '../../../src/queue/lock-store.ts';
-import { StoreError } from '../../../src/table/store-error.ts';
-import { memoryService } from '../../../src/testing/memory-service.ts';
-import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { watched } from './world.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
+import type { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { afterWork, lockIn, refused } from '../../support/memory-table.ts';
+import { serviceOnTable, watched } from './world.ts';
 
 const namespace = 'test';
 const both = {
@@ -22,44 +21,22 @@ const both = {
 };
 const theirs = { leaseId: 'lease-of-theirs-00', owner: 'they', leaseMs: 60_000, waitMs: 0 };
 
-const reach = <T>({ name }: { name: string }, unreachable: string, write: () => Promise<T>): Promise<T> =>
-  name === unreachable ? Promise.reject(new StoreError('unavailable', 'The store did not answer.')) : write();
+const world = () => serviceOnTable();
 
-/** The same store, as seen by a host that can't reach one of the locks. */
-const without = (store: LockStore, unreachable: string): LockStore => ({
-  read: (key) => store.read(key),
-  look: (key) => store.look(key),
-  readMany: (keys) => store.readMany(keys),
-  attempt: (key, command, facts) => reach(key, unreachable, () => store.attempt(key, command, facts)),
-  enqueue: (key, arrival) => reach(key, unreachable, () => store.enqueue(key, arrival)),
-  openPage: (key, arrival, seen) => reach(key, unreachable, () => store.openPage(key, arrival, seen)),
-  moveUp: (key, pages, now) => reach(key, unreachable, () => store.moveUp(key, pages, now)),
-  readPages: (pages) => store.readPages(pages),
-  appendToPage: (page, joining, sizes) => store.appendToPage(page, joining, sizes),
-  attendInPage: (page, attendance) => store.attendInPage(page, attendance),
-  stepAwayInPage: (page, absence) => store.stepAwayInPage(page, absence),
-  leavePage: (page, leaseId, how, now) => store.leavePage(page, leaseId, how, now),
-  closePage: (page, now) => store.closePage(page, now),
-  attend: (key, index, waiter, now) => reach(key, unreachable, () => store.attend(key, index, waiter, now)),
-  leave: (key, index, waiter, isRemembered, now) => store.leave(key, index, waiter, isRemembered, now),
-  swap: (key, next) => store.swap(key, next),
-  swapAll: (swaps) => store.swapAll(swaps),
-  list: (within, page) => store.list(within, page),
-});
-
-function world(): { time: VirtualTime; locks: LockContext } {
-  const time = new VirtualTime();
-  return { time, locks: memoryService(time, seededRandom(1), () => {}).service.locks };
-}
+const name = leaseNameOf(both.leaseId);
 
 describe('acquireAll', () => {
   it('leaves to its other copies the locks that it cannot finish itself', async () => {
-    const { time, locks } = world();
+    const { time, table, locks } = world();
     await acquire(locks, { namespace, name: 'b' }, theirs);
     const first = acquireAll(locks, namespace, both);
     await time.advance(100);
-    const cutOff = { ...locks, store: without(locks.store, 'b') };
-    await expect(acquireAll(cutOff, namespace, both)).rejects.toMatchObject({ code: 'unavailable' });
+    // Another host can't write to one of the locks.
+    table.before = (operation, request) => {
+      if (operation === 'UpdateItem' && lockIn(request) === 'b') throw new Error('out of reach');
+    };
+    await expect(acquireAll(locks, namespace, both)).rejects.toMatchObject({ code: 'unavailable' });
+    table.before = undefined;
     await release(locks, { namespace, name: 'b' }, theirs);
     await time.advance(1_000);
     expect(await first).toMatchObject({ kind: 'granted' });
@@ -94,7 +71,7 @@ describe('acquireAll', () => {
     [
       'was ended to break a deadlock',
       (_: VirtualTime, locks: LockContext) =>
-        apply(locks, { namespace, name: 'b' }, { kind: 'give-up', leaseId: both.leaseId, deadlock: '[]' }),
+        apply(locks, { namespace, name: 'b' }, { kind: 'give-up', leaseId: name, deadlock: '[]' }),
     ],
   ])('holds nothing if its wait %s between two polls', async (_how, end) => {
     const { time, locks } = world();
@@ -124,7 +101,7 @@ describe('acquireAll', () => {
     await acquire(locks, { namespace, name: 'b' }, theirs);
     void acquireAll(locks, namespace, { ...both, entries: [{ name: 'b' }, { name: 'a' }] });
     await time.advance(100);
-    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: both.leaseId }]);
+    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: name }]);
   });
 
   it('waits for all locks together as long as it asked for, and not for each of them', async () => {
@@ -147,7 +124,7 @@ describe('acquireAll', () => {
     gone.abort();
     await time.settle();
     await asked;
-    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: both.leaseId }]);
+    expect((await locks.store.read({ namespace, name: 'a' })).holders).toMatchObject([{ leaseId: name }]);
   });
 
   it('gives back the other locks if one was revoked while it gathered them', async () => {
@@ -164,33 +141,24 @@ describe('acquireAll', () => {
   });
 
   it('notes the parts of locks that it takes under a session, so that the end of the session finds them', async () => {
-    const { locks } = world();
+    const { locks, table } = world();
     const { session } = await createSession(locks, namespace, { ttlMs: 60_000, owner: 'me' });
     const { sessionId } = session;
-    const noted: string[] = [];
-    locks.sessionStore.notePart = async (_key, lock) => void noted.push(lock);
+    table.take();
     const entries = [{ name: 'a', limit: 2 }, { name: 'b' }, { name: 'c', mode: 'shared' as const }];
     await acquireAll(locks, namespace, { entries, leaseId: both.leaseId, owner: 'me', waitMs: 0, sessionId });
-    expect(noted.sort()).toEqual(['a', 'c']);
+    expect(table.take().filter((sent) => sent === 'PutItem part')).toHaveLength(2);
+    expect((await locks.sessionStore.locksOf({ namespace, sessionId })).sort()).toEqual(['a', 'b', 'c']);
   });
 
   it('does not grant if a lock that it held already is lost in between', async () => {
-    const { time, locks } = world();
+    const { time, table, locks, newProcess } = world();
     const { store } = locks;
     await acquire(locks, { namespace, name: 'a' }, { ...theirs, leaseId: both.leaseId });
-    const [held] = await store.readMany([{ namespace, name: 'a' }]);
-    expect(held?.holders).toHaveLength(1);
-    // An operator revokes the first lock between the read and the step that takes the other one.
-    let revoked = false;
-    const meddled: LockStore = {
-      ...without(store, ''),
-      swapAll: async (swaps) => {
-        if (!revoked) await release(locks, { namespace, name: 'a' }, both);
-        revoked = true;
-        return store.swapAll(swaps);
-      },
-    };
-    const outcome = acquireAll({ ...locks, store: meddled }, namespace, { ...both, waitMs: 0 });
+    // The first lock is lost between the read and the step that takes the other one.
+    const other = newProcess();
+    table.beforeNext('write together', () => release(other, { namespace, name: 'a' }, both));
+    const outcome = acquireAll(locks, namespace, { ...both, waitMs: 0 });
     await time.advance(5_000);
     expect(await outcome).toMatchObject({ kind: 'refused', refusals: [{ name: 'a' }] });
     expect((await store.read({ namespace, name: 'b' })).holders).toEqual([]);
@@ -218,7 +186,7 @@ describe('several locks', () => {
         { permits: 1, mode: 'shared' },
       ],
     });
-    expect(locks.memory.seen({ namespace, name: 'a' })?.state.holders, 'the process remembers its write').toHaveLength(
+    expect(locks.cache.seen({ namespace, name: 'a' })?.state.holders, 'the process remembers its write').toHaveLength(
       1,
     );
   });
@@ -319,15 +287,20 @@ describe('several locks', () => {
     expect(holder).not.toHaveProperty('mode');
   });
 
-  it('are announced as a hand-off when they are granted, and not when they are renewed', async () => {
+  it('tell the waiters whom their step has granted something that was due, and not themselves', async () => {
     const { time, locks } = world();
-    const heard: string[] = [];
-    locks.memory.onHandOff(({ name }) => heard.push(name));
-    await acquireAll(locks, namespace, both);
-    expect(heard).toEqual(['a', 'b']);
+    const told: [string, string[]][] = [];
+    locks.grants.on(({ name: lock }, grantedTo) => told.push([lock, grantedTo.map(({ owner }) => owner)]));
+    await acquire(locks, { namespace, name: 'a' }, { ...theirs, limit: 3, permits: 2, leaseMs: 1_000 });
+    const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'r' } } as const;
+    await acquire(locks, { namespace, name: 'a' }, { ...theirs, ...parked, leaseId: 'lease-of-a-waiter', limit: 3, permits: 2 });
+    await time.advance(1_000 + lockLimits.graceMs);
+    const entries = [{ name: 'a', limit: 3, permits: 1 }, { name: 'b' }];
+    expect(await acquireAll(locks, namespace, { ...both, entries, waitMs: 0 })).toMatchObject({ kind: 'granted' });
+    expect(told).toEqual([['a', ['they']]]);
     await time.advance(1_000);
     await renewAll(locks, namespace, { leaseId: both.leaseId, names: ['a', 'b'] });
-    expect(heard).toEqual(['a', 'b']);
+    expect(told).toHaveLength(1);
   });
 
   it('are renewed all or none', async () => {
@@ -349,36 +322,37 @@ describe('several locks', () => {
   });
 
   it('are tried again if others write in between, and given up after ten tries', async () => {
-    const { time, locks } = world();
-    let tries = 0;
-    const swapAll = async () => {
-      tries += 1;
-      return false;
-    };
-    const busy: LockStore = { ...without(locks.store, ''), swapAll };
-    const asked = acquireAll({ ...locks, store: busy }, namespace, { ...both, waitMs: 0 }).catch((error) => error);
+    const { time, table, locks, newProcess } = world();
+    await acquire(locks, { namespace, name: 'a' }, { ...theirs, limit: 3 });
+    const other = newProcess();
+    table.meddle(
+      'write together',
+      afterWork(() => apply(other, { namespace, name: 'a' }, { kind: 'renew', leaseId: leaseNameOf(theirs.leaseId) })),
+    );
+    const entries = [{ name: 'a', limit: 3 }, { name: 'b' }];
+    const asked = acquireAll(locks, namespace, { ...both, entries, waitMs: 0 }).catch((error) => error);
     await time.advance(10_000);
     expect(await asked).toMatchObject({
       code: 'conflict',
       message: 'Others kept writing to these locks for 10 tries.',
     });
-    expect(tries).toBe(10);
+    expect(table.take().filter((sent) => sent === 'write together')).toHaveLength(10);
   });
 
   it('are renewed by single leases at first, and by whole states after a refusal', async () => {
-    const { time, locks } = world();
+    const { time, table, locks } = world();
     await acquireAll(locks, namespace, both);
-    const sent: boolean[] = [];
-    const store: LockStore = {
-      ...without(locks.store, ''),
-      swapAll: async (swaps) => {
-        sent.push(swaps.every(({ renewal }) => renewal !== undefined));
-        return sent.length > 1 && locks.store.swapAll(swaps);
-      },
-    };
-    const renewed = renewAll({ ...locks, store }, namespace, { leaseId: both.leaseId, names: ['a', 'b'] });
+    table.requests.length = 0;
+    table.meddle('write together', refused, 1);
+    const renewed = renewAll(locks, namespace, { leaseId: both.leaseId, names: ['a', 'b'] });
     await time.advance(1_000);
     expect(await renewed).toMatchObject({ kind: 'granted' });
-    expect(sent).toEqual([true, false]);
+    const written = table.requests.flatMap(({ request }) =>
+      'TransactItems' in request ? [request.TransactItems.map((item) => Object.keys(item)[0])] : [],
+    );
+    expect(written).toEqual([
+      ['Update', 'Update'],
+      ['Put', 'Put'],
+    ]);
   });
 });

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState } from '../../../src/lock/state.ts';
-import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { LockCache } from '../../../src/queue/lock-cache.ts';
 import { type FirstWaiter, NotifiedWaits } from '../../../src/service/notified-waits.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
 import { alice, bob, carol } from '../lock/story.ts';
@@ -14,8 +14,8 @@ const release = { kind: 'release', leaseId: alice } as const;
 
 function awaitedLock(leaseMs = 30_000) {
   const lock = new SeenLock();
-  const memory = new LockMemory(lock.time);
-  const waits = new NotifiedWaits({ clock: lock.time, timers: lock.time, memory });
+  const cache = new LockCache(lock.time);
+  const waits = new NotifiedWaits({ clock: lock.time, timers: lock.time, cache });
   lock.write(acquireOf(alice, { leaseMs }));
   const begin = (leaseId: string, { withinMs = 20_000, gone }: { withinMs?: number; gone?: AbortSignal } = {}) => {
     const open = waits.begin(lock);
@@ -23,25 +23,25 @@ function awaitedLock(leaseMs = 30_000) {
     const wait = open.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone });
     return watched(wait.finally(() => open.end()));
   };
-  return { lock, memory, waits, begin, time: lock.time };
+  return { lock, cache, waits, begin, time: lock.time };
 }
 
 describe('a notified wait', () => {
   it('polls nothing, and ends when a write that grants is announced', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const wait = begin(bob);
     await time.advance(10_000);
     expect(wait.done).toBe(false);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
     expect(lock).toMatchObject({ looks: 0, sweeps: 0 });
   });
 
   it('misses no grant that was announced before the wait began', async () => {
-    const { lock, memory, waits, time } = awaitedLock();
+    const { lock, cache, waits, time } = awaitedLock();
     const open = waits.begin(lock);
     const known = lock.write(acquireOf(bob, waiting));
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     const wait = watched(open.wait({ leaseId: bob, known, until: lock.in(20_000) }));
     await time.settle();
     expect(wait.done).toBe(true);
@@ -49,28 +49,28 @@ describe('a notified wait', () => {
   });
 
   it('goes on while announcements are about other waiters', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const first = begin(bob);
     const second = begin(carol);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     await time.settle();
     expect([first.done, second.done]).toEqual([true, false]);
   });
 
   it('ignores announcements that are older than what is known', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const before = lock.state;
     const wait = begin(bob);
-    memory.learn(key, before);
-    memory.learn(key, { ...lock.state, queue: [] });
+    cache.learn(key, before);
+    cache.learn(key, { ...lock.state, queue: [] });
     await time.settle();
     expect(wait.done, 'neither an older revision nor the same one counts').toBe(false);
   });
 
   it('ignores announcements about another lock', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const wait = begin(bob);
-    memory.learn({ ...key, name: 'other' }, lock.write(release));
+    cache.learn({ ...key, name: 'other' }, lock.write(release));
     await time.settle();
     expect(wait.done).toBe(false);
   });
@@ -86,10 +86,10 @@ describe('a notified wait', () => {
   });
 
   it('moves that instant when the holder renews', async () => {
-    const { lock, memory, begin, time } = awaitedLock(1_000);
+    const { lock, cache, begin, time } = awaitedLock(1_000);
     const wait = begin(bob);
     await time.advance(900);
-    memory.learn(key, lock.write({ kind: 'renew', leaseId: alice }));
+    cache.learn(key, lock.write({ kind: 'renew', leaseId: alice }));
     await time.advance(1_000 + graceMs - 1);
     expect(lock.sweeps, 'the timer of the first end was moved, not kept').toBe(0);
     await time.advance(1);
@@ -134,33 +134,33 @@ describe('a notified wait', () => {
   });
 
   it('goes on while the same request is repeated, so two requests do not end each other', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const first = begin(bob);
     await time.settle();
     const repeat = begin(bob);
     await time.settle();
     expect([first.done, repeat.done]).toEqual([false, false]);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     for (const wait of [first, repeat]) expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
   it('goes on if another copy of its request ends', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const first = begin(bob, { withinMs: 2_000 });
     const repeat = begin(bob);
     await time.advance(2_000);
     expect([first.done, repeat.done]).toEqual([true, false]);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     await time.settle();
     expect(repeat.done).toBe(true);
     expect((await repeat.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
   it('listens only while somebody waits', async () => {
-    const { lock, memory, waits } = awaitedLock();
+    const { lock, cache, waits } = awaitedLock();
     let listeners = 0;
-    const listen = memory.onNewerState.bind(memory);
-    memory.onNewerState = (listener) => {
+    const listen = cache.onNewerState.bind(cache);
+    cache.onNewerState = (listener) => {
       listeners += 1;
       const stop = listen(listener);
       return () => {
@@ -180,7 +180,7 @@ describe('a notified wait', () => {
   });
 
   it('reads no session before there is a waiter', () => {
-    const { lock, memory, waits } = awaitedLock();
+    const { lock, cache, waits } = awaitedLock();
     let reads = 0;
     const facts = lock.facts.bind(lock);
     lock.facts = () => {
@@ -188,17 +188,17 @@ describe('a notified wait', () => {
       return facts();
     };
     const open = waits.begin(lock);
-    memory.learn(key, lock.write(acquireOf(bob, waiting)));
+    cache.learn(key, lock.write(acquireOf(bob, waiting)));
     expect(reads).toBe(0);
     open.end();
   });
 
   it('stops listening to its caller when it ends', async () => {
-    const { lock, memory, begin } = awaitedLock();
+    const { lock, cache, begin } = awaitedLock();
     const gone = new AbortController();
     const wait = begin(bob, { gone: gone.signal });
     expect(getEventListeners(gone.signal, 'abort')).toHaveLength(1);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     await wait.promise;
     expect(getEventListeners(gone.signal, 'abort')).toHaveLength(0);
   });
@@ -215,7 +215,7 @@ describe('a notified wait', () => {
   });
 
   it('plans by the latest state, though the sessions of an earlier one were read for longer', async () => {
-    const { lock, memory, begin, time } = awaitedLock(1_000);
+    const { lock, cache, begin, time } = awaitedLock(1_000);
     const readings: (() => void)[] = [];
     const facts = lock.facts.bind(lock);
     lock.facts = async () => {
@@ -224,7 +224,7 @@ describe('a notified wait', () => {
     };
     begin(bob);
     await time.advance(900);
-    memory.learn(key, lock.write({ kind: 'renew', leaseId: alice }));
+    cache.learn(key, lock.write({ kind: 'renew', leaseId: alice }));
     readings[1]?.();
     await time.settle();
     readings[0]?.();
@@ -235,7 +235,7 @@ describe('a notified wait', () => {
   });
 
   it('is not swept twice at a time for the same state, whoever joins meanwhile', async () => {
-    const { lock, memory, waits, time } = awaitedLock(1_000);
+    const { lock, cache, waits, time } = awaitedLock(1_000);
     const sweeping: ((state: LockState) => void)[] = [];
     lock.sweep = () => {
       lock.sweeps += 1;
@@ -254,7 +254,7 @@ describe('a notified wait', () => {
     expect(lock.sweeps).toBe(1);
     // A newer state is swept too, and the end of the first sweep is not taken for the end of the second.
     const later = { ...earlier, rev: earlier.rev + 1 };
-    memory.learn(key, later);
+    cache.learn(key, later);
     await time.advance(1_000);
     expect(lock.sweeps).toBe(2);
     sweeping[0]?.(earlier);
@@ -265,10 +265,10 @@ describe('a notified wait', () => {
   });
 
   it('leaves no timer after the last waiter has left', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const waits = [begin(bob), begin(carol)];
-    memory.learn(key, lock.write(release));
-    memory.learn(key, lock.write({ kind: 'release', leaseId: bob }));
+    cache.learn(key, lock.write(release));
+    cache.learn(key, lock.write({ kind: 'release', leaseId: bob }));
     await Promise.all(waits.map(({ promise }) => promise));
     await time.settle();
     expect(time.nextAt).toBeUndefined();
@@ -301,7 +301,7 @@ describe('a notified wait', () => {
   });
 
   it('is counted while its request is open, and each lock has its own waits', async () => {
-    const { lock, memory, waits } = awaitedLock();
+    const { lock, cache, waits } = awaitedLock();
     const other = new SeenLock();
     const opened = [
       waits.begin(lock),
@@ -314,20 +314,20 @@ describe('a notified wait', () => {
     opened[2]?.end();
     const known = lock.write(acquireOf(bob, waiting));
     const wait = watched(opened[1]?.wait({ leaseId: bob, known, until: lock.in(20_000) }) ?? Promise.reject());
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     expect((await wait.promise).holders, 'the first lock is still listened to').toMatchObject([{ leaseId: bob }]);
     opened[1]?.end();
     expect(waits.openCount).toBe(0);
   });
 
   it('begins anew after all requests have ended', async () => {
-    const { lock, memory, begin, time } = awaitedLock();
+    const { lock, cache, begin, time } = awaitedLock();
     const first = begin(bob, { withinMs: 100 });
     await time.advance(100);
     await first.promise;
     await time.settle();
     const second = begin(bob);
-    memory.learn(key, lock.write(release));
+    cache.learn(key, lock.write(release));
     expect((await second.promise).holders).toMatchObject([{ leaseId: bob }]);
   });
 
@@ -341,10 +341,10 @@ describe('a notified wait', () => {
   });
 
   it('that was given the latest state is not put back by an older one', async () => {
-    const { lock, memory, waits, time } = awaitedLock();
+    const { lock, cache, waits, time } = awaitedLock();
     const open = waits.begin(lock);
     const older = lock.write(acquireOf(bob, waiting));
-    memory.learn(key, lock.write(acquireOf(carol, waiting)));
+    cache.learn(key, lock.write(acquireOf(carol, waiting)));
     const wait = watched(open.wait({ leaseId: bob, known: older, until: lock.in(1_000) }));
     await time.advance(1_000);
     expect((await wait.promise).queue, 'the latest state is the answer').toHaveLength(2);
@@ -356,7 +356,7 @@ describe('a notified wait in a page', () => {
   function pagedLock() {
     const world = awaitedLock(1_000);
     const { lock, waits } = world;
-    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
+    lock.state = { ...lock.state, behind: { first: 7, last: 8 } };
     const behind = (leaseId: string, page: number) => {
       const open = waits.begin(lock);
       const wait = open.wait({ leaseId, known: lock.state, page, until: lock.in(20_000) });
@@ -366,21 +366,21 @@ describe('a notified wait in a page', () => {
   }
 
   it('goes on while its page is there, and is woken when the page has moved up', async () => {
-    const { lock, memory, behind, time } = pagedLock();
+    const { lock, cache, behind, time } = pagedLock();
     const [first, second] = [behind(bob, 7), behind(carol, 8)];
     await time.settle();
     expect([first.done, second.done]).toEqual([false, false]);
-    lock.state = { ...lock.state, rev: lock.state.rev + 1, pages: { first: 8, last: 8 } };
-    memory.learn(key, lock.state);
+    lock.state = { ...lock.state, rev: lock.state.rev + 1, behind: { first: 8, last: 8 } };
+    cache.learn(key, lock.state);
     await time.settle();
     expect([first.done, second.done]).toEqual([true, false]);
   });
 
   it('goes on if its page has moved up into the front', async () => {
-    const { lock, memory, behind, time } = pagedLock();
+    const { lock, cache, behind, time } = pagedLock();
     const wait = behind(bob, 7);
     const moved = lock.write(acquireOf(bob, waiting));
-    memory.learn(key, { ...moved, pages: { first: 8, last: 8 } });
+    cache.learn(key, { ...moved, behind: { first: 8, last: 8 } });
     await time.settle();
     expect(wait.done).toBe(false);
   });
@@ -404,15 +404,15 @@ describe('a notified wait in a page', () => {
 
   /** The first waiter of the process, as it was at each plan. */
   function firsts() {
-    const { lock, memory } = pagedLock();
+    const { lock, cache } = pagedLock();
     const seen: FirstWaiter[] = [];
     const nextStep = (_state: unknown, first: FirstWaiter) => void seen.push(first);
-    const waits = new NotifiedWaits({ clock: lock.time, timers: lock.time, memory, nextStep });
+    const waits = new NotifiedWaits({ clock: lock.time, timers: lock.time, cache, nextStep });
     const wait = async (leaseId: string, page?: number) => {
       void waits.begin(lock).wait({ leaseId, known: lock.state, page, until: lock.in(20_000) });
       await lock.time.settle();
     };
-    return { lock, memory, seen, wait };
+    return { lock, cache, seen, wait };
   }
 
   it('is behind those of earlier pages, and in one page the first that came is first', async () => {
@@ -426,12 +426,12 @@ describe('a notified wait in a page', () => {
   });
 
   it('is behind every waiter in the front, and one whose page moved up is not planned for', async () => {
-    const { lock, memory, seen, wait } = firsts();
+    const { lock, cache, seen, wait } = firsts();
     await wait(bob, 7);
     await wait(carol, 8);
     seen.splice(0);
-    lock.state = { ...lock.state, rev: lock.state.rev + 1, pages: { first: 8, last: 8 } };
-    memory.learn(key, lock.state);
+    lock.state = { ...lock.state, rev: lock.state.rev + 1, behind: { first: 8, last: 8 } };
+    cache.learn(key, lock.state);
     await lock.time.settle();
     expect(seen).toEqual([{ leaseId: carol, page: 8 }]);
     const { lock: other } = awaitedLock();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import type { LockState } from '../../../src/lock/state.ts';
-import { depthOf } from '../../../src/lock/view.ts';
-import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { LockCache } from '../../../src/queue/lock-cache.ts';
+import { depthOf, queueSizes } from '../../../src/queue/pages.ts';
 import { paceMs, polledWaits } from '../../../src/service/polled-waits.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
@@ -23,8 +23,8 @@ function heldLock(leaseMs = 30_000): SeenLock {
 
 /** A process that other processes don't tell of their writes. */
 function processOn(lock: SeenLock) {
-  const memory = new LockMemory(lock.time);
-  const waits = polledWaits({ clock: lock.time, timers: lock.time, memory, random: noJitter });
+  const cache = new LockCache(lock.time);
+  const waits = polledWaits({ clock: lock.time, timers: lock.time, cache, random: noJitter, sizes: queueSizes });
   const waitFor = (
     leaseId: string,
     { withinMs = 20_000, gone, page }: { withinMs?: number; gone?: AbortSignal; page?: number } = {},
@@ -33,7 +33,7 @@ function processOn(lock: SeenLock) {
     const wait = open.wait({ leaseId, known: lock.state, until: lock.in(withinMs), gone, page });
     return watched(wait.finally(() => open.end()));
   };
-  return { memory, waits, waitFor };
+  return { cache, waits, waitFor };
 }
 
 const waitFor = (lock: SeenLock, leaseId = bob, more: { withinMs?: number; gone?: AbortSignal } = {}) =>
@@ -42,7 +42,7 @@ const waitFor = (lock: SeenLock, leaseId = bob, more: { withinMs?: number; gone?
 describe('paceMs', () => {
   const lock = heldLock();
   const paceAfter = (heldMs: number, position: number, state: LockState = lock.state) =>
-    paceMs(state, position, { now: epochMs(lock.time.now() + heldMs), graceMs });
+    paceMs(state, position, { now: epochMs(lock.time.now() + heldMs), graceMs }, queueSizes);
 
   it('is an eighth of the time since the last grant for the next waiter, within limits', () => {
     expect(paceAfter(0, 1)).toBe(15);
@@ -74,7 +74,7 @@ describe('paceMs', () => {
       const crowded = {
         ...lock.state,
         queue: [],
-        pages: { first: 1, last: Math.ceil(length / lockLimits.pageLengthMax) },
+        behind: { first: 1, last: Math.ceil(length / queueSizes.page) },
       };
       expect(depthOf(crowded, { now: lock.time.now(), graceMs })).toBeGreaterThanOrEqual(length);
       for (const heldMs of [0, 100, 1_000, 60_000]) {
@@ -136,11 +136,11 @@ describe('waiters in one process', () => {
 
   it('hear of a release in their process without a look', async () => {
     const lock = heldLock();
-    const { waitFor: begin, memory } = processOn(lock);
+    const { waitFor: begin, cache } = processOn(lock);
     const wait = begin(bob);
     await lock.time.advance(1_000);
     const { looks } = lock;
-    memory.learn(key, lock.write({ kind: 'release', leaseId: alice }));
+    cache.learn(key, lock.write({ kind: 'release', leaseId: alice }));
     await lock.time.settle();
     expect((await wait.promise).holders).toMatchObject([{ leaseId: bob }]);
     expect(lock.looks).toBe(looks);
@@ -149,7 +149,7 @@ describe('waiters in one process', () => {
   it('do not put off the look for the first of them when others join', async () => {
     const lock = heldLock();
     const { waitFor: begin } = processOn(lock);
-    lock.state = { ...lock.state, pages: { first: 1, last: 20 } };
+    lock.state = { ...lock.state, behind: { first: 1, last: 20 } };
     begin(bob);
     for (let joined = 0; joined < 100; joined++) {
       begin(`lease-${joined}-000000000`, { page: 1 });
@@ -180,10 +180,10 @@ describe('waiters in one process', () => {
     begin(carol);
     await lock.time.advance(2_100);
     lock.looks = 0;
-    lock.cheapLooks = 0;
+    lock.peeks = 0;
     await lock.time.advance(1_000);
     expect(lock.looks).toBe(5);
-    expect(lock.cheapLooks).toBe(5);
+    expect(lock.peeks).toBe(5);
   });
 
   it('do not all fail if a look fails', async () => {
@@ -257,21 +257,21 @@ describe('a polled wait', () => {
     waitFor(lock, bob);
     await lock.time.advance(1_000);
     expect(lock.looks).toBeGreaterThan(10);
-    expect(lock.cheapLooks).toBe(0);
+    expect(lock.peeks).toBe(0);
     waitFor(lock, carol);
     lock.looks = 0;
     await lock.time.advance(1_000);
-    expect(lock.cheapLooks).toBeGreaterThan(2);
-    expect(lock.looks).toBeGreaterThan(lock.cheapLooks);
+    expect(lock.peeks).toBeGreaterThan(2);
+    expect(lock.looks).toBeGreaterThan(lock.peeks);
   });
 
   it('pays for no full look while nothing has changed for its waiter', async () => {
     const lock = heldLock();
     lock.write(acquireOf(carol, waiting));
     const wait = waitFor(lock, carol);
-    lock.look = () => Promise.reject(new Error('too expensive'));
+    lock.read = () => Promise.reject(new Error('too expensive'));
     await lock.time.advance(1_000);
-    expect(lock.cheapLooks).toBeGreaterThan(2);
+    expect(lock.peeks).toBeGreaterThan(2);
     expect(wait.done).toBe(false);
   });
 
@@ -339,12 +339,12 @@ describe('a polled wait', () => {
 
   it('in a page looks at the pace of the first place of its page', async () => {
     const lock = heldLock();
-    lock.state = { ...lock.state, pages: { first: 7, last: 8 } };
+    lock.state = { ...lock.state, behind: { first: 7, last: 8 } };
     const { waitFor: begin } = processOn(lock);
     begin(carol, { page: 8 });
     const facts = { now: lock.time.now(), graceMs };
-    const position = lock.state.queue.length + lockLimits.pageLengthMax + 1;
-    const afterMs = Math.ceil(paceMs(lock.state, position, facts));
+    const position = lock.state.queue.length + queueSizes.page + 1;
+    const afterMs = Math.ceil(paceMs(lock.state, position, facts, queueSizes));
     await lock.time.advance(afterMs - 1);
     expect(lock.looks).toBe(0);
     await lock.time.advance(1);
@@ -353,14 +353,14 @@ describe('a polled wait', () => {
 
   it('in a page sweeps only if nobody is present in the front', async () => {
     const front = heldLock(1_000);
-    front.state = { ...front.state, pages: { first: 7, last: 7 } };
+    front.state = { ...front.state, behind: { first: 7, last: 7 } };
     processOn(front).waitFor(carol, { page: 7 });
     await front.time.advance(2_000);
     expect(front.sweeps).toBe(0);
 
     const empty = new SeenLock();
     empty.write(acquireOf(alice, { leaseMs: 1_000 }));
-    empty.state = { ...empty.state, pages: { first: 7, last: 7 } };
+    empty.state = { ...empty.state, behind: { first: 7, last: 7 } };
     processOn(empty).waitFor(carol, { page: 7 });
     await empty.time.advance(1_000 + graceMs);
     expect(empty.sweeps).toBe(1);
@@ -372,8 +372,8 @@ describe('a polled wait', () => {
   ])('looks earlier or later at random, by a tenth at most: %d', async (drawn, afterMs) => {
     const lock = heldLock();
     await lock.time.advance(400);
-    const memory = new LockMemory(lock.time);
-    const waits = polledWaits({ clock: lock.time, timers: lock.time, memory, random: () => drawn });
+    const cache = new LockCache(lock.time);
+    const waits = polledWaits({ clock: lock.time, timers: lock.time, cache, random: () => drawn, sizes: queueSizes });
     void waits.begin(lock).wait({ leaseId: bob, known: lock.state, until: lock.in(20_000) });
     await lock.time.advance(afterMs - 1);
     expect(lock.looks).toBe(0);

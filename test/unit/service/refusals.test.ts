@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { Applied } from '../../../src/service/apply.ts';
-import { LockMemory } from '../../../src/service/lock-memory.ts';
+import type { Answered } from '../../../src/service/apply.ts';
+import { LockCache } from '../../../src/queue/lock-cache.ts';
 import { Refusals } from '../../../src/service/refusals.ts';
 import { acquireOf, type Kind } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave } from '../lock/story.ts';
@@ -11,11 +11,11 @@ import { key, SeenLock } from './world.ts';
 /** Callers of the efficiency tier on a lock that alice holds, and how many requests the store got for them. */
 function stampede(leaseMs = 30_000) {
   const lock = new SeenLock();
-  const memory = new LockMemory(lock.time);
-  const refusals = new Refusals({ memory, clock: lock.time, graceMs: lockLimits.graceMs });
+  const cache = new LockCache(lock.time);
+  const refusals = new Refusals({ cache, clock: lock.time, graceMs: lockLimits.graceMs });
   lock.write(acquireOf(alice, { leaseMs }));
-  const world = { lock, memory, asked: 0, ask };
-  async function ask(leaseId: string, name = key.name, more: Kind = {}): Promise<Applied['answer']['kind']> {
+  const world = { lock, cache, asked: 0, ask };
+  async function ask(leaseId: string, name = key.name, more: Kind = {}): Promise<Answered['answer']['kind']> {
     const command = acquireOf(leaseId, more);
     const named = { ...key, name };
     const applied = await refusals.answer(named, command, async () => {
@@ -23,7 +23,7 @@ function stampede(leaseMs = 30_000) {
       const facts = await lock.facts();
       const { answer, next } = decide(lock.state, command, facts);
       if (name === key.name) lock.state = next;
-      memory.learn(named, lock.state);
+      cache.learn(named, lock.state);
       return { answer, state: lock.state, facts };
     });
     return applied.answer.kind;
@@ -58,7 +58,7 @@ describe('a refusal that is remembered', () => {
   it('is dropped when the lock has changed', async () => {
     const world = stampede();
     await world.ask(bob);
-    world.memory.learn(key, world.lock.write({ kind: 'release', leaseId: alice }));
+    world.cache.learn(key, world.lock.write({ kind: 'release', leaseId: alice }));
     expect(await world.ask(carol)).toBe('granted');
     expect(world.asked).toBe(2);
   });
@@ -119,17 +119,17 @@ describe('a request that is under way', () => {
     ['another lock', { ...key, name: 'other' }, {}],
     ['other permits of the same lock', key, { mode: 'shared' }],
   ] as const)('is not waited for by a request for %s', async (_, other, kind) => {
-    const { lock, memory } = stampede();
-    const refusals = new Refusals({ memory, clock: lock.time, graceMs: lockLimits.graceMs });
+    const { lock, cache } = stampede();
+    const refusals = new Refusals({ cache, clock: lock.time, graceMs: lockLimits.graceMs });
     void refusals.answer(key, acquireOf(bob), () => new Promise(() => {}));
     const facts = await lock.facts();
-    const applied: Applied = { answer: { kind: 'done' }, state: lock.state, facts };
+    const applied: Answered = { answer: { kind: 'done' }, state: lock.state, facts };
     expect(await refusals.answer(other, acquireOf(carol, kind), async () => applied)).toBe(applied);
   });
 });
 
 describe('a grant', () => {
-  it('never comes from memory', async () => {
+  it('never comes from cache', async () => {
     const world = stampede();
     world.lock.write({ kind: 'release', leaseId: alice });
     const answers = await Promise.all([dave, bob, carol].map((leaseId) => world.ask(leaseId)));

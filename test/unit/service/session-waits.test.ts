@@ -6,19 +6,19 @@ import { release } from '../../../src/service/lease.ts';
 import { createSession, endSession } from '../../../src/service/sessions.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
 import { sessionLimits } from '../../../src/session/state.ts';
-import { memoryService } from '../../../src/testing/memory-service.ts';
-import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
+import { serviceOnTable } from './world.ts';
 
 const namespace = 'test';
 
 function world() {
-  const time = new VirtualTime();
-  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
+  const service = serviceOnTable();
+  const { locks } = service;
   const open = async (owner: string) =>
     (await createSession(locks, namespace, { ttlMs: 600_000, owner })).session.sessionId;
   const take = (name: string, owner: string, more: object = {}, context: LockContext = locks) =>
     acquire(context, { namespace, name }, { leaseId: `lease-of-${owner}-${name}-0`, owner, waitMs: 0, ...more });
-  return { time, locks, open, take };
+  return { ...service, open, take };
 }
 
 const parked = { waitMs: 3_600_000, notify: { type: 'event' as const, ref: 'somebody' } };
@@ -53,15 +53,12 @@ describe('a wait under a session that is over', () => {
   });
 
   it('leaves none behind either if the session ends while its wait is noted', async () => {
-    const { locks, open, take } = world();
+    const { time, table, locks, elsewhere, open, take } = world();
     const sessionId = await open('ending');
     await take('gate', 'holder');
-    const { sessionStore } = locks;
-    const noteWait = sessionStore.noteWait.bind(sessionStore);
-    sessionStore.noteWait = async (...wait) => {
-      await sessionStore.end({ namespace, sessionId }, locks.clock.now());
-      return noteWait(...wait);
-    };
+    table.beforeNext('note wait of session', () =>
+      elsewhere.sessionStore.end({ namespace, sessionId }, time.now()),
+    );
     expect(await take('gate', 'ending', { sessionId, ...parked })).toMatchObject({
       answer: { kind: 'lost', reason: 'session_lost' },
     });
@@ -71,16 +68,16 @@ describe('a wait under a session that is over', () => {
 
 describe('a request under a session', () => {
   it('knows the end of its session, and notes the part of a lock that it takes', async () => {
-    const { time, locks, open, take } = world();
+    const { time, table, locks, open, take } = world();
     const sessionId = await open('me');
-    const parts: string[] = [];
-    locks.sessionStore.notePart = async (_session, lock) => void parts.push(lock);
     const { answer, facts } = await take('gate', 'me', { sessionId });
     expect(answer).toMatchObject({ kind: 'granted' });
     expect(facts.sessions?.get(sessionId)).toEqual({ alive: true, expiresAt: time.now() + 600_000 });
-    expect(parts, 'a whole lock is found by the index').toEqual([]);
+    const isNoted = () => table.take().includes('PutItem part');
+    expect(isNoted(), 'a whole lock is found by the index').toBe(false);
     await take('rooms', 'me', { sessionId, limit: 2, permits: 1 });
-    expect(parts).toEqual(['rooms']);
+    expect(isNoted()).toBe(true);
+    expect((await locks.sessionStore.locksOf({ namespace, sessionId })).sort()).toEqual(['gate', 'rooms']);
   });
 
   it('is refused without another write if its session is over and the lock is held', async () => {
@@ -90,40 +87,30 @@ describe('a request under a session', () => {
     await take('gate', 'holder');
     const before = await locks.store.read({ namespace, name: 'gate' });
     expect(await take('gate', 'ended', { sessionId })).toMatchObject({ answer: { reason: 'session_lost' } });
-    expect(await locks.store.read({ namespace, name: 'gate' })).toBe(before);
+    expect(await locks.store.read({ namespace, name: 'gate' })).toEqual(before);
   });
 
   it('gives back at once what it was granted if its session is over', async () => {
-    const { locks, open, take } = world();
+    const { table, locks, open, take } = world();
     const sessionId = await open('ended');
     await endSession(locks, { namespace, sessionId });
-    const sent: unknown[] = [];
-    const attempt = locks.store.attempt.bind(locks.store);
-    locks.store.attempt = (key, command, ...more) => {
-      sent.push(command);
-      return attempt(key, command, ...more);
-    };
+    table.take();
     expect(await take('gate', 'ended', { sessionId })).toMatchObject({ answer: { reason: 'session_lost' } });
-    const leaseId = 'lease-of-ended-gate-0';
-    expect(sent).toEqual([expect.objectContaining({ kind: 'acquire', leaseId }), { kind: 'release', leaseId }]);
+    expect(table.take().filter((name) => !name.endsWith('Item session'))).toEqual(['grant', 'release']);
+    expect((await locks.store.read({ namespace, name: 'gate' })).holders).toEqual([]);
   });
 
   it('knows the session of the holder too, and sends no release for what it did not get', async () => {
-    const { locks, open, take } = world();
+    const { table, locks, open, take } = world();
     const [mine, theirs, over] = [await open('me'), await open('they'), await open('ended')];
     await take('gate', 'they', { sessionId: theirs });
     const { answer, facts } = await take('gate', 'me', { sessionId: mine });
     expect(answer.kind).toBe('held');
     expect([...(facts.sessions?.keys() ?? [])].sort()).toEqual([mine, theirs].sort());
     await endSession(locks, { namespace, sessionId: over });
-    const sent: string[] = [];
-    const attempt = locks.store.attempt.bind(locks.store);
-    locks.store.attempt = (key, command, ...more) => {
-      sent.push(command.kind);
-      return attempt(key, command, ...more);
-    };
+    table.take();
     await take('gate', 'ended', { sessionId: over });
-    expect(sent).toEqual(['acquire']);
+    expect(table.take().filter((name) => !name.endsWith('Item session'))).toEqual(['grant']);
   });
 
   it('notes its wait under the session, and forgets it when it is granted', async () => {
@@ -133,7 +120,7 @@ describe('a request under a session', () => {
     const waitsOf = async () => (await locks.sessionStore.read(namespace, [sessionId]))[0]?.waits;
     const waiting = take('gate', 'waiting', { sessionId, waitMs: 60_000 });
     await time.advance(10);
-    expect(await waitsOf()).toEqual([{ lock: 'gate', leaseId: 'lease-of-waiting-gate-0' }]);
+    expect(await waitsOf()).toEqual([{ lock: 'gate', leaseId: leaseNameOf('lease-of-waiting-gate-0') }]);
     await release(locks, { namespace, name: 'gate' }, { leaseId: 'lease-of-holder-gate-0' });
     expect(await waiting).toMatchObject({ answer: { kind: 'granted' } });
     expect(await waitsOf()).toEqual([]);
@@ -208,17 +195,12 @@ describe('a deadlock', () => {
   });
 
   it('ends the younger wait also if the older one finds it', async () => {
-    const { time, locks, open, take } = world();
+    const { time, table, locks, open, take } = world();
     const [one, other] = [await open('one'), await open('other')];
     await take('a', 'one', { sessionId: one });
-    const { sessionStore } = locks;
-    const noteWait = sessionStore.noteWait.bind(sessionStore);
     let noted = () => {};
     // The older wait is noted late, so it closes the cycle.
-    sessionStore.noteWait = async (session, wait) => {
-      if (session.sessionId === one) await new Promise<void>((resolve) => (noted = resolve));
-      return noteWait(session, wait);
-    };
+    table.beforeNext('note wait of session', () => new Promise<void>((resolve) => (noted = resolve)));
     await take('b', 'other', { sessionId: other });
     const older = take('b', 'one', { sessionId: one, waitMs: 60_000 });
     await time.advance(10);

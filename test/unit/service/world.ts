@@ -2,11 +2,22 @@ import type { LockCommand } from '../../../src/lock/commands.ts';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { type LockState, unusedLock } from '../../../src/lock/state.ts';
+import { systemLockContext } from '../../../src/service/context.ts';
 import type { LockAccess } from '../../../src/service/waits.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 export const key = { namespace: 'test', name: 'lock' };
+
+/** One process on a table that tests can watch, in virtual time. `newProcess` makes more of them. */
+export function serviceOnTable({ alone = true, ...more }: Partial<Parameters<typeof systemLockContext>[0]> = {}) {
+  const time = new VirtualTime();
+  const parts = { clock: time, timers: time, random: () => 0.5 };
+  const { table, elsewhere, engine, ...stores } = memoryStores(parts);
+  const newProcess = () => systemLockContext({ ...stores, ...parts, alone, ...more });
+  return { time, table, elsewhere, engine, ...stores, newProcess, locks: newProcess() };
+}
 
 /** A lock in virtual time, as a wait sees it. Every look and sweep is counted. */
 export class SeenLock implements LockAccess {
@@ -14,8 +25,8 @@ export class SeenLock implements LockAccess {
   readonly time = new VirtualTime();
   state: LockState = unusedLock;
   looks = 0;
-  cheapLooks = 0;
-  /** If set, what a cheap look shows instead of the state. */
+  peeks = 0;
+  /** If set, what a peek shows instead of the state. */
   earlier: LockState | undefined;
   sweeps = 0;
   /** Set to make the store fail. */
@@ -32,16 +43,16 @@ export class SeenLock implements LockAccess {
     return epochMs(this.time.now() + ms);
   }
 
-  async look(): Promise<LockState> {
+  async read(): Promise<LockState> {
     this.looks += 1;
     if (this.failure !== undefined) throw this.failure;
     return this.state;
   }
 
-  async lookCheaply(endsWait: (state: LockState) => boolean): Promise<LockState> {
-    this.cheapLooks += 1;
+  async peek(endsWait: (state: LockState) => boolean): Promise<LockState> {
+    this.peeks += 1;
     const shown = this.earlier ?? this.state;
-    if (endsWait(shown)) return this.look();
+    if (endsWait(shown)) return this.read();
     this.looks += 1;
     if (this.failure !== undefined) throw this.failure;
     return shown;

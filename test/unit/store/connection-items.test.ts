@@ -5,20 +5,18 @@ import { WatcherStore } from '../../../src/store/watchers.ts';
 import type { Item } from '../../../src/table/attributes.ts';
 import type { TableAccess } from '../../../src/table/item-table.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { plainTable } from '../../support/plain-table.ts';
 
 /** A table that takes this many items, and then fails. */
 function tableFor(items: number): { access: TableAccess; put: Item[] } {
   const put: Item[] = [];
-  const unused = () => Promise.reject(new Error('Only items are put.'));
-  const calls = {
-    get: unused,
-    update: unused,
-    put: async ({ Item }: { Item?: Item | undefined }) => {
-      if (put.length >= items) throw new Error('The process was killed.');
-      put.push(Item as Item);
-    },
-  };
-  return { access: { client: undefined as never, tableName: 'locks', calls }, put };
+  const table = plainTable(({ Item: item }, operation) => {
+    if (operation !== 'PutItem') throw new Error('Only items are put.');
+    if (put.length >= items) throw new Error('The process was killed.');
+    put.push(item as Item);
+    return {};
+  });
+  return { access: { table, tableName: 'locks' }, put };
 }
 
 const now = epochMs(1_800_000_000_000);

@@ -131,13 +131,13 @@ describe('the items of a record', () => {
     ['kind of write', { how: 'x' }, '"how" is none of created, replaced, deleted'],
     ['time', { at: undefined }, '"at" should be a whole number'],
     ['end', { exp: 'x' }, '"exp" should be a whole number'],
-    ['write', { wid: undefined }, '"wid" should be a text'],
-    ['earlier write', { w1: 5 }, '"a write id" should be a text'],
+    ['write', { wid: undefined }, '"wid" should be a string'],
+    ['earlier write', { w1: 5 }, '"a write id" should be a string'],
   ])('fail closed with a wrong %s', (_what, damage, why) => {
     expect(() => fromRecordItems({ ...head, ...damage }, undefined)).toThrow(why);
   });
 
   it('fail closed with a wrong value', () => {
-    expect(() => fromRecordItems(head, { ...value, val: 5 })).toThrow('"val" should be a text and is a number');
+    expect(() => fromRecordItems(head, { ...value, val: 5 })).toThrow('"val" should be a string and is a number');
   });
 });

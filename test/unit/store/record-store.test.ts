@@ -1,5 +1,4 @@
 import { ConditionalCheckFailedException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { describe, expect, it } from 'vitest';
 import type { Put } from '../../../src/record/commands.ts';
@@ -7,6 +6,7 @@ import { stateAfter } from '../../../src/record/decide.ts';
 import { RecordStore } from '../../../src/store/records.ts';
 import type { Item } from '../../../src/table/attributes.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { type PlainRequest, plainTable } from '../../support/plain-table.ts';
 import { toRecordItems } from '../../support/record-worlds.ts';
 
 const key = { namespace: 'test', key: 'record' };
@@ -21,8 +21,7 @@ function storeThatRefuses(by: Put, version: number, attempts: number): RecordSto
     $metadata: { attempts },
     Item: marshall(toRecordItems(key, stateAfter(by, { version, earlier: [] }, now))[0]),
   });
-  const client = { send: () => Promise.reject(error) } as unknown as DynamoDBDocumentClient;
-  return new RecordStore({ client, tableName: 'any' });
+  return new RecordStore({ table: plainTable(() => Promise.reject(error)), tableName: 'any' });
 }
 
 describe('a refused write of a record', () => {
@@ -69,21 +68,18 @@ describe('a refused write of a record', () => {
   );
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: each kind of request has its own shape.
-type Input = any;
+type Input = PlainRequest;
 
 /** A table that gives the set answers, one after the other, and notes each request. */
 function tableThatAnswers(...answers: (object | Error)[]) {
   const inputs: Input[] = [];
-  const client = {
-    send: async ({ input }: { input: Input }) => {
-      inputs.push(input);
-      const answer = answers.shift() ?? {};
-      if (answer instanceof Error) throw answer;
-      return answer;
-    },
-  } as unknown as DynamoDBDocumentClient;
-  return { store: new RecordStore({ client, tableName: 'any' }), inputs };
+  const table = plainTable((input) => {
+    inputs.push(input);
+    const answer = answers.shift() ?? {};
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  return { store: new RecordStore({ table, tableName: 'any' }), inputs };
 }
 
 /** The items of a record as this write left them: the head, and the value if it has an end. */

@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { SessionState } from '../../../src/session/state.ts';
 import {
   fromSessionItem,
-  sessionDigest,
   sessionItemKey,
   sessionPartKey,
   toSessionItem,
   waitName,
 } from '../../../src/store/session-item.ts';
+import { digestOf } from '../../../src/table/digest.ts';
 import { after } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
 
 const key = { namespace: 'shop', sessionId: 'session-secret' };
-const digest = sessionDigest(key.sessionId);
+const digest = digestOf(key.sessionId);
 const session: SessionState = {
   sessionId: key.sessionId,
   owner: 'me',
@@ -31,7 +31,7 @@ describe("a session's item", () => {
     });
     expect(ttl).toBeGreaterThan((startOfTime + 40_000) / 1_000);
     expect(digest).toMatch(/^[A-Za-z0-9_-]{27}$/);
-    expect(digest).not.toBe(sessionDigest('another'));
+    expect(digest).not.toBe(digestOf('another'));
     expect(sessionItemKey(key).pk).toBe(`shop/session/${digest}`);
     expect(sessionPartKey(key, 'order:7')).toEqual({ pk: 'shop/lock/order:7', sk: `part/${digest}` });
   });
@@ -49,12 +49,12 @@ describe("a session's item", () => {
   });
 
   it.each<[string, object, string]>([
-    ['id', { id: 5 }, '"id" should be a text'],
-    ['owner', { o: 5 }, '"o" should be a text'],
+    ['id', { id: 5 }, '"id" should be a string'],
+    ['owner', { o: 5 }, '"o" should be a string'],
     ['time to live', { ttlMs: 'x' }, '"ttlMs" should be a whole number'],
     ['beginning', { c: undefined }, '"c" should be a whole number'],
     ['end', { x: undefined }, '"x" should be a whole number'],
-    ['wait', { 'w#lock': 5 }, '"w#…" should be a text'],
+    ['wait', { 'w#lock': 5 }, '"w#lock" should be a string'],
     ['way to end', { d: 1, dh: 'lost' }, '"dh" is none of ended, expired'],
   ])('fails closed with a wrong %s', (_what, damage, why) => {
     expect(() => fromSessionItem({ ...toSessionItem('shop', session), ...damage })).toThrow(why);
