@@ -1,7 +1,7 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
 import { serviceOn } from '../process/wiring.ts';
-import { awsTable, SdkTable } from '../table/aws.ts';
+import { awsTable, SdkTable } from '../table/aws/table.ts';
 import { DirectTransport } from './direct-transport.ts';
 
 export interface DirectOptions extends ClientOptions {

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws.ts';
+import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws/table.ts';
 import { ItemTable } from '../../../src/table/item-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { patientServer } from '../../support/patient-server.ts';
