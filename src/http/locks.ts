@@ -206,6 +206,12 @@ export function refusalOf(lock: string, { answer, state, facts }: Applied): Prob
         `Waiting for ${lock} would never end, because sessions wait for each other. This waiter queued last, so it is refused.`,
         { cycle: JSON.parse(answer.cycle) as unknown },
       );
+    case 'lease-of-another':
+      return new Problem(
+        'lease-lost',
+        'Another task token or callback has this leaseId. Each of them needs a leaseId of its own.',
+        { reason: 'not_owner' },
+      );
     case 'lost':
       return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
     default:

@@ -104,6 +104,8 @@ export type Answer =
   /** The session of this waiter already waits for as many locks as it may. */
   | { readonly kind: 'too-many-waits' }
   | { readonly kind: 'deadlock'; readonly cycle: string }
+  /** Another task token or callback has this lease. */
+  | { readonly kind: 'lease-of-another' }
   | { readonly kind: 'lost'; readonly reason: LostReason }
   | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
   | { readonly kind: 'revoked' }

@@ -32,6 +32,7 @@ import {
   hasPlace,
   holdersWeight,
   holderWeight,
+  isOfAnotherTask,
   isParkedOn,
   isSameNotify,
   type LockState,
@@ -106,7 +107,9 @@ function refill(before: LockState, facts: Facts): Outcome {
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and its end does not move.
   const own = before.holders.find(isOf(command));
-  if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];
+  if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];
+  if (isOfAnotherTask(own?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
+  if (own !== undefined) return confirm(before, own);
 
   // A late duplicate of an acquire must not take the lock again after its lease has ended.
   const ended = before.ended.find(isOf(command));
@@ -115,6 +118,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Nothing is granted under a session that has ended, and no such claim may wait.
   if (sessionEnd(command, facts) !== undefined) return [before, { kind: 'lost', reason: 'session_lost' }];
   const place = before.queue.find(isOf(command));
+  if (isOfAnotherTask(place?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
   const settled = settle(before, facts);
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));

@@ -38,6 +38,18 @@ export const isParkedOn = (claim: { readonly notify?: Notify } | undefined, conn
 export const isSameNotify = (one: Notify | undefined, other: Notify | undefined): boolean =>
   JSON.stringify(one) === JSON.stringify(other);
 
+/** The token or the callback of a claim. Each belongs to one task, and is answered once. */
+export function taskOf(notify: Notify | undefined): string | undefined {
+  if (notify?.type === 'task-token') return notify.token;
+  return notify?.type === 'durable-callback' ? notify.id : undefined;
+}
+
+/** True if two tasks chose the same lease id. Only one of them could be answered. */
+export function isOfAnotherTask(known: Notify | undefined, asked: Notify | undefined): boolean {
+  const [one, other] = [taskOf(known), taskOf(asked)];
+  return one !== undefined && other !== undefined && one !== other;
+}
+
 /** What a waiter asks for, and what a holder has. */
 export interface Claim {
   /** It gives the right to renew and release. Secret: only its owner gets it. */

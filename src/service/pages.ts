@@ -15,7 +15,7 @@ import {
   type QueueSizes,
   sizesOf,
 } from '../lock/pages.ts';
-import { hasPages, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
+import { hasPages, isOfAnotherTask, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import type { Arrival, PageWritten, Refused } from '../store/lock-store.ts';
 import { StoreError } from '../store/store-error.ts';
@@ -71,6 +71,8 @@ export async function applyInPage(
     context.memory.forgetPlace(key, command.leaseId);
     return undefined;
   }
+  if (page.closedAt === null && command.kind === 'acquire' && isOfAnotherTask(waiter.notify, command.notify))
+    return answered(context, key, number, () => ({ kind: 'lease-of-another' }));
   // The waiter is already absent, or is parked on another connection by now.
   if (page.closedAt === null) return answered(context, key, number, () => ({ kind: 'done' }));
   // A closed page moves up into the front. Then the lock answers for its waiters.
@@ -272,8 +274,10 @@ async function joinInTurn(
       if (page.closedAt !== null || page.waiters.length + page.left.length >= sizes.page) memory.learnFull(key, last);
       const index = page.waiters.findIndex(({ leaseId }) => leaseId === waiter.leaseId);
       const joined = page.waiters[index];
-      // It was refused because it is already in the page: an earlier try was written.
+      // It was refused because it is already in the page: an earlier try was written, or another task has this lease.
       if (joined !== undefined && page.closedAt === null) {
+        if (isOfAnotherTask(joined.notify, waiter.notify))
+          return { answer: { kind: 'lease-of-another' }, state, facts };
         memory.learnPlace(key, waiter.leaseId, last);
         memory.forgetLosses(key);
         if (memory.isFull(key, last)) await openNext(context, key, arrival, state);

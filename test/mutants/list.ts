@@ -127,8 +127,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a repeated acquire gets another grant',
     file: decide,
-    text: 'if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];',
-    instead: 'if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];',
+    text: 'if (own !== undefined) return confirm(before, own);',
+    instead: '',
   },
   {
     name: 'one permit too many is given',

@@ -4,7 +4,7 @@
  * present, or leaves, in one write without a read.
  */
 import type { Absence, Attendance, Left, LeftHow, Page, QueueSizes } from '../../lock/pages.ts';
-import type { Notify, Waiter } from '../../lock/state.ts';
+import { type Notify, taskOf, type Waiter } from '../../lock/state.ts';
 import { after, type EpochMs, epochMs, toTtlSeconds } from '../../time/clock.ts';
 import type { PageKey } from '../lock-store.ts';
 import {
@@ -57,6 +57,8 @@ const wordsFor = (leaseId: string) => ({
   presence: presenceName(leaseId),
   notify: notifyName(leaseId),
   connectionId: 'connectionId',
+  token: 'token',
+  id: 'id',
 });
 
 /** These values replace the instant after a waiter has left. */
@@ -116,17 +118,25 @@ export const appendTo = (
     },
   );
 
-/** Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter is in it. */
-export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update =>
-  update(
+const hasNoTask = '(attribute_not_exists(notify.token) AND attribute_not_exists(notify.id))';
+const isSameTask = `(${hasNoTask} OR notify.token = :task OR notify.id = :task)`;
+
+/**
+ * Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, the waiter is in it,
+ * and no other task waits with its lease.
+ */
+export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update => {
+  const task = taskOf(notify);
+  return update(
     {
       set: ['presence = :until', ...parkedBy(notify)],
       remove: notParkedBy(notify),
-      when: `${isOpen} AND ${isWaiting}`,
+      when: [isOpen, isWaiting, ...(task === undefined ? [] : [isSameTask])].join(' AND '),
     },
     wordsFor(leaseId),
-    { until: presentUntil, zero: 0, notify, parked: 'parked' },
+    { until: presentUntil, zero: 0, notify, parked: 'parked', task },
   );
+};
 
 /**
  * Writes that a waiter is absent from this time on. Safe because it never makes a waiter present for longer, and because it
