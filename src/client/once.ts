@@ -166,7 +166,7 @@ class Job<T> {
     const core = this.#core;
     const { owner, signal } = this.#options;
     const options = { mode: 'shared', leaseMs: readerLeaseMs, owner, onUnavailable: 'fail-closed' } as const;
-    const calls = lockCalls(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
+    const calls = lockCalls(core, this.#name, options, resolve(core, options))(core.runtime.newId());
     const turn = await unlessHeld(awaitTurn(core, calls, { waitMs, signal }));
     if (turn === undefined) return undefined;
     const seen = await this.look();

@@ -62,7 +62,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const asked = withinMaxima(locks, input.body);
     const leaseId = asked.leaseId ?? locks.newLeaseId();
     const place = asked.leaseId === undefined ? ('new' as const) : placeGiven(asked);
-    const claim = { ...asked, leaseId, place, owner: asked.owner ?? input.caller };
+    const claim = { ...asked, leaseId, place, ...ownerAsked(asked, input.caller) };
     const { notify } = claim;
     if (notify?.type !== 'websocket')
       return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
@@ -249,6 +249,12 @@ function leaseLost(answer: Applied['answer'], more: Record<string, unknown> = {}
   const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
   return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
 }
+
+/** The owner of a claim. If its caller named none, the service may know a better one than the caller's own name. */
+export const ownerAsked = ({ owner }: { readonly owner?: string | undefined }, caller: string) => ({
+  owner: owner ?? caller,
+  isOwnerDefault: owner === undefined,
+});
 
 interface Asked {
   readonly leaseMs?: number | undefined;

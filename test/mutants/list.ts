@@ -1647,7 +1647,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a session that could not be read is remembered as unreadable',
     file: 'src/service/session-lives.ts',
-    text: '        fact.catch(() => this.#remembered.delete(idOf(sessionId)));\n',
+    text: '        fact.catch(() => this.#remembered.delete(idOf(namespace, sessionId)));\n',
     instead: '        fact.catch(() => undefined);\n',
   },
   {

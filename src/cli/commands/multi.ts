@@ -20,7 +20,7 @@ const multiAcquire: Command = {
     const { given, terminal } = invocation;
     const { service } = invocation.connection();
     const names = given.operands('locks');
-    const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given) };
+    const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given), owner: given.text('owner') };
     const grant = await showingPlace(invocation, given.operand('locks'), (waiting) =>
       service.acquireLeases(names, { ...options, ...waiting }, given.text('session')),
     );
