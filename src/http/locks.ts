@@ -81,8 +81,9 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   async releaseLock({ locks }, input) {
     const { answer } = await release(locks, lockKey(input), input.body);
     if (answer.kind !== 'released') throw leaseLost(answer, { released: false });
-    const { reason } = answer;
-    return ok<ReleaseBody>({ released: reason !== 'already_released', reason });
+    const { reason, isExpired } = answer;
+    const body: ReleaseBody = { released: reason !== 'already_released', reason };
+    return ok<ReleaseBody>(isExpired === true ? { ...body, expired: true } : body);
   },
 
   async revokeLock({ locks }, input) {

@@ -33,7 +33,9 @@ export const multiLockHandlers: Handlers<keyof typeof multiLockOperations> = {
     const answers = await releaseAll(context, parameters.ns, leaseId, locks);
     const isReleased = ({ answer }: (typeof answers)[number]) =>
       answer.kind === 'released' && answer.reason !== 'already_released';
+    const expired = answers.filter(({ answer }) => answer.kind === 'released' && answer.isExpired === true);
     const body: ManyReleaseBody = {
+      ...(expired.length === 0 ? {} : { expired: expired.map(({ name }) => name) }),
       released: answers.filter(isReleased).map(({ name }) => name),
       failed: answers
         .filter((each) => !isReleased(each))

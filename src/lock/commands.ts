@@ -107,7 +107,12 @@ export type Answer =
   /** Another task token or callback has this lease. */
   | { readonly kind: 'lease-of-another' }
   | { readonly kind: 'lost'; readonly reason: LostReason }
-  | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
+  /** `isExpired`: the lease was over before the release, but nobody had taken the lock. */
+  | {
+      readonly kind: 'released';
+      readonly reason: 'ok' | 'cancelled' | 'already_released';
+      readonly isExpired?: boolean;
+    }
   | { readonly kind: 'revoked' }
   | { readonly kind: 'done' };
 

@@ -235,8 +235,9 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
   const own = before.holders.find(isOf(command));
   if (own !== undefined) {
     if (own.leaseMs === null && !isLive(own, facts)) return [before, lostByTime(own)];
-    // If the lease expired but nobody has taken the lock yet, its holder may still release it.
-    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
+    // If the lease expired but nobody has taken the lock yet, its holder may still release it, and learns that it was late.
+    const late = isLive(own, facts) ? {} : { isExpired: true };
+    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok', ...late }];
   }
   const waiter = before.queue.find(isOf(command));
   if (waiter !== undefined) {

@@ -56,7 +56,8 @@ function isCommonCase(before: LockState, command: LockCommand, facts: Facts): bo
       const whole = before.holders.some((holder) => holder.permits === before.limit);
       const headIsServed =
         whole && head?.permits === before.limit && facts.now < head.presentUntil && head.sessionId === undefined;
-      return answer.kind === 'released' && answer.reason === 'ok' && (head === undefined || headIsServed);
+      const isInTime = answer.kind === 'released' && answer.reason === 'ok' && answer.isExpired !== true;
+      return isInTime && (head === undefined || headIsServed);
     }
     default:
       return false;

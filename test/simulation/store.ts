@@ -309,7 +309,7 @@ function commonCase(state: LockState, command: LockCommand, { now, graceMs }: Fa
       return answer.kind === 'granted' && state.changedAt <= now ? next : undefined;
     case 'release': {
       const own = state.holders.find(({ leaseId }) => leaseId === command.leaseId);
-      if (own === undefined) return undefined;
+      if (own === undefined || (own.expiresAt !== null && own.expiresAt <= now)) return undefined;
       const [head] = state.queue;
       if (head === undefined) return hasPages(state) ? undefined : next;
       const whole = own.permits === state.limit && permitsHeld(state) === state.limit && head.permits === state.limit;

@@ -76,6 +76,8 @@ const touched = [...changed, 'collectAt = :collectAt'];
 /** An item without a TTL has a holder under a session. With a TTL it could be collected while it is held. */
 const noSessionHolds = 'attribute_exists(collectAt)';
 const isMine = `holder.leaseId = :leaseId AND ${isOfLayout}`;
+/** A late release is decided on, so that its caller learns that the lease was over. A session's lease has no end of its own. */
+const isInForce = '(attribute_not_exists(expiresAt) OR expiresAt > :now)';
 /** A part is in a slot that is named by its lease. */
 const isMyPart = `attribute_exists(holder) AND ${isOfLayout}`;
 
@@ -194,7 +196,7 @@ export function releaseAndHandOff({ leaseId }: Release, { now }: Facts, retentio
       remove: ['front[0]', 'sessionDigest'],
       take: 'queuedLeases :lease',
       // The lock is never freed while there are pages. Then `decide` is asked, and moves one up.
-      when: `${isMine} AND ((${nobodyWaits}) OR (${headIsServed}))`,
+      when: `${isMine} AND ${isInForce} AND ((${nobodyWaits}) OR (${headIsServed}))`,
     },
     holderWords(exclusiveSlot),
     { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
@@ -216,7 +218,7 @@ export function releasePart({ leaseId }: Release, { now }: Facts, retentionMs: n
       ],
       remove: ['holder', 'holderFence'],
       take: 'queuedLeases :lease',
-      when: `${isMyPart} AND ${nobodyWaits} AND ${noSessionHolds}`,
+      when: `${isMyPart} AND holder.endsAt > :now AND ${nobodyWaits} AND ${noSessionHolds}`,
     },
     holderWords(leaseId),
     { ...leaseValues(leaseId), now, collectAt: ttlOf(now, retentionMs) },
