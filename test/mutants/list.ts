@@ -102,8 +102,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a release forgets its successor',
     file: decide,
-    text: "return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];",
-    instead: "return [endHolder(before, own, { how: 'released' }), { kind: 'released', reason: 'ok' }];",
+    text: "return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok', ...late }];",
+    instead: "return [endHolder(before, own, { how: 'released' }), { kind: 'released', reason: 'ok', ...late }];",
   },
   {
     name: 'a release goes by the name of the owner',
@@ -1195,8 +1195,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the middleware hides that the lease was lost',
     file: 'src/client/held.ts',
-    text: '  signal.throwIfAborted();\n  if (released',
-    instead: '  if (released',
+    text: '  signal.throwIfAborted();\n  if (lost',
+    instead: '  if (lost',
   },
   {
     name: 'a message overtakes a failed one of its group',
@@ -1593,8 +1593,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a handler that lost its lock succeeds',
     file: 'src/client/held.ts',
-    text: '  signal.throwIfAborted();\n  if (released',
-    instead: '  if (released',
+    text: '  signal.throwIfAborted();\n  if (lost',
+    instead: '  if (lost',
   },
   {
     name: 'a failure is kept as the answer to every repeat',
