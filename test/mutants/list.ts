@@ -1200,7 +1200,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a message overtakes a failed one of its group',
-    file: 'src/middleware/records.ts',
+    file: 'src/middleware/batch.ts',
     text: 'if (group !== undefined) this.#brokenGroups.add(group);',
     instead: '',
   },
@@ -1797,8 +1797,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a message overtakes a failed one of its group under the same lock',
     file: 'src/middleware/records.ts',
-    text: '            if (this.#isBlocked(record)) this.failed.add(record.messageId);\n            else await this.#runOne(record, context);',
-    instead: '            await this.#runOne(record, context);',
+    text: 'for (const record of open) if (!this.#batch.isBlocked(record)) await this.#runOne(record, context);',
+    instead: 'for (const record of open) await this.#runOne(record, context);',
   },
   {
     name: 'an object that was deleted meanwhile is an error and no conflict',
