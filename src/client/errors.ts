@@ -14,6 +14,7 @@ export type ErrorCode =
   | ProblemCode
   | 'too-many-retries'
   | 'once-failed'
+  | 'payload-mismatch'
   | 'closed'
   | 'misconfigured'
   | 'unsupported'
@@ -315,6 +316,22 @@ interface OnceFailure {
  * ```
  */
 export class OnceFailedError extends errorWith('OnceFailedError', 'once-failed', 'failure')<OnceFailure>() {}
+
+/**
+ * The key of a job was used before, with another payload. The kept result is not the answer to this one.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof PayloadMismatchError) return { statusCode: 422 }; }
+ * ```
+ */
+export class PayloadMismatchError extends HoldfastError {
+  override readonly name = 'PayloadMismatchError';
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('payload-mismatch', message, details);
+  }
+}
 
 /**
  * The client, session or election was closed during this call.

@@ -307,7 +307,7 @@ export class Holdfast extends LockScope {
    */
   async park(name: string, { notify, waitMs, deadlineMs, ...options }: ParkOptions): Promise<Parked> {
     const at = this.#at(name);
-    const { owner, leaseMs } = resolve(this.core, options, undefined);
+    const { owner, leaseMs } = resolve(this.core, options);
     const { leaseId = this.core.runtime.newId() } = options;
     const body = { ...options, waitMs, notify, leaseId, owner, leaseMs };
     const call = callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body });
@@ -328,7 +328,7 @@ export class Holdfast extends LockScope {
   ): Promise<HeldLock> {
     const { core } = this;
     const lock = checkName('lock', lease.lock);
-    const calls = lockCalls(core, lock, {}, resolve(core, {}, undefined))(lease.leaseId);
+    const calls = lockCalls(core, lock, {}, resolve(core, {}))(lease.leaseId);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: [lock] });
     const answer = await core.caller.call(calls.renew(options.leaseMs), policyOf(core, options)).catch((error) => {
       waiting.failed(error);

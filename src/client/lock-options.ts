@@ -78,14 +78,19 @@ export interface Resolved {
 }
 
 /** The options of one call. The client's options are the defaults. */
-export function resolve({ defaults }: Core, options: LeaseOptions, sessionId: string | undefined): Resolved {
+export function resolve(
+  { defaults }: Core,
+  options: LeaseOptions,
+  session?: { readonly owner: string | undefined },
+): Resolved {
   const tier = options.tier ?? defaults.tier;
   const onUnavailable = options.onUnavailable ?? defaults.onUnavailable;
   checkFailOpen({ tier, onUnavailable });
   const failOpen = onUnavailable === 'fail-open';
   return {
-    owner: options.owner ?? defaults.owner,
-    leaseMs: sessionId === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
+    // Under a session, the session's owner counts, even if only the service knows it.
+    owner: options.owner ?? (session ?? defaults).owner,
+    leaseMs: session === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
     tier,
     failOpen,
     unavailableBudgetMs: failOpen ? failOpenBudgetMs : undefined,

@@ -33,6 +33,8 @@ export type Tried<H> =
 /** The session under which locks are taken. */
 export interface SessionHold {
   readonly id: string;
+  /** The owner that the session was opened with. Undefined if the service chose it. */
+  readonly owner: string | undefined;
   readonly tenure: Tenure;
 }
 
@@ -216,7 +218,7 @@ export abstract class LockScope {
   ): Promise<Hold & { readonly body?: Body }> {
     const core = this.#core;
     const sessionId = this.#hold?.id;
-    const resolved = resolve(core, options, sessionId);
+    const resolved = resolve(core, options, this.#hold);
     const { signal, onWaiting, deadlineMs, waitMs = core.defaults.waitMs ?? waitMsDefault } = options;
     const { unavailableBudgetMs } = resolved;
     const waiting = core.tracing.wait({ namespace: core.namespace, locks });

@@ -30,7 +30,11 @@ export const leaseId = named(
 
 export const fenceNumber = integer(1, Number.MAX_SAFE_INTEGER, 'The fence of a grant.');
 
-export const ownerName = text(1, lockLimits.ownerLengthMax, "Shown to others. The caller's identity by default.");
+export const ownerName = text(
+  1,
+  lockLimits.ownerLengthMax,
+  "Shown to others. By default the session's owner, else the caller's identity.",
+);
 
 export const leaseMs = integer(
   lockLimits.leaseMsMin,

@@ -180,7 +180,14 @@ export const waiting = z.object({
   place: z.int().optional().describe('Send it with the next request of this lease.'),
 });
 
-export const released = z.object({ released: z.boolean(), reason: z.enum(['ok', 'cancelled', 'already_released']) });
+export const released = z.object({
+  released: z.boolean(),
+  reason: z.enum(['ok', 'cancelled', 'already_released']),
+  expired: z
+    .literal(true)
+    .optional()
+    .describe('The lease was over before this release, but nobody had taken the lock. The work ended too late.'),
+});
 export const revoked = z.object({ revoked: z.literal(true) });
 
 const lockState = z.enum(['free', 'held']);

@@ -44,6 +44,10 @@ const waitingMany = waiting.omit({ lock: true }).extend({ blockedBy: z.array(z.s
 const releasedMany = z.object({
   released: z.array(z.string()),
   failed: z.array(z.object({ lock: z.string(), reason: z.string() })),
+  expired: z
+    .array(z.string())
+    .optional()
+    .describe('Those of the released locks whose lease was over before, but that nobody had taken.'),
 });
 
 export const multiLockOperations = {

@@ -62,7 +62,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const asked = withinMaxima(locks, input.body);
     const leaseId = asked.leaseId ?? locks.newLeaseId();
     const place = asked.leaseId === undefined ? ('new' as const) : placeGiven(asked);
-    const claim = { ...asked, leaseId, place, owner: asked.owner ?? input.caller };
+    const claim = { ...asked, leaseId, place, ...ownerAsked(asked, input.caller) };
     const { notify } = claim;
     if (notify?.type !== 'websocket')
       return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
@@ -81,8 +81,9 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   async releaseLock({ locks }, input) {
     const { answer } = await release(locks, lockKey(input), input.body);
     if (answer.kind !== 'released') throw leaseLost(answer, { released: false });
-    const { reason } = answer;
-    return ok<ReleaseBody>({ released: reason !== 'already_released', reason });
+    const { reason, isExpired } = answer;
+    const body: ReleaseBody = { released: reason !== 'already_released', reason };
+    return ok<ReleaseBody>(isExpired === true ? { ...body, expired: true } : body);
   },
 
   async revokeLock({ locks }, input) {
@@ -206,6 +207,12 @@ export function refusalOf(lock: string, { answer, state, facts }: Answered): Pro
         `Waiting for ${lock} would never end, because sessions wait for each other. This waiter queued last, so it is refused.`,
         { cycle: JSON.parse(answer.cycle) as unknown },
       );
+    case 'lease-of-another':
+      return new Problem(
+        'lease-lost',
+        'Another task token or callback has this leaseId. Each of them needs a leaseId of its own.',
+        { reason: 'not_owner' },
+      );
     case 'lost':
       return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
     default:
@@ -248,6 +255,12 @@ function leaseLost(answer: Answered['answer'], more: Record<string, unknown> = {
   const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
   return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
 }
+
+/** The owner of a claim. If its caller named none, the service may know a better one than the caller's own name. */
+export const ownerAsked = ({ owner }: { readonly owner?: string | undefined }, caller: string) => ({
+  owner: owner ?? caller,
+  isOwnerDefault: owner === undefined,
+});
 
 interface Asked {
   readonly leaseMs?: number | undefined;

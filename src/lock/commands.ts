@@ -102,8 +102,15 @@ export type Answer =
   /** The session of this waiter already waits for as many locks as it may. */
   | { readonly kind: 'too-many-waits' }
   | { readonly kind: 'deadlock'; readonly cycle: string }
+  /** Another task token or callback has this lease. */
+  | { readonly kind: 'lease-of-another' }
   | { readonly kind: 'lost'; readonly reason: LostReason }
-  | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
+  /** `isExpired`: the lease was over before the release, but nobody had taken the lock. */
+  | {
+      readonly kind: 'released';
+      readonly reason: 'ok' | 'cancelled' | 'already_released';
+      readonly isExpired?: boolean;
+    }
   | { readonly kind: 'revoked' }
   | { readonly kind: 'done' };
 

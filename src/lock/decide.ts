@@ -32,6 +32,7 @@ import {
   type Holder,
   hasMore,
   holdersWeight,
+  isOfAnotherTask,
   isParkedOn,
   isSameNotify,
   type LockState,
@@ -99,7 +100,9 @@ function refill(before: LockState, facts: Facts): Outcome {
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and its end does not move.
   const own = before.holders.find(isOf(command));
-  if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];
+  if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];
+  if (isOfAnotherTask(own?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
+  if (own !== undefined) return confirm(before, own);
 
   // A late duplicate of an acquire must not take the lock again after its lease has ended.
   const ended = before.ended.find(isOf(command));
@@ -108,6 +111,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Nothing is granted under a session that has ended, and no such claim may wait.
   if (sessionEnd(command, facts) !== undefined) return [before, { kind: 'lost', reason: 'session_lost' }];
   const place = before.queue.find(isOf(command));
+  if (isOfAnotherTask(place?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
   const settled = settle(before, facts);
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));
@@ -214,8 +218,9 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
   const own = before.holders.find(isOf(command));
   if (own !== undefined) {
     if (own.leaseMs === null && !isLive(own, facts)) return [before, lostByTime(own)];
-    // If the lease expired but nobody has taken the lock yet, its holder may still release it.
-    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
+    // If the lease expired but nobody has taken the lock yet, its holder may still release it, and learns that it was late.
+    const late = isLive(own, facts) ? {} : { isExpired: true };
+    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok', ...late }];
   }
   const waiter = before.queue.find(isOf(command));
   if (waiter !== undefined) {

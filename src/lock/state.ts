@@ -59,6 +59,18 @@ export const isSameNotify = (one: Notify | undefined, other: Notify | undefined)
   addressOf(one) === addressOf(other) &&
   isAlwaysNotified({ ...(one && { notify: one }) }) === isAlwaysNotified({ ...(other && { notify: other }) });
 
+/** The token or the callback of a claim. Each belongs to one task, and is answered once. */
+export function taskOf(notify: Notify | undefined): string | undefined {
+  if (notify?.type === 'task-token') return notify.token;
+  return notify?.type === 'durable-callback' ? notify.id : undefined;
+}
+
+/** True if two tasks chose the same lease id. Only one of them could be answered. */
+export function isOfAnotherTask(known: Notify | undefined, asked: Notify | undefined): boolean {
+  const [one, other] = [taskOf(known), taskOf(asked)];
+  return one !== undefined && other !== undefined && one !== other;
+}
+
 /** What a waiter asks for, and what a holder has. */
 export interface Claim {
   /**

@@ -12,6 +12,10 @@ export interface InvocationLockOptions
 /** A context with the lock on it. */
 export type LockedContext<C extends Context = Context> = C & { readonly lock: HeldLock };
 
+/** Each lock of a batch gets its own context, because other messages run under other locks at the same time. */
+export const contextWith = (context: Context, lock: HeldLock): LockedContext =>
+  Object.assign(Object.create(context) as Context, { lock });
+
 /** A name or key that may depend on the event. */
 export type PerEvent<E, Name> = string | ((event: E, context: Context) => Name);
 
@@ -31,6 +35,10 @@ const releaseMsMax = 5_000;
 const leaseMsMin = 1_000;
 /** The default lease: short enough that another container soon gets the lock if this one dies. */
 const leaseMsDefault = 30_000;
+
+/** True if there is still time for the shortest lease. Work that would be cut off should not begin. */
+export const hasTimeLeft = ({ getRemainingTimeInMillis }: Pick<Context, 'getRemainingTimeInMillis'>): boolean =>
+  getRemainingTimeInMillis() >= reserveMs + leaseMsMin;
 
 /**
  * Fits the options into the rest of an invocation. No lease is longer than the invocation, and no lease is renewed

@@ -1,4 +1,5 @@
 import { isHoldfastError } from '../client/index.ts';
+import type { HttpLike } from './key.ts';
 
 /** What a caller of the function sees if the lock is refused. */
 export interface RefusalOptions {
@@ -13,7 +14,7 @@ interface SqsLike {
 /** Codes that mean "not now": the same event may succeed later. All other codes are errors. */
 const refusals = new Set(['lock-held', 'wait-timeout', 'queue-full', 'throttled', 'unavailable', 'deadlock']);
 
-const isHttp = (event: unknown): boolean => {
+export const isHttp = (event: unknown): event is HttpLike => {
   const { requestContext, httpMethod } = (event ?? {}) as { requestContext?: { http?: unknown }; httpMethod?: unknown };
   return requestContext?.http !== undefined || typeof httpMethod === 'string';
 };
@@ -33,21 +34,29 @@ export function answerRefusal(event: unknown, error: unknown, { refusedStatus = 
   if (!isHttp(event)) throw error;
   const status = error.code === 'unavailable' ? 503 : refusedStatus;
   const { retryAfterMs = 0 } = error as { retryAfterMs?: number };
+  const title = status === 503 ? 'The lock service cannot be reached' : 'This request is already being worked on';
+  const retryAfter = { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) };
+  return problem({ status, code: error.code, title, retryAfterMs }, retryAfter);
+}
+
+/** The answer to an HTTP request whose key can't be used, or was used for another request. A repeat would not help. */
+export function answerBadKey(event: unknown, error: unknown): unknown {
+  if (!isHttp(event) || !isHoldfastError(error)) throw error;
+  if (error.code === 'payload-mismatch') {
+    return problem({ status: 422, code: error.code, title: 'The key was used before, for another request' });
+  }
+  return problem({ status: 400, code: error.code, title: 'The key of this request is missing' });
+}
+
+/** No owner, no fence and no key: a caller from outside must not learn who holds a lock. */
+function problem(
+  { code, ...fields }: { status: number; code: string; title: string; retryAfterMs?: number },
+  headers: Readonly<Record<string, string>> = {},
+): unknown {
   return {
-    statusCode: status,
-    headers: {
-      'content-type': 'application/problem+json',
-      'cache-control': 'no-store',
-      'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))),
-    },
-    // No owner and no fence: a caller from outside must not learn who holds a lock.
-    body: JSON.stringify({
-      type: `urn:holdfast:problem:${error.code}`,
-      title: status === 503 ? 'The lock service cannot be reached' : 'This request is already being worked on',
-      status,
-      code: error.code,
-      retryAfterMs,
-    }),
+    statusCode: fields.status,
+    headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', ...headers },
+    body: JSON.stringify({ type: `urn:holdfast:problem:${code}`, code, ...fields }),
   };
 }
 

@@ -40,4 +40,21 @@ describe('docs/jobs.md', () => {
     expect(await webhook(twin.client(), charge)(event, { ...context })).toEqual(answer);
     expect(charged).toEqual(['5 EUR']);
   });
+
+  it('books each message of SQS once', async () => {
+    type Booking = (
+      locks: Holdfast,
+      book: (body: string, fence: number) => Promise<void>,
+    ) => (event: object, context: Context) => Promise<unknown>;
+    const { booking } = await loadExample<{ booking: Booking }>(page, 'Each message of SQS once');
+    const booked: string[] = [];
+    const book = async (body: string) => void booked.push(body);
+    const context = { getRemainingTimeInMillis: () => 30_000 } as Context;
+    const order = JSON.stringify({ orderId: 7 });
+    const Records = ['m1', 'm2'].map((messageId) => ({ messageId, body: order, attributes: {} }));
+    const locks = new Twin().client();
+    for (let time = 0; time < 2; time++)
+      expect(await booking(locks, book)({ Records }, context)).toEqual({ batchItemFailures: [] });
+    expect(booked).toEqual([order]);
+  });
 });

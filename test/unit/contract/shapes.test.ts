@@ -101,7 +101,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   renewLock: { body: '{ leaseId: string, leaseMs?: integer from 1000 }', 200: granted },
   releaseLock: {
     body: '{ leaseId: string }',
-    200: '{ released: boolean, reason: ok|cancelled|already_released }',
+    200: '{ released: boolean, reason: ok|cancelled|already_released, expired?: true }',
   },
   revokeLock: { body: '{ fence: integer from 1, reason: string }', 200: '{ revoked: true }' },
   acquireLocks: {
@@ -114,7 +114,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   renewLocks: { body: '{ leaseId: string, locks: [string], leaseMs?: integer from 1000 }', 200: grantedMany },
   releaseLocks: {
     body: '{ leaseId: string, locks: [string] }',
-    200: '{ released: [string], failed: [{ lock: string, reason: string }] }',
+    200: '{ released: [string], failed: [{ lock: string, reason: string }], expired?: [string] }',
   },
   createSession: { body: '{ ttlMs?: integer from 1000=30000, owner?: string }', 201: `{ ${session} }` },
   getSession: { 200: `{ ${session}, owner: string, locks: [{ lock: string, fence: integer }] }` },

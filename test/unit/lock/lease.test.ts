@@ -113,9 +113,10 @@ describe('release', () => {
     expect(lock.queue).toEqual([carol, dave]);
   });
 
-  it('succeeds for an expired lease if nobody has taken the lock', () => {
-    const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(60_000);
-    expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+  it('succeeds for an expired lease if nobody has taken the lock, and says that it was late', () => {
+    const heldFor = (ms: number) => new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(ms);
+    expect(heldFor(999).tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+    expect(heldFor(1_000).tell(release(alice))).toEqual({ kind: 'released', reason: 'ok', isExpired: true });
   });
 
   it('is refused for a lease that was taken over, and the new holder keeps the lock', () => {
