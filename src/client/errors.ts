@@ -151,6 +151,11 @@ export class WaitTimeoutError extends BlockedError {
 /** Why a lease is over. `unconfirmed`: the SDK could not renew it in time, so it may have ended on the service. */
 export type LostReason = ContractLostReason | 'unconfirmed';
 
+interface Revocation {
+  readonly revokedBy?: string | undefined;
+  readonly revokedReason?: string | undefined;
+}
+
 /**
  * The lease is over, or may be. Stop the work that it protected. Late writes that carry the fence are refused.
  *
@@ -159,7 +164,20 @@ export type LostReason = ContractLostReason | 'unconfirmed';
  * lock.onLost((error) => console.warn(`lost: ${error.reason}`));
  * ```
  */
-export class LeaseLostError extends errorWith('LeaseLostError', 'lease-lost', 'reason')<LostReason>() {}
+export class LeaseLostError extends HoldfastError {
+  override readonly name = 'LeaseLostError';
+  readonly reason: LostReason;
+  /** If the reason is `revoked`: who revoked the lease, and why. */
+  readonly revokedBy: string | undefined;
+  readonly revokedReason: string | undefined;
+
+  constructor(message: string, reason: LostReason, details: ErrorDetails = {}, revocation: Revocation = {}) {
+    super('lease-lost', message, details);
+    this.reason = reason;
+    this.revokedBy = revocation.revokedBy;
+    this.revokedReason = revocation.revokedReason;
+  }
+}
 
 /**
  * Sessions wait for each other in a circle. This wait was ended, so that the others can go on.

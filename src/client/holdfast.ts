@@ -9,6 +9,7 @@ import type {
   Release,
   Waiting,
 } from '../contract/views.ts';
+import { defined } from '../tools/collections.ts';
 import { Turns } from '../tools/turns.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
@@ -281,7 +282,9 @@ export class Holdfast extends LockScope {
 
   /**
    * Ends the lease of that fence against its holder's will. The next waiter gets the lock. Throws `LeaseLostError` if that
-   * fence does not hold. Late writes of the holder are refused only where the fence is checked.
+   * fence does not hold. Late writes of the holder are refused only where the fence is checked. The holder's error, the
+   * history and the event say who revoked and why: the caller's identity, or this client's `owner` if the service does
+   * not authenticate callers.
    *
    * @example
    * ```ts
@@ -292,7 +295,7 @@ export class Holdfast extends LockScope {
     name: string,
     options: CallOptions & { readonly fence: number; readonly reason: string },
   ): Promise<void> {
-    const body = { fence: options.fence, reason: options.reason };
+    const body = { fence: options.fence, reason: options.reason, ...defined({ by: this.core.defaults.owner }) };
     await ask(this.core, callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), options);
   }
 

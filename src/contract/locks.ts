@@ -230,6 +230,7 @@ const lockEvent = z.object({
   heldMs: ms.optional(),
   waitedMs: ms.optional(),
   reason: z.string().optional(),
+  by: z.string().optional().describe('Who revoked the lease.'),
 });
 
 export const history = z.object({ events: z.array(lockEvent), cursor: z.string().optional() });
@@ -299,7 +300,12 @@ export const lockOperations = {
     summary: "Ends somebody else's lease by its fence.",
     body: z.strictObject({
       fence: fenceNumber,
-      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history.'),
+      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history, and to the former holder.'),
+      by: text(
+        1,
+        lockLimits.ownerLengthMax,
+        'Who revokes, for a service that does not authenticate callers. An authenticated caller is recorded by its own identity.',
+      ).optional(),
     }),
     answers: { 200: revoked },
     problems: ['lease-lost'],

@@ -1,4 +1,5 @@
 import type { LockKey } from '../lock/state.ts';
+import { defined } from '../tools/collections.ts';
 import { type Applied, apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 
@@ -17,5 +18,5 @@ export const release = (context: LockContext, key: LockKey, { leaseId }: { lease
 export const revoke = (
   context: LockContext,
   key: LockKey,
-  { fence, reason }: { fence: number; reason: string },
-): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason });
+  { fence, reason, by }: { fence: number; reason: string; by?: string },
+): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason, ...defined({ by }) });

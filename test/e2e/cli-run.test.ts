@@ -173,7 +173,7 @@ describe.concurrent('run, when the lock is lost', () => {
       expect(await running.finished).toMatchObject({
         code: 76,
         stdout: expect.stringContaining('cleaning up'),
-        stderr: expect.stringContaining('Ending the command'),
+        stderr: expect.stringContaining('was revoked by anonymous: "test". Ending the command'),
       });
     },
   );

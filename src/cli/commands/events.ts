@@ -9,10 +9,11 @@ import type { Terminal } from '../terminal.ts';
 const historyLimitDefault = 50;
 const historyLimitMax = 100_000;
 
-function detailsOf({ heldMs, waitedMs, reason }: LockEvent): string {
+function detailsOf({ heldMs, waitedMs, by, reason }: LockEvent): string {
   return [
     waitedMs === undefined ? '' : `waited ${formatMs(waitedMs)}`,
     heldMs === undefined ? '' : `held ${formatMs(heldMs)}`,
+    by === undefined ? '' : `by ${by}`,
     reason ?? '',
   ]
     .filter((part) => part !== '')

@@ -157,7 +157,7 @@ function holderIn(item: Item, slot: string, layout: number): Holder | undefined 
   return { ...claim, fence, acquiredAt: instant(held, lockWords.grantedAt), expiresAt };
 }
 
-const noteWords = { how: 'w', fence: 'f', reason: 'r' } as const;
+const noteWords = { how: 'w', fence: 'f', reason: 'r', by: 'b' } as const;
 
 function toEndings(ended: readonly Ended[]): Item {
   const notes = ended.filter(({ how }) => how !== 'released').map((entry) => [entry.leaseId, toNote(entry)]);
@@ -167,9 +167,9 @@ function toEndings(ended: readonly Ended[]): Item {
   };
 }
 
-const toNote = ({ how, fence, reason }: Ended): Item => ({
+const toNote = ({ how, fence, reason, by }: Ended): Item => ({
   [noteWords.how]: how,
-  ...defined({ [noteWords.fence]: fence, [noteWords.reason]: reason }),
+  ...defined({ [noteWords.fence]: fence, [noteWords.reason]: reason, [noteWords.by]: by }),
 });
 
 function fromEndings(item: Item): Ended[] {
@@ -190,6 +190,7 @@ function fromNote(leaseId: string, notes: Item): Ended {
     ...defined({
       fence: optional(integer, note, noteWords.fence),
       reason: optional(text, note, noteWords.reason),
+      by: optional(text, note, noteWords.by),
     }),
   };
 }

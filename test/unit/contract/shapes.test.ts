@@ -85,8 +85,8 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     200:
       '{ events: [{ at: date-time, ' +
       'type: queued|granted|released|expired|revoked|session-lost|wait-cancelled|wait-timeout, ' +
-      'fence: integer from 0, owner: string, heldMs?: integer from 0, waitedMs?: integer from 0, reason?: string }], ' +
-      'cursor?: string }',
+      'fence: integer from 0, owner: string, heldMs?: integer from 0, waitedMs?: integer from 0, reason?: string, ' +
+      'by?: string }], cursor?: string }',
   },
   acquireLock: {
     body:
@@ -104,7 +104,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     body: '{ leaseId: string }',
     200: '{ released: boolean, reason: ok|cancelled|already_released }',
   },
-  revokeLock: { body: '{ fence: integer from 1, reason: string }', 200: '{ revoked: true }' },
+  revokeLock: { body: '{ fence: integer from 1, reason: string, by?: string }', 200: '{ revoked: true }' },
   acquireLocks: {
     body:
       '{ locks: [string or { name: string, limit?: integer from 1, permits?: integer from 1, mode?: exclusive|shared }], ' +
