@@ -240,8 +240,8 @@ export class SessionLostError extends HoldfastError {
 }
 
 /**
- * The service or its store could not be reached within the time for this call. Nobody knows whether the request took
- * effect. After an acquire, the SDK has sent a release, in case the lock was granted.
+ * The service or its store could not be reached within the time for this call. Unless `unsent` is true, nobody knows
+ * whether the request took effect. After an acquire, the SDK has sent a release, in case the lock was granted.
  *
  * @example
  * ```ts
@@ -253,15 +253,23 @@ export class UnavailableError extends HoldfastError {
   readonly retryAfterMs: number;
   /** True if the breaker was open, so nothing was sent. */
   readonly circuitOpen: boolean;
+  /** True if no try reached the service, because its address or its port does not exist. Then nothing took effect. */
+  readonly unsent: boolean;
 
   constructor(
     message: string,
-    fields: { retryAfterMs?: number; circuitOpen?: boolean; code?: 'unavailable' | 'internal' } = {},
+    fields: {
+      retryAfterMs?: number;
+      circuitOpen?: boolean;
+      unsent?: boolean;
+      code?: 'unavailable' | 'internal';
+    } = {},
     details: ErrorDetails = {},
   ) {
     super(fields.code ?? 'unavailable', message, details);
     this.retryAfterMs = fields.retryAfterMs ?? 0;
     this.circuitOpen = fields.circuitOpen ?? false;
+    this.unsent = fields.unsent ?? false;
   }
 }
 

@@ -258,6 +258,7 @@ describe.concurrent('run, when the service is killed with -9', () => {
     const { code, stderr } = await nobody.runHere('inspect', 'x');
     expect(code).toBe(69);
     expect(stderr).toContain('ECONNREFUSED');
+    expect(stderr.match(/127\.0\.0\.1/g), 'the address stands in the message once').toHaveLength(1);
   });
 });
 
