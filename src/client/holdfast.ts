@@ -35,6 +35,7 @@ import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lo
 import { LockScope } from './lock-scope.ts';
 import { type Observe, observer } from './observer.ts';
 import { type OnceOptions, type OnceResult, runOnce } from './once.ts';
+import { processName } from './process-name.ts';
 import { RecordHandle } from './record.ts';
 import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
 import { openSession, type Session, type SessionOptions } from './session.ts';
@@ -110,7 +111,10 @@ export class Holdfast extends LockScope {
     const breaker = new Breaker(runtime, options.breaker, (state) => observe({ type: 'breaker', state }));
     const closing = new AbortController();
     const closed = new AbortController();
-    const { owner, leaseMs, waitMs, tier, onUnavailable } = options;
+    const { leaseMs, waitMs, tier, onUnavailable } = options;
+    // An authenticated caller has a name already. A transport that was given knows its callers.
+    const isUnnamed = !('transport' in options) && options.auth === undefined;
+    const owner = options.owner ?? (isUnnamed ? processName() : undefined);
     const namespace = checkNamespace(options.namespace);
     const caller = new Caller({ transport, runtime, breaker, observe, closed: closed.signal });
     super({

