@@ -173,12 +173,13 @@ export class Holdfast extends LockScope {
    * key, like an idempotency key. Later callers get the same result. Callers at the same time wait for it, up to `waitMs`.
    * The result is JSON of at most 255 KiB.
    *
-   * If a run dies, another caller does the job again. Side effects of the first run then happen twice, unless they carry the
-   * fence. A runner that lost the lock can't complete the job and gets `StaleFenceError`.
+   * If a run dies, another caller does the job again: one that waits longer than the lease of the dead run, or one that
+   * comes later. A caller that returns before has `done: false`, and `onEvent` gets `not-done`. Side effects of the first
+   * run then happen twice, unless they carry the fence. A runner that lost the lock can't complete the job and gets `StaleFenceError`.
    *
    * @example
    * ```ts
-   * await locks.once('nightly-report', { everyMs: 86_400_000, waitMs: 0 }, ({ fence, signal }) => settle({ fence, signal }));
+   * await locks.once('nightly-report', { everyMs: 86_400_000, waitMs: 60_000 }, ({ fence, signal }) => settle({ fence, signal }));
    * const { value } = await locks.once(`charge:${event.id}`, {}, ({ fence }) => charge(event, fence));
    * ```
    */
