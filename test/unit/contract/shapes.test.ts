@@ -90,7 +90,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   acquireLock: {
     body:
-      '{ leaseMs?: integer from 1000=30000, waitMs?: integer from 0=0, pollMs?: integer from 0, leaseId?: string, ' +
+      '{ leaseMs?: integer from 1000, waitMs?: integer from 0=0, pollMs?: integer from 0, leaseId?: string, ' +
       'owner?: string, limit?: integer from 1, permits?: integer from 1, mode?: exclusive|shared, sessionId?: string, ' +
       'lockDelayMs?: integer from 0=0, tier?: correctness|efficiency=correctness, ' +
       'notify?: { type: "event", ref: string } or { type: "task-token", token: string, always?: boolean } ' +
@@ -108,7 +108,7 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   acquireLocks: {
     body:
       '{ locks: [string or { name: string, limit?: integer from 1, permits?: integer from 1, mode?: exclusive|shared }], ' +
-      'leaseMs?: integer from 1000=30000, waitMs?: integer from 0=0, leaseId?: string, owner?: string, sessionId?: string }',
+      'leaseMs?: integer from 1000, waitMs?: integer from 0=0, leaseId?: string, owner?: string, sessionId?: string }',
     200: grantedMany,
     202: `{ status: "waiting", leaseId: string, ${waiting}, blockedBy: [string] }`,
   },
@@ -153,7 +153,7 @@ describe('the contract', () => {
       '{ type: string, title: string, status: integer, detail: string, instance: string, code: any of them, ' +
         `errors?: [{ field: string, message: string }], holders?: [${holder}], queueDepth?: integer, ` +
         'blockedBy?: [string], retryAfterMs?: integer from 0, waitedMs?: integer from 0, ' +
-        'reason?: expired|released|revoked|not_owner|session_lost, limit?: integer, ' +
+        'reason?: expired|released|revoked|not_owner|session_lost, revokedBy?: string, revokedReason?: string, limit?: integer, ' +
         'cycle?: [{ sessionId: string, owner: string, waitsFor: string }], version?: integer or null, ' +
         'fenceFloor?: integer from 0, … }',
     );
