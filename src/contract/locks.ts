@@ -24,7 +24,9 @@ import { lockLimits, nameRules, notifyLimits, requestLimits } from './limits.ts'
 import type { OperationContract } from './operation.ts';
 
 const metadataGiven = z
-  .record(z.string().min(1), z.string({ error: 'must be a string' }), { error: 'must be an object of strings' })
+  .record(z.string().min(1), z.string({ error: 'must be a string' }), {
+    error: 'must be an object of strings without empty keys',
+  })
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= lockLimits.metadataBytesMax, {
     error: `must be at most ${lockLimits.metadataBytesMax} bytes as JSON`,
   })

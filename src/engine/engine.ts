@@ -76,7 +76,8 @@ export class MemoryEngine {
 
   /** Runs one request to its end, with nothing in between. Throws an `EngineError`. */
   call(operation: string, input: unknown): Answer {
-    const operate = this.#operations[operation];
+    // A name such as toString, which every object inherits, is no operation.
+    const operate = Object.hasOwn(this.#operations, operation) ? this.#operations[operation] : undefined;
     if (operate === undefined)
       throw new EngineError('UnknownOperationException', `There is no operation ${operation} here.`);
     return operate(input as never);

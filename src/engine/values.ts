@@ -112,8 +112,10 @@ export function membersOf(value: Value): string[] | undefined {
 /** Refuses a value that DynamoDB refuses. */
 export function checkValue(value: Value): void {
   if ('L' in value) value.L.forEach(checkValue);
-  else if ('M' in value) Object.values(value.M).forEach(checkValue);
-  else if ('N' in value && (value.N.trim() === '' || !Number.isFinite(Number(value.N)))) {
+  else if ('M' in value) {
+    if (Object.hasOwn(value.M, '')) throw invalid('One or more parameter values were invalid: Attribute name is empty');
+    Object.values(value.M).forEach(checkValue);
+  } else if ('N' in value && (value.N.trim() === '' || !Number.isFinite(Number(value.N)))) {
     throw invalid(`The parameter cannot be converted to a numeric value: ${value.N}`);
   }
   if (membersOf(value)?.length === 0) {

@@ -116,7 +116,9 @@ function logRequest(
     ...logged,
   };
   // The caller must not see the cause. The operator of the service needs it in the log.
-  if (status >= 500) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
+  // A refusal by the store has a cause too: its own check of requests should have found it.
+  const isFault = status >= 500 || (status === 400 && problem?.cause !== undefined);
+  if (isFault) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
   else log.info('request', fields);
 }
 

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { wide } from '../support/wide.ts';
 
@@ -109,6 +110,31 @@ describe('the packed tarball in an empty folder', () => {
       'node',
     ];
     await run(join(root, 'node_modules/.bin/tsc'), [...options, 'use.ts'], { cwd: folder });
+    // The SDK's own declarations are checked too, with the libraries of a plain project.
+    await writeFile(join(folder, 'sdk.ts'), "export { Holdfast } from 'holdfast';\n");
+    const plain = options.filter(
+      (option) => !['--skipLibCheck', '--types', 'node', '--target', 'es2024'].includes(option),
+    );
+    const libraries = ['--target', 'es2022', '--lib', 'es2022,dom', '--types', ''];
+    await run(join(root, 'node_modules/.bin/tsc'), [...plain, ...libraries, 'sdk.ts'], { cwd: folder });
+  });
+
+  it('brings one error class without the rest of the SDK', async () => {
+    const entry = "export { LockHeldError } from 'holdfast';";
+    const stdin = { contents: entry, resolveDir: folder, loader: 'js' as const };
+    const made = await build({ stdin, bundle: true, minify: true, format: 'esm', write: false, logLevel: 'silent' });
+    expect(made.outputFiles[0]?.contents.length).toBeLessThan(8_000);
+  });
+
+  it('has the notices of every package in its bundles, and no module that nobody can reach', async () => {
+    const dist = join(folder, 'node_modules/holdfast/dist');
+    const notices = await readFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), 'utf8');
+    for (const name of ['zod', 'lit-html', '@smithy/core', 'ws'])
+      expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'));
+    expect(notices).toContain('Permission is hereby granted, free of charge');
+    const files = await readdir(dist, { recursive: true });
+    expect(files.length).toBeLessThan(400);
+    expect(files.filter((file) => /^src.(demo|engine)\b/.test(file) && file.endsWith('.js'))).toEqual([]);
   });
 
   it('serves, and its SDK takes a lock there, as the README shows', async () => {
