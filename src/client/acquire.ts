@@ -128,7 +128,7 @@ async function takeUnder<Body extends Leased>(
       const answer = await wait(core, calls, began, bounds, options);
       return await confirm<Body>(core, calls, answer, bounds.deadlineMs - elapsedMs(core.runtime, began));
     } catch (error) {
-      if (!isRefusal(error)) void abandon(core, calls);
+      if (!isRefusal(error) && !(error instanceof UnavailableError && error.unsent)) void abandon(core, calls);
       const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
       const timeLeft = elapsedMs(core.runtime, began) < bounds.retryMs;
       if (!gone || leases >= leasesMax || !timeLeft) throw error;

@@ -8,6 +8,7 @@ import { lockCalls, manyCalls, nameOf } from './lease-calls.ts';
 import {
   type AcquireAllOptions,
   type AcquireOptions,
+  checkOptions,
   type LeaseOptions,
   type LockEntry,
   type Resolved,
@@ -69,6 +70,7 @@ export abstract class LockScope {
    * ```
    */
   async acquire(name: string, options: AcquireOptions = {}): Promise<HeldLock> {
+    checkOptions(options);
     checkName('lock', name);
     const { limit = 1, permits = 1, mode } = options;
     const unheld = { leaseId: '', fence: 0, limit, permits, mode, waitedMs: 0 };
@@ -125,6 +127,7 @@ export abstract class LockScope {
    * ```
    */
   async acquireAll(entries: readonly LockEntry[], options: AcquireAllOptions = {}): Promise<HeldLocks> {
+    checkOptions(options);
     const names = entries.map((entry) => checkName('lock', nameOf(entry)));
     const unheld = { grants: names.map((lock) => ({ lock, fence: 0 })), waitedMs: 0 };
     const { body = unheld, ...hold } = await this.#take<ManyGrantBody>(names, options, {

@@ -117,12 +117,12 @@ export async function runOnce<T>(
   let lock = await job.take(0);
   if (lock === undefined && leftMs() > 0) {
     const read = await job.waitAsReader(leftMs());
-    if (read === undefined) return stillRunning;
+    if (read === undefined) return job.notDone(elapsedMs(runtime, began));
     if (read.result !== undefined) return read.result;
     seen = read.seen;
     lock = await job.take(leftMs());
   }
-  return lock === undefined ? stillRunning : job.runUnder(lock, seen, work);
+  return lock === undefined ? job.notDone(elapsedMs(runtime, began)) : job.runUnder(lock, seen, work);
 }
 
 const stillRunning = { ran: false, done: false, value: undefined } as const;
@@ -140,6 +140,12 @@ class Job<T> {
     this.#name = checkName('job', `${oncePrefix}${checkName('job', key)}`);
     this.#options = options;
     this.#record = new RecordHandle(core, this.#name);
+  }
+
+  /** Somebody else holds the lock. It may be at work, or it may have died a moment ago, so the caller's log should show this. */
+  notDone(waitedMs: number): OnceResult<T> {
+    this.#core.observe({ type: 'not-done', name: this.#name, waitedMs: Math.round(waitedMs) });
+    return stillRunning;
   }
 
   async look(): Promise<Seen> {

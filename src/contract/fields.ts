@@ -41,6 +41,13 @@ export const leaseMs = integer(
   lockLimits.leaseMsMax,
   'How long the lease lasts without a renewal.',
 );
+/**
+ * The default stands in words. As `default`, generated clients would send it, and under a session the service refuses
+ * every `leaseMs`.
+ */
+export const leaseMsTaken = leaseMs.describe(
+  `How long the lease lasts without a renewal. ${lockLimits.leaseMsDefault} if it is left out. Not allowed together with sessionId.`,
+);
 const limit = integer(1, lockLimits.limitMax, '1 is a mutex, more is a semaphore.');
 const permits = integer(1, lockLimits.limitMax, 'How many permits to take, at most the limit.');
 const mode = z

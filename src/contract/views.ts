@@ -40,6 +40,8 @@ export interface LockEvent {
   readonly heldMs?: number;
   readonly waitedMs?: number;
   readonly reason?: string;
+  /** Who revoked the lease. */
+  readonly by?: string;
 }
 
 /** One wait in a deadlock. */

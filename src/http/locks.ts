@@ -36,7 +36,7 @@ import { toIso } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
 import type { Handlers } from './operations.ts';
 import { invalidField, Problem } from './problems.ts';
-import { type Reply, readCursor, writeCursor } from './request.ts';
+import { anonymous, type Reply, readCursor, writeCursor } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
 /** Enough to see the state of a lock. The depth says how many waiters there are in all. */
@@ -87,8 +87,11 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   },
 
   async revokeLock({ locks }, input) {
-    const { answer } = await revoke(locks, lockKey(input), input.body);
-    if (answer.kind === 'revoked') return ok({ revoked: true });
+    const { fence, reason } = input.body;
+    // An authenticated caller can't revoke in somebody else's name.
+    const by = input.caller === anonymous ? (input.body.by ?? anonymous) : input.caller;
+    const { answer } = await revoke(locks, lockKey(input), { fence, reason, by });
+    if (answer.kind === 'revoked') return { ...ok({ revoked: true }), logged: { fence, reason, by } };
     throw leaseLost(answer);
   },
 
@@ -252,8 +255,12 @@ const lostDetails: Record<LostReason, string> = {
 };
 
 function leaseLost(answer: Answered['answer'], more: Record<string, unknown> = {}): Problem {
-  const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
-  return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
+  const { reason, revocation } = answer.kind === 'lost' ? answer : { reason: 'not_owner' as const };
+  if (revocation === undefined) return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
+  const { by = 'an operator', reason: why } = revocation;
+  const detail = `The lease was revoked by ${by}${why === undefined ? '.' : `: ${JSON.stringify(why)}.`}`;
+  const told = defined({ revokedBy: revocation.by, revokedReason: why });
+  return new Problem('lease-lost', detail, { reason, ...told, ...more });
 }
 
 /** The owner of a claim. If its caller named none, the service may know a better one than the caller's own name. */

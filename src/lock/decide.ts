@@ -37,6 +37,7 @@ import {
   isSameNotify,
   type LockState,
   permitsHeld,
+  revocationOf,
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken, sessionEnd } from './validity.ts';
@@ -293,7 +294,11 @@ function leaving(before: LockState, waiter: Waiter, isAll: boolean, isRemembered
 function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {
   const holder = before.holders.find(({ fence }) => fence === command.fence);
   if (holder !== undefined) {
-    const ended = endHolder(before, holder, { how: 'revoked', fence: holder.fence, reason: command.reason });
+    const ended = endHolder(before, holder, {
+      how: 'revoked',
+      fence: holder.fence,
+      ...revocationOf(command),
+    });
     return [serve(ended, facts), { kind: 'revoked' }];
   }
   // Safe to repeat: a fence that was revoked is revoked. Only an ending by revocation has a fence.
@@ -396,9 +401,7 @@ const lostReasons: Record<EndedHow, LostReason> = {
 };
 
 const answerTo = (ended: Ended): Answer =>
-  ended.how === 'deadlock'
-    ? { kind: 'deadlock', cycle: ended.reason ?? '[]' }
-    : { kind: 'lost', reason: lostReasons[ended.how] };
+  ended.how === 'deadlock' ? { kind: 'deadlock', cycle: ended.reason ?? '[]' } : lostBy(ended);
 
 const lostByTime = (holder: Holder): Answer => ({
   kind: 'lost',
@@ -407,8 +410,14 @@ const lostByTime = (holder: Holder): Answer => ({
 
 function lost(state: LockState, command: { readonly leaseId: string }): Answer {
   const ended = state.ended.find(isOf(command));
-  return { kind: 'lost', reason: ended === undefined ? 'not_owner' : lostReasons[ended.how] };
+  return ended === undefined ? { kind: 'lost', reason: 'not_owner' } : lostBy(ended);
 }
+
+const lostBy = (ended: Ended): Answer => ({
+  kind: 'lost',
+  reason: lostReasons[ended.how],
+  ...(ended.how === 'revoked' ? { revocation: revocationOf(ended) } : {}),
+});
 
 function claimOf(claim: Claim): Claim {
   const { leaseId, owner, permits, leaseMs, sessionId, lockDelayMs, mode, metadata, notify } = claim;

@@ -119,7 +119,21 @@ export interface Ended {
   /** Set if an operator revoked the lease by its fence. */
   readonly fence?: number;
   readonly reason?: string;
+  /** Who revoked the lease. Missing if an earlier release wrote the ending. */
+  readonly by?: string;
 }
+
+/** What the former holder is told about the end of its lease. */
+export interface Revocation {
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** Only the fields that are known. */
+export const revocationOf = ({ by, reason }: { by?: string | undefined; reason?: string | undefined }): Revocation => ({
+  ...(reason === undefined ? {} : { reason }),
+  ...(by === undefined ? {} : { by }),
+});
 
 /** Where the waiters behind the front are. Only `src/queue` knows what these numbers mean. Somebody is there if `first <= last`. */
 export interface Behind {

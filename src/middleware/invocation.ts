@@ -1,6 +1,7 @@
 import type { Context } from 'aws-lambda';
 import { runUnder } from '../client/held.ts';
 import type { AcquireOptions, HeldLock, Holdfast } from '../client/index.ts';
+import { acquireOptionsIn } from '../client/lock-options.ts';
 
 /** The options that all wrappers of a handler share. */
 export interface InvocationLockOptions
@@ -54,7 +55,7 @@ export function withinInvocation(
   // By default it does not wait: an invocation that waits costs as much as one that works.
   const wantedWaitMs = waitMs ?? defaults.waitMs ?? 0;
   return {
-    ...options,
+    ...acquireOptionsIn(options),
     leaseMs: Math.round(Math.max(leaseMsMin, Math.min(wantedLeaseMs, leftMs))),
     waitMs: Math.round(Math.min(wantedWaitMs, leftMs / 2)),
     holdMsMax: leftMs,

@@ -12,16 +12,28 @@ describe('docs/jobs.md', () => {
     type Nightly = (
       locks: Holdfast,
       settle: (fence: number) => Promise<number>,
-    ) => Promise<{ ran: boolean; settled: number }>;
+    ) => Promise<{ ran: boolean; done: boolean; settled: number }>;
     const { nightly } = await loadExample<{ nightly: Nightly }>(page, 'A nightly job');
     const twin = new Twin();
     const fences: number[] = [];
     const settle = async (fence: number) => fences.push(fence);
-    expect(await nightly(twin.client(), settle)).toEqual({ ran: true, settled: 1 });
-    expect(await nightly(twin.client(), settle)).toEqual({ ran: false, settled: 1 });
+    expect(await nightly(twin.client(), settle)).toEqual({ ran: true, done: true, settled: 1 });
+    expect(await nightly(twin.client(), settle)).toEqual({ ran: false, done: true, settled: 1 });
     await twin.advance(86_400_000);
-    expect(await nightly(twin.client(), settle)).toEqual({ ran: true, settled: 2 });
+    expect(await nightly(twin.client(), settle)).toEqual({ ran: true, done: true, settled: 2 });
     expect(fences[1]).toBeGreaterThan(fences[0] ?? 0);
+  });
+
+  it('does not skip a night if the runner is killed', async () => {
+    type Nightly = (locks: Holdfast, settle: () => Promise<number>) => Promise<{ ran: boolean; done: boolean }>;
+    const { nightly } = await loadExample<{ nightly: Nightly }>(page, 'A nightly job');
+    const twin = new Twin();
+    const killed = twin.client();
+    void nightly(killed, () => new Promise(() => {})).catch(() => undefined);
+    await twin.settle();
+    twin.partition(killed);
+    twin.freeze(killed);
+    expect(await twin.until(nightly(twin.client(), async () => 1))).toMatchObject({ ran: true, done: true });
   });
 
   it('answers a webhook and its repeats alike', async () => {

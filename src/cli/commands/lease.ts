@@ -39,7 +39,7 @@ interactive shell. To release however the script ends: trap 'holdfast release "$
     }
     const heldCode = readIfHeld(given);
     const exitCode = await unlessHeld(heldCode, async () => {
-      const grant = await showingPlace(invocation, name, (waiting) =>
+      const grant = await showingPlace(invocation, name, options.waitMs, (waiting) =>
         service.acquireLease(name, { ...options, ...waiting }, sessionId),
       );
       if (given.has('export')) printExports(grant, invocation);

@@ -21,7 +21,7 @@ const multiAcquire: Command = {
     const { service } = invocation.connection();
     const names = given.operands('locks');
     const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given), owner: given.text('owner') };
-    const grant = await showingPlace(invocation, given.operand('locks'), (waiting) =>
+    const grant = await showingPlace(invocation, given.operand('locks'), options.waitMs, (waiting) =>
       service.acquireLeases(names, { ...options, ...waiting }, given.text('session')),
     );
     terminal.result(grant, () => showGrants(grant, invocation));

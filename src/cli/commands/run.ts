@@ -47,7 +47,7 @@ can't be reached, this happens before the lease ends. If this program is killed 
     readGraceMs(invocation);
     const heldCode = readIfHeld(given);
     return await unlessHeld(heldCode, async () => {
-      const lease = await showingPlace(invocation, name, (waiting) =>
+      const lease = await showingPlace(invocation, name, options.waitMs, (waiting) =>
         service.holdLease(name, { ...options, ...waiting }),
       );
       const outcome = await runUnderLease(invocation, lease);

@@ -89,7 +89,34 @@ describe('history', () => {
   });
 });
 
+describe('revoke', () => {
+  it('exits with 1 if the fence does not hold, and says where to look', async () => {
+    const { other, run } = shell();
+    const { fence } = await other.acquire('a');
+    const revoke = (lock: string, of: number) => run(['revoke', lock, '--fence', String(of), '--reason', 'stuck']);
+    for (const [lock, of] of [
+      ['never-used', 5],
+      ['a', fence - 1],
+    ] as const) {
+      await expect(revoke(lock, of)).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringContaining(`inspect ${lock}`),
+      });
+    }
+    expect((await revoke('a', fence)).code).toBe(0);
+  });
+});
+
 describe('watch', () => {
+  it('watches every lock with an empty prefix', async () => {
+    const { twin, other, start } = shell();
+    const watching = start(['watch', '--prefix', '', '--count', '2', '--json']);
+    await twin.settle();
+    await other.acquire('a');
+    await other.acquire('b');
+    expect((await watching).stdout).toMatch(/"lock":"a"[^]*"lock":"b"/);
+  });
+
   it('ends after as many events as asked for, without counting its connections', async () => {
     const { twin, other, start } = shell();
     const watching = start(['watch', 'a', '--count', '2', '--json']);

@@ -199,3 +199,18 @@ describe('the engine on a port', () => {
     await closed;
   });
 });
+
+describe('what DynamoDB refuses', () => {
+  it('is an attribute without a name, at any depth', () => {
+    const { put, update } = world();
+    const nameless = { M: { '': { S: 'k' } } };
+    for (const value of [nameless, { L: [nameless] }, { M: { m: nameless } }]) {
+      expect(() => put('a', { v: value })).toThrow('Attribute name is empty');
+      expect(() => update('a', 'SET v = :v', { ':v': value })).toThrow('Attribute name is empty');
+    }
+  });
+
+  it.each(['toString', 'constructor', '__proto__', 'NoSuchThing'])('is an operation called %s', (operation) => {
+    expect(() => new MemoryEngine().call(operation, {})).toThrow(`There is no operation ${operation} here.`);
+  });
+});

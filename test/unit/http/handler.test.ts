@@ -165,6 +165,14 @@ describe('the handler', () => {
     expect(lines).toMatchObject([{ level: 'error', fields: { error: { message: 'the secret plan failed' } } }]);
   });
 
+  it('answers 400 if the store itself does not take the request, so that nobody repeats it, and logs it as a fault', async () => {
+    const { call, lines } = handlerWith(failsWith(new StoreError('refused', 'The store does not take this request.')));
+    const { status, body, headers } = await call('GET /v1/health');
+    expect([status, body.code, headers['retry-after']]).toEqual([400, 'invalid-request', undefined]);
+    expect(body.detail).toContain('A repetition does not help');
+    expect(lines).toMatchObject([{ level: 'error' }]);
+  });
+
   it('logs one line per request, by its route and without its secrets', async () => {
     const { call, lines } = handlerWith(failsWith(new StoreError('unavailable', 'The store said so.')));
     await call('POST /v1/{ns}/locks/{name}/release', release);

@@ -100,7 +100,7 @@ describe('acquire', () => {
     it('refuses a lease that was revoked', () => {
       const lock = new LockStory().after(acquireOf(alice));
       lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
-      expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'revoked' });
+      expect(lock.tell(acquireOf(alice))).toMatchObject({ kind: 'lost', reason: 'revoked' });
     });
   });
 

@@ -89,18 +89,37 @@ describe('a refusal', () => {
 
   it('tells an HTTP caller what is the matter, and never who holds the lock', () => {
     const error = new LockHeldError('held', { retryAfterMs: 1_500, holders: [{ owner: 'they', fence: 7 } as never] });
-    const answer = answerRefusal(httpEvent, error, { refusedStatus: 423 }) as { headers: object; body: string };
+    const answer = answerRefusal(httpEvent, error, { refusedStatus: 423 }, 'wallet:42') as {
+      headers: object;
+      body: string;
+    };
     expect(answer).toMatchObject({
       statusCode: 423,
       headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', 'retry-after': '2' },
     });
     expect(JSON.parse(answer.body)).toEqual({
       type: 'urn:holdfast:problem:lock-held',
-      title: 'This request is already being worked on',
+      title: 'The lock is held',
+      detail: 'The lock wallet:42 could not be taken for this request.',
+      lock: 'wallet:42',
       status: 423,
       code: 'lock-held',
       retryAfterMs: 1_500,
     });
+  });
+
+  it('asks for the same time in the header and in the body, and never for none', () => {
+    const { headers, body } = answerRefusal(httpEvent, new WaitTimeoutError('late'), {}, 'a') as {
+      headers: Record<string, string>;
+      body: string;
+    };
+    expect([headers['retry-after'], JSON.parse(body).retryAfterMs]).toEqual(['1', 1_000]);
+  });
+
+  it('does not speak of a lock if the same request is already being worked on', () => {
+    const { body } = answerRefusal(httpEvent, new LockHeldError('held'), {}) as { body: string };
+    expect(JSON.parse(body)).toMatchObject({ title: 'This request is already being worked on' });
+    expect(JSON.parse(body)).not.toHaveProperty('lock');
   });
 
   it('tells an HTTP caller that the service is away, with its own status', () => {
@@ -110,7 +129,7 @@ describe('a refusal', () => {
     };
     expect([statusCode, JSON.parse(body)]).toMatchObject([
       503,
-      { title: 'The lock service cannot be reached', status: 503, code: 'unavailable', retryAfterMs: 0 },
+      { title: 'The lock service cannot be reached', status: 503, code: 'unavailable', retryAfterMs: 1_000 },
     ]);
   });
 

@@ -200,7 +200,7 @@ describe('a call over the wire', () => {
 
   it('is not repeated if the request itself is wrong', async () => {
     const { sent, table } = await storeThatAnswers(refuse(400, 'ValidationException'));
-    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(table.get(key)).rejects.toMatchObject({ code: 'refused' });
     expect(sent).toHaveLength(1);
   });
 
