@@ -146,6 +146,15 @@ export const afterWork =
     return send();
   };
 
+/** Something else happens between the request and its answer. */
+export const thenDo =
+  (work: () => unknown): Handling =>
+  async (send) => {
+    const answer = await send();
+    await work();
+    return answer;
+  };
+
 /** The write is refused, as if another writer had changed the item and changed it back. */
 export const refused: Handling = (_send, refuse) => refuse();
 
