@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endedHold, grantPlaceOf, laterGrantsMax, placeOf } from '../../src/store/history-rules.ts';
 import type { HistoryEntry, HistoryEvent } from '../../src/store/history.ts';
+import { endedHold, grantPlaceOf, laterGrantsMax, placeOf } from '../../src/store/history-rules.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { memoryStores } from '../support/memory-table.ts';
 

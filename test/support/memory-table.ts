@@ -189,6 +189,7 @@ const lockUpdates = [
   ['arrive', '#front = list_append'],
   ['attend', '= :until'],
   ['leave', ':queuedAt'],
+  ['forget awaited', 'REMOVE #awaitedPartition'],
   ['grant', '#listingPartition = :listingPartition'],
   ['release', '#ending0 = :lease'],
   ['renew', ''],

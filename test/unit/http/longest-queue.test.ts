@@ -40,9 +40,7 @@ describe('the longest queue', () => {
       expect(owners(full.queue)).toEqual(Array.from({ length: 100 }, (_, index) => `waiter-${index + 1}`));
 
       // The last page may have a few places more.
-      const more = await Promise.all(
-        Array.from({ length: 2 * queueSizes.page }, (_, index) => park(`more-${index}`)),
-      );
+      const more = await Promise.all(Array.from({ length: 2 * queueSizes.page }, (_, index) => park(`more-${index}`)));
       const refused = more.filter(({ status }) => status === 429);
       expect(refused.length).toBeGreaterThan(queueSizes.page);
       for (const { body } of refused) expect(body).toMatchObject({ code: 'queue-full' });

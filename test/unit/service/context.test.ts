@@ -5,16 +5,10 @@ import { lockItemKey } from '../../../src/queue/lock-item.ts';
 import { queueSizes } from '../../../src/queue/pages.ts';
 import { acquire } from '../../../src/service/acquire.ts';
 import { apply } from '../../../src/service/apply.ts';
-import {
-  factsAbout,
-  factsAmong,
-  factsForLook,
-  peekAndLearn,
-  systemLockContext,
-} from '../../../src/service/context.ts';
+import { factsAbout, factsAmong, factsForLook, peekAndLearn, systemLockContext } from '../../../src/service/context.ts';
 import { release, revoke } from '../../../src/service/lease.ts';
-import { toStored } from '../../../src/table/json.ts';
 import { leaseNameOf } from '../../../src/table/digest.ts';
+import { toStored } from '../../../src/table/json.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';

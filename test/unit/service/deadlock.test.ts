@@ -66,7 +66,21 @@ function world() {
     return reads;
   };
   const waitersOf = async (name: string) => (await store.read({ namespace, name })).queue.map(({ owner }) => owner);
-  return { ...rest, time, table, store, sessionStore, context, contextOn, onSessionsRead, open, hold, wait, search, waitersOf };
+  return {
+    ...rest,
+    time,
+    table,
+    store,
+    sessionStore,
+    context,
+    contextOn,
+    onSessionsRead,
+    open,
+    hold,
+    wait,
+    search,
+    waitersOf,
+  };
 }
 
 /** Each session holds the lock of its name, and waits for the next one. The last waits for the first. */

@@ -36,7 +36,8 @@ async function heldLock({ sizes, claim = {} }: { readonly sizes?: QueueSizes; re
   await parkMore('here', { leaseId: holder, ...claim });
   /** Another process that serves. It remembers nothing of the lock. */
   const another = () => systemLockContext({ ...service, clock: time, timers: time, sizes, alone: false });
-  const waiterOf = async (lease = leaseId) => (await elsewhere.store.read(key)).queue.find((waiter) => waiter.leaseId === leaseNameOf(lease));
+  const waiterOf = async (lease = leaseId) =>
+    (await elsewhere.store.read(key)).queue.find((waiter) => waiter.leaseId === leaseNameOf(lease));
   const presentMs = async () => {
     const waiter = await waiterOf();
     return waiter === undefined ? undefined : waiter.presentUntil - time.now();
@@ -80,7 +81,11 @@ describe('a wait on a connection', () => {
   it('is absent if the connection ended before or after the wait was written', async () => {
     const { table, context, sockets, connect, disconnect, park, presentMs } = await heldLock();
     // Its end was handled a moment ago, and found no wait.
-    table.meddle('PutItem parked wait', thenDo(() => disconnect('here')), 1);
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
     await park('here');
     expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
     await connect('there');
@@ -104,7 +109,11 @@ describe('a wait on a connection', () => {
   it('keeps what it got if the connection ended after the grant, because only a wait can be absent', async () => {
     const { table, store, disconnect, park } = await heldLock();
     const [before] = (await store.read(key)).holders;
-    table.meddle('PutItem parked wait', thenDo(() => disconnect('here')), 1);
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
     const acquired = await park('here', 'me', { leaseId: holder });
     expect(acquired).toMatchObject({ answer: { kind: 'granted' } });
     expect((await store.read(key)).holders).toMatchObject([{ fence: before?.fence, expiresAt: before?.expiresAt }]);
@@ -129,7 +138,11 @@ describe('waits in pages on a connection', () => {
     for (let index = 0; index < 4; index++) await world.park('here', 'me', { leaseId: `lease-of-waiter-${index}-000` });
     const { behind } = await world.store.read(key);
     const presentInPages = async () =>
-      (await world.elsewhere.pages.read([behind?.first ?? 0, behind?.last ?? 0].map((number) => ({ lock: key, number }))))
+      (
+        await world.elsewhere.pages.read(
+          [behind?.first ?? 0, behind?.last ?? 0].map((number) => ({ lock: key, number })),
+        )
+      )
         .flatMap(({ waiters }) => waiters)
         .map(({ presentUntil }) => presentUntil - world.time.now());
     return { ...world, presentInPages };
@@ -149,7 +162,11 @@ describe('waits in pages on a connection', () => {
 
   it('are absent if it ended before they were written, and the lock is not searched for them', async () => {
     const { table, disconnect, park, presentInPages } = await parkedInPages();
-    table.meddle('PutItem parked wait', thenDo(() => disconnect('here')), 1);
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
     table.take();
     await park('here', 'me', { leaseId: 'lease-of-a-late-one', place: 'new' });
     expect(table.take(), 'the answer names the page').not.toContain('read pages');
@@ -252,7 +269,9 @@ describe('a parked wait that asks again', () => {
     await parkMore('here', {});
     await release(context, key, { leaseId: holder });
     expect((await context.store.read(key)).holders[0]).toHaveProperty('notify');
-    expect(await parkMore('here', {}, another())).toMatchObject({ answer: { kind: 'granted', holder: { leaseId: leaseNameOf(leaseId) } } });
+    expect(await parkMore('here', {}, another())).toMatchObject({
+      answer: { kind: 'granted', holder: { leaseId: leaseNameOf(leaseId) } },
+    });
     expect((await context.store.read(key)).holders[0]).not.toHaveProperty('notify');
   });
 
@@ -361,7 +380,9 @@ describe('a parked wait under a session that asks again', () => {
   });
 
   it('leaves its page if the session has ended, and the pages are not searched for it', async () => {
-    const { table, elsewhere, context, parkMore, another, openSession } = await heldLock({ sizes: { front: 1, page: 4 } });
+    const { table, elsewhere, context, parkMore, another, openSession } = await heldLock({
+      sizes: { front: 1, page: 4 },
+    });
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const sessionId = await openSession('me');
     const first = await parkMore('here', { ...underSession, sessionId });

@@ -124,7 +124,10 @@ describe('a connection', () => {
     await issue('ticket');
     await connect({ ticket: 'ticket' });
     const knownMeanwhile: unknown[] = [];
-    table.meddle('Query', afterWork(async () => knownMeanwhile.push(await known())));
+    table.meddle(
+      'Query',
+      afterWork(async () => knownMeanwhile.push(await known())),
+    );
     await handler.disconnect('c=');
     expect(knownMeanwhile).toEqual([undefined]);
   });
