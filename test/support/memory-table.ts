@@ -146,6 +146,15 @@ export const afterWork =
     return send();
   };
 
+/** Something else happens between the request and its answer. */
+export const thenDo =
+  (work: () => unknown): Handling =>
+  async (send) => {
+    const answer = await send();
+    await work();
+    return answer;
+  };
+
 /** The write is refused, as if another writer had changed the item and changed it back. */
 export const refused: Handling = (_send, refuse) => refuse();
 
@@ -180,6 +189,7 @@ const lockUpdates = [
   ['arrive', '#front = list_append'],
   ['attend', '= :until'],
   ['leave', ':queuedAt'],
+  ['forget awaited', 'REMOVE #awaitedPartition'],
   ['grant', '#listingPartition = :listingPartition'],
   ['release', '#ending0 = :lease'],
   ['renew', ''],

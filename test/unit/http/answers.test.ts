@@ -9,7 +9,7 @@ import { inspect } from '../../../src/service/look.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { MemorySockets } from '../../support/memory-stores.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 const leaseId = 'lease-of-a-caller-0';
 const theirs = 'lease-of-another-00';
@@ -20,7 +20,9 @@ type Body = any;
 function world() {
   const time = new VirtualTime();
   const { service } = memoryService(time, seededRandom(1), () => {});
-  const store = new MemorySockets((id) => (id === 'open=' ? { namespace: 'test', caller: 'anonymous' } : undefined));
+  const { sockets: store, watchers } = memoryStores({ clock: time }).elsewhere;
+  const connectedAt = time.now();
+  void watchers.add({ namespace: 'test', caller: 'anonymous', connectionId: 'open=', connectedAt, subject: 'nothing' });
   const sockets = { store, url: (host?: string) => `wss://${host}/watch` };
   const lines: object[] = [];
   const info = (_: string, fields: object = {}) => lines.push(fields);

@@ -23,7 +23,7 @@ async function heldLock() {
     return JSON.parse(body ?? 'null');
   };
   await acquire({});
-  return { store: service.locks.store, acquire };
+  return { pages: service.locks.pages, acquire };
 }
 
 const leaseOf = (index: number) => `lease-waiter-${String(index).padStart(4, '0')}`;
@@ -87,10 +87,10 @@ describe('a task token that is sent with the lease id of another task', () => {
 
 describe('a parked waiter behind the front', () => {
   it('is searched for in the pages only if its caller chose the lease, and may have sent it before', async () => {
-    const { store, acquire } = await heldLock();
+    const { pages, acquire } = await heldLock();
     const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'somebody' } };
     for (let index = 0; index <= queueSizes.front; index++) await acquire({ leaseId: leaseOf(index), ...parked });
-    const search = vi.spyOn(store, 'readPages');
+    const search = vi.spyOn(pages, 'read');
     expect((await acquire(parked)).place).toBeGreaterThan(0);
     expect(search).not.toHaveBeenCalled();
     expect((await acquire({ leaseId: leaseOf(100), ...parked })).place).toBeGreaterThan(0);
