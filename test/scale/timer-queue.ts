@@ -1,17 +1,12 @@
-/** The queue of timers: SQS with delays, read by the reaper, with a dead-letter queue. */
+/** The queue of timers as it is deployed: read by the reaper, with a dead-letter queue. */
 import type { SendMessageCommandInput, SQSClient } from '@aws-sdk/client-sqs';
 import type { ScheduledEvent, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
+import { DelayedQueue, type Message } from '../world/delayed-queue.ts';
 import type { Bill } from './bill.ts';
 import { amountOf } from './facts.ts';
 import type { LambdaFunction } from './lambda.ts';
 import type { Metrics } from './metrics.ts';
-
-interface Message {
-  readonly messageId: string;
-  readonly body: string;
-  receives: number;
-}
 
 export interface TimerQueueParts {
   readonly time: VirtualTime;
@@ -22,14 +17,24 @@ export interface TimerQueueParts {
 
 export class TimerQueue {
   readonly #parts: TimerQueueParts;
-  #ready: Message[] = [];
-  #sent = 0;
-  #delayed = 0;
-  #readers = 0;
+  readonly #queue: DelayedQueue;
   givenUp = 0;
 
   constructor(parts: TimerQueueParts) {
+    const { time, metrics } = parts;
     this.#parts = parts;
+    this.#queue = new DelayedQueue({
+      time,
+      batchMax: amountOf('timerBatch'),
+      readersMax: amountOf('timerReaders'),
+      hiddenMs: amountOf('timerHiddenMs'),
+      receivesMax: amountOf('timerReceives'),
+      deliver: (batch) => this.#deliver(batch),
+      givenUp: () => {
+        this.givenUp += 1;
+        metrics.add('ApproximateNumberOfMessagesVisible', 'ExpiryDeadLetters', this.givenUp);
+      },
+    });
   }
 
   /** Has the interface of the SDK's client, for the code that arms timers. */
@@ -43,51 +48,18 @@ export class TimerQueue {
     const { time, bill, metrics } = this.#parts;
     // Send, receive and delete.
     bill.queueRequests += 3;
-    this.#sent += 1;
-    this.#delayed += 1;
-    metrics.add('ApproximateNumberOfMessagesDelayed', 'ExpiryTimers', this.#delayed);
-    const message = { messageId: `timer-${this.#sent}`, body, receives: 0 };
-    time.after(delaySeconds * 1_000 + amountOf('queueMs'), () => {
-      this.#delayed -= 1;
-      this.#show(message);
-    });
+    this.#queue.send(body, delaySeconds * 1_000 + amountOf('queueMs'));
+    metrics.add('ApproximateNumberOfMessagesDelayed', 'ExpiryTimers', this.#queue.delayed);
     return new Promise((resolve) => time.after(amountOf('queueMs'), resolve));
   }
 
-  #show(message: Message): void {
-    this.#ready.push(message);
-    if (this.#readers < amountOf('timerReaders')) void this.#read();
-  }
-
-  async #read(): Promise<void> {
-    this.#readers += 1;
-    while (this.#ready.length > 0) {
-      const batch = this.#ready.slice(0, amountOf('timerBatch'));
-      this.#ready = this.#ready.slice(batch.length);
-      await this.#deliver(batch);
-    }
-    this.#readers -= 1;
-  }
-
-  /** A message that failed is invisible for a while, and then comes again. After some tries it is a dead letter. */
-  async #deliver(batch: readonly Message[]): Promise<void> {
-    const { time, metrics, reaper } = this.#parts;
-    for (const message of batch) message.receives += 1;
-    const failed = await reaper()
+  #deliver(batch: readonly Message[]): Promise<ReadonlySet<string>> {
+    return this.#parts
+      .reaper()
       .invoke({ Records: batch } as unknown as SQSEvent)
       .then(
         ({ batchItemFailures }) => new Set(batchItemFailures.map(({ itemIdentifier }) => itemIdentifier)),
         () => new Set(batch.map(({ messageId }) => messageId)),
       );
-    for (const message of batch.filter(({ messageId }) => failed.has(messageId))) {
-      time.after(amountOf('timerHiddenMs'), () => {
-        if (message.receives < amountOf('timerReceives')) {
-          this.#show(message);
-          return;
-        }
-        this.givenUp += 1;
-        metrics.add('ApproximateNumberOfMessagesVisible', 'ExpiryDeadLetters', this.givenUp);
-      });
-    }
   }
 }

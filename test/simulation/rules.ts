@@ -70,6 +70,8 @@ function expectedOf(before: LockState, after: LockState, { sizes, pages }: RuleF
   const granted = after.holders.find(({ fence }) => fence > before.fence);
   if (granted !== undefined && granted.queuedAt === undefined) return by(acquireOf(granted, after.limit));
   const released = before.holders.find(({ leaseId }) => !ids(after.holders).includes(leaseId));
+  // Only another item tells whether a session is alive, and an expression can't read it.
+  if (granted?.sessionId !== undefined) return `${granted.leaseId} was granted, and nobody read its session`;
   if (released !== undefined) return by({ kind: 'release', leaseId: released.leaseId });
   if (granted !== undefined) return `${granted.leaseId} was granted although nobody released`;
   const renewed = after.holders.find((holder, index) => !isDeepStrictEqual(holder, before.holders[index]));
@@ -183,7 +185,9 @@ function brokenItem(name: string, item: Item, after: LockState): string | undefi
   const expected = toLockItem({ namespace: 'sim', name }, after, retentionMsDefault);
   const wrong = repeated.find((attribute) => (item[attribute] || undefined) !== (expected[attribute] || undefined));
   if (wrong !== undefined) return `"${wrong}" is ${shown(item[wrong])}, not ${shown(expected[wrong])}`;
-  const { collectAt, awaitedPartition } = lockWords;
+  const { collectAt, awaitedPartition, holder } = lockWords;
+  if (((item[holder] ?? null) === null) !== (expected[holder] === undefined))
+    return 'a holder of a part is in the place of a holder of all permits, or the other way round';
   const ttl = item[collectAt];
   if ((ttl === undefined) !== (expected[collectAt] === undefined))
     return ttl === undefined ? 'it is never deleted' : 'it has a TTL although a session holds it';

@@ -70,7 +70,8 @@ interface Named {
   readonly ExpressionAttributeNames?: Readonly<Record<string, string>>;
 }
 
-/** Leases and sessions. */
+/** Leases and sessions, and the least length of them. */
+const secretLength = 20;
 const secrets = /\b[LS]-[a-z]+\d+-\d{16}\b/;
 
 const failure = (name: string, message: string, attempts: number, more: object = {}): Error =>
@@ -141,11 +142,17 @@ export class TablePath implements TablePort {
 
   /** CloudTrail shows keys and the names of attributes, so no secret may be in them. */
   #checkNames(request: Request): void {
-    const { Key: key, Item: item, TransactItems, ExpressionAttributeNames: names } = request as Named;
-    const shown = JSON.stringify([key ?? [item?.pk, item?.sk], names, Object.keys(item ?? {})]);
-    if (secrets.test(shown))
-      this.#parts.verdicts.breach('secrets', 'a key or a name of an attribute has a secret', shown);
-    for (const one of TransactItems ?? []) for (const write of Object.values(one)) this.#checkNames(write as never);
+    const { Key: key, Item: item, TransactItems = [], ExpressionAttributeNames: names = {} } = request as Named;
+    const { pk, sk } = key ?? item ?? {};
+    const shown = [
+      textOf(pk ?? { S: '' }),
+      textOf(sk ?? { S: '' }),
+      ...Object.values(names),
+      ...Object.keys(item ?? {}),
+    ];
+    const named = shown.find((name) => name.length >= secretLength && secrets.test(name));
+    if (named !== undefined) this.#parts.verdicts.breach('secrets', `${named} is a key, or the name of an attribute`);
+    for (const one of TransactItems) for (const write of Object.values(one)) this.#checkNames(write as never);
   }
 
   /** As the SDK sends it: a transaction has a token, by which its repeat is recognized. */

@@ -55,6 +55,8 @@ export interface TableWatcher {
   deliveryMarked(name: string, fence: number): void;
   /** The item of a lock or a page can't be read. */
   unreadable(key: string, error: unknown, item: Item): void;
+  /** DynamoDB would refuse this request, whatever the item is. */
+  refusedAsInvalid(message: string, request: object, cause: Cause): void;
   /** A process wrote an item of a layout that its release does not know. */
   writtenUnknown(key: string, cause: Cause): void;
   /** Each change, as the stream shows it. It comes after what it means. */
@@ -138,6 +140,7 @@ export class WorldTable {
       return { answer: engine.call(operation, request) };
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
+      if (error.name === 'ValidationException') this.#watcher.refusedAsInvalid(error.message, request, cause);
       return { error: Object.assign(error, error.more) };
     }
   }

@@ -1,5 +1,6 @@
 import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Chance } from '../world/chance.ts';
+import { DelayedQueue } from '../world/delayed-queue.ts';
 import type { Conditions } from './conditions.ts';
 import type { StoreWeather } from './table-path.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -22,11 +23,28 @@ interface QueueParts {
 /** Delayed messages that make the reaper look. Some are lost, even without other faults, some come late, and some twice. */
 export class TimerQueue {
   readonly #parts: QueueParts;
+  readonly #queue: DelayedQueue;
   /** For each lock, the times of the timers that never reached the reaper. */
   readonly #lost = new Map<string, number[]>();
 
   constructor(parts: QueueParts) {
+    const { time, verdicts, deliver } = parts;
     this.#parts = parts;
+    this.#queue = new DelayedQueue({
+      time,
+      batchMax: 1,
+      readersMax: Number.POSITIVE_INFINITY,
+      hiddenMs: invisibleMs,
+      receivesMax,
+      deliver: async (batch) => {
+        const fired = await Promise.all(batch.map(({ body }) => deliver(body)));
+        return new Set(batch.filter((_, index) => !fired[index]).map(({ messageId }) => messageId));
+      },
+      failed: ({ body }) => {
+        verdicts.count('timers failed');
+        this.#lose(body, time.now());
+      },
+    });
   }
 
   send(body: string, delaySeconds: number): void {
@@ -44,21 +62,13 @@ export class TimerQueue {
       const lateMs =
         chance.longTailed(50, weather.calm ? 500 : 10_000) * (chance.happens(0.1) && !weather.calm ? 20 : 1);
       if (lateMs > 1_000) verdicts.count('timers late');
-      time.after(delayMs + lateMs, () => void this.#fire(body, 1));
+      this.#queue.send(body, delayMs + lateMs);
     }
   }
 
   /** True if a timer was lost, now or since that time. Each timer arms the next one, so nothing follows a lost one until the next sweep. */
   wasLost(lock: string, since: number): boolean {
     return (this.#lost.get(lock) ?? []).some((firesAt) => firesAt > since);
-  }
-
-  async #fire(body: string, receives: number): Promise<void> {
-    const { time, verdicts, deliver } = this.#parts;
-    if (await deliver(body)) return;
-    verdicts.count('timers failed');
-    this.#lose(body, time.now());
-    if (receives < receivesMax) time.after(invisibleMs, () => void this.#fire(body, receives + 1));
   }
 
   #lose(body: string, firesAt: number): void {

@@ -90,6 +90,7 @@ export class World implements TableWatcher {
   #calmSince = Number.POSITIVE_INFINITY;
   /** The leases of all requests, by their names. */
   readonly #leases = new Map<string, string>();
+  readonly #named = new Set<string>();
   #over = false;
   /** The release that is started now. */
   #release: Release = 'this';
@@ -150,7 +151,7 @@ export class World implements TableWatcher {
       watcher: {
         sent: (client, call) => {
           const { leaseId } = (call.body ?? {}) as { leaseId?: string };
-          if (leaseId !== undefined) this.#leases.set(leaseNameOf(leaseId), leaseId);
+          this.#noteLease(leaseId);
           const told = this.#histories.sent(client, call);
           this.#socketPromises.heardOf(leaseId);
           return (answer) => {
@@ -161,6 +162,12 @@ export class World implements TableWatcher {
         arrived: (cause) => this.#answers.arrived(cause),
         answered: (cause, call, answer) => {
           const { notify } = (call.body ?? {}) as { notify?: Notify };
+          if (answer.status >= 500 && cause.arrivedAt >= this.#calmSince)
+            this.#verdicts.breach(
+              'answers',
+              `${cause.operation} was answered ${answer.status} although nothing fails`,
+              answer,
+            );
           if (notify?.type === 'websocket')
             this.#socketPromises.parked(cause.client, notify.connectionId, answer.status);
           this.#answers.answered(cause, call, answer);
@@ -237,8 +244,18 @@ export class World implements TableWatcher {
     this.#verdicts.breach('rules', `${name}: ${broken}`, { cause: { operation, leaseId, host }, ...stored });
   }
 
+  #noteLease(leaseId: string | undefined): void {
+    if (leaseId === undefined || this.#named.has(leaseId)) return;
+    this.#named.add(leaseId);
+    this.#leases.set(leaseNameOf(leaseId), leaseId);
+  }
+
   changed(...[record, write]: Parameters<TableWatcher['changed']>): void {
     this.#notifying.changed(record, write);
+  }
+
+  refusedAsInvalid(message: string, request: object, { operation }: Cause): void {
+    this.#verdicts.breach('requests', `${operation} sent a request that is not valid: ${message}`, request);
   }
 
   writtenUnknown(key: string, { host, operation }: Cause): void {
