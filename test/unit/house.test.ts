@@ -244,6 +244,7 @@ describe('the house', () => {
       'infra',
       'functions',
       'src',
+      'clients',
       'test',
       'docs',
       'README.md',
