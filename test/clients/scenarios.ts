@@ -87,6 +87,11 @@ async function isLostInTime(story: Story, id: string): Promise<void> {
 const throttled = (retryAfterMs: number): Fault => ({
   answer: { status: 429, body: { code: 'throttled', detail: 'Too many.', status: 429, retryAfterMs } },
 });
+/** With a wait below two seconds, no client parks. */
+const comeBackIn = (retryAfterMs: number, lock: string, leaseId: string): Fault => {
+  const place = { position: 1, queueDepth: 1, holders: [], etaMs: null, waitRemainingMs: 1_000, retryAfterMs };
+  return { answer: { status: 202, body: { status: 'waiting', lock, leaseId, ...place } } };
+};
 const unavailable: Fault = {
   answer: { status: 503, body: { code: 'unavailable', detail: 'Not now.', status: 503, retryAfterMs: 0 } },
 };
@@ -229,6 +234,17 @@ export const scenarios: readonly Scenario[] = [
         gaps.length >= 2 && gaps.slice(0, 2).every((gap) => gap >= 1_190),
         'it comes back before it was asked to',
       );
+    },
+  },
+  {
+    name: 'a queue that says when to come back',
+    quick: true,
+    async run(story) {
+      story.proxy.rule = ({ lock, leaseId }, before) => (before === 0 ? comeBackIn(1_500, lock, leaseId) : undefined);
+      story.acquire('a', { leaseMs: 20_000, waitMs: 1_900 });
+      await isHeld(story, 'a');
+      const [first = 0, second = 0] = of(story, 'acquire').map(({ at }) => at);
+      story.expect(second - first >= 1_490, 'it comes back before it was asked to');
     },
   },
   {

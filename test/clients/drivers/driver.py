@@ -1,5 +1,6 @@
 """The Python client under the fault kit. docs/clients.md has the protocol."""
 
+# ruff: noqa: A001, A002, T201
 from __future__ import annotations
 
 import json
