@@ -240,6 +240,7 @@ describe('the house', () => {
       'infra',
       'functions',
       'src',
+      'clients',
       'test',
       'docs',
       'README.md',
