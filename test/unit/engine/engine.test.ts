@@ -1,6 +1,8 @@
 /** The rules of DynamoDB that the built-in engine keeps, and that the comparison with another engine seldom meets. */
+
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MemoryEngine } from '../../../src/engine/engine.ts';
 import { serveEngine } from '../../../src/engine/server.ts';
 import type { Item } from '../../../src/engine/values.ts';
 import { definition, TableName, world } from './world.ts';
