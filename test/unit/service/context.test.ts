@@ -180,7 +180,7 @@ describe('a waiter that is not the next', () => {
     showInPeeks(await itemNow());
     await revoke(there, key, { fence: granted.fence, reason: 'by hand' });
     await time.advance(1_000);
-    expect((await waiting).answer).toEqual({ kind: 'lost', reason: 'revoked' });
+    expect((await waiting).answer).toMatchObject({ kind: 'lost', reason: 'revoked' });
   });
 
   it('keeps its place while its peeks show a time before it joined', async () => {
