@@ -246,6 +246,7 @@ describe('the house', () => {
       'README.md',
       'LICENSE',
       'CONTRIBUTING.md',
+      'ARCHITECTURE.md',
       'CHANGELOG.md',
       'SECURITY.md',
     ]);

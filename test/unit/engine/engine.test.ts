@@ -207,8 +207,8 @@ describe('what DynamoDB refuses', () => {
     const { put, update } = world();
     const nameless = { M: { '': { S: 'k' } } };
     for (const value of [nameless, { L: [nameless] }, { M: { m: nameless } }]) {
-      expect(() => put('a', { v: value })).toThrow('Attribute name is empty');
-      expect(() => update('a', 'SET v = :v', { ':v': value })).toThrow('Attribute name is empty');
+      expect(() => put('a', { v: value })).toThrow('attribute name may not be empty');
+      expect(() => update('a', 'SET v = :v', { ':v': value })).toThrow('attribute name may not be empty');
     }
   });
 
