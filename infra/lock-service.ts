@@ -8,6 +8,7 @@ import { Construct } from 'constructs';
 import { lockLimits, requestLimits } from '../src/contract/limits.ts';
 import { namespaceOf, patternsOf, type Right } from './access.ts';
 import { allowCallbacks } from './callbacks.ts';
+import { checkProps } from './check-props.ts';
 import { Expiry } from './expiry.ts';
 import { type FunctionName, functionCode } from './function-code.ts';
 import { LockHttpApi } from './http-api.ts';
@@ -63,6 +64,7 @@ export class LockService extends Construct {
 
   constructor(scope: Construct, id: string, props: LockServiceProps = {}) {
     super(scope, id);
+    checkProps(props);
     this.#props = props;
     this.table = createLockTable(this, {
       removalPolicy: props.removalPolicy ?? RemovalPolicy.RETAIN,
@@ -144,8 +146,8 @@ export class LockService extends Construct {
    * Allows using the table without the HTTP API, through the server library: its items and indexes, by their leading
    * key.
    */
-  grantDirect(grantee: IGrantable, { namespace }: GrantScope): void {
-    allowTableAccess(this.table, grantee, directAccess(namespaceOf(namespace)));
+  grantDirect(grantee: IGrantable, scope: GrantScope): void {
+    allowTableAccess(this.table, grantee, directAccess(namespaceIn(scope, 'grantDirect')));
   }
 
   /** Allows the service to complete the callbacks of this durable function, so that its parked waiters are notified. */
@@ -153,7 +155,8 @@ export class LockService extends Construct {
     allowCallbacks(this.notifications.notifier, durableFunction);
   }
 
-  #grant(right: Right, grantee: IGrantable, { namespace }: GrantScope): Grant {
+  #grant(right: Right, grantee: IGrantable, scope: GrantScope): Grant {
+    const namespace = namespaceIn(scope, `grant${right.charAt(0).toUpperCase()}${right.slice(1)}`);
     if (this.#props.jwt !== undefined) {
       throw new Error(`This service takes tokens, so IAM can't grant ${right}: give the token a scope instead.`);
     }
@@ -301,6 +304,14 @@ export class LockService extends Construct {
         'The state machines that will park are not known here. A task token cannot be guessed. `stateMachines` can name them.',
     });
   }
+}
+
+/** Plain JavaScript may leave the scope out. A grant without a namespace must not become one for all. */
+function namespaceIn(scope: GrantScope | undefined, method: string): string {
+  if (typeof scope?.namespace === 'string') return namespaceOf(scope.namespace);
+  throw new Error(
+    `${method} needs a namespace, as in ${method}(who, { namespace: 'orders' }); '*' means every namespace.`,
+  );
 }
 
 /**

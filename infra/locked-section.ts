@@ -2,6 +2,8 @@ import { Duration, Stack, Token } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   Chain,
+  Choice,
+  Condition,
   Fail,
   FieldUtils,
   type IChainable,
@@ -46,9 +48,21 @@ export interface LockedSectionProps {
 
 /** Where the grant is in the input of the work. */
 const grantPath = '$.lock';
+/** Where the answer to the release is. */
+const releasePath = '$.released';
+/** Where the error of a call is, until it gets its name. */
+const refusalPath = '$.refusal';
+const statusErrors = (...statuses: number[]): string[] => statuses.map((status) => `ApiGateway.${status}`);
 /** Answers of an HTTP API after which the same request may soon succeed. */
-const temporaryErrors = ['429', '500', '502', '503', '504'].map((status) => `ApiGateway.${status}`);
-const lostLease = 'ApiGateway.409';
+const temporaryErrors = statusErrors(429, 500, 502, 503, 504);
+const conflict = statusErrors(409);
+
+/** The names of our errors. Step Functions names an answer by its status only. */
+const namedErrors: readonly { readonly errors: string[]; readonly name: string; readonly cause: string }[] = [
+  { errors: statusErrors(400, 413, 415), name: 'InvalidRequest', cause: 'The service does not take this request.' },
+  { errors: statusErrors(401, 403), name: 'Forbidden', cause: 'The role of the state machine may not do this.' },
+  { errors: temporaryErrors, name: 'Unavailable', cause: 'The service gave no answer, or was too busy.' },
+];
 /** The first interval is one second, and it doubles: the retries last longer than an outage of two minutes. */
 const retries = { errors: temporaryErrors, interval: Duration.seconds(1), maxAttempts: 7, backoffRate: 2 };
 /** The service ends a wait by its own clock and reports it. This later timeout is for the case that it can't. */
@@ -57,13 +71,14 @@ const waitSlack = Duration.minutes(5);
 /**
  * A section of a state machine that runs while a lock is held. Its output is the output of the work.
  *
- *     Acquire ──> Work ──> Release ──> (output)
+ *     Acquire ──> Work ──> Release ──> (output, or Holdfast.LeaseLost if the lease was over before)
  *        │          └ any error ──> ReleaseAfterError ──> Fail, with the error of the work
  *        └ Holdfast.WaitTimeout and the like, as an error of the section
  *
- * Each try to acquire has its own lease, made from the execution's name. A try whose answer was lost does not hold the
- * lock for long: the service finds that its task token is no longer in use. The errors `States.DataLimitExceeded` and
- * `States.Runtime` can't be caught, and a stopped execution can't release. The lease then ends by itself.
+ * Each try to acquire has its own lease, made from its task token. So no two iterations of a Map share one. A try whose
+ * answer was lost does not hold the lock for long: the service finds that its task token is no longer in use. The errors
+ * `States.DataLimitExceeded` and `States.Runtime` can't be caught, and a stopped execution can't release. The lease then
+ * ends by itself.
  *
  *     const section = new LockedSection(this, 'Debit', { locks, namespace: 'payments', lock, lease: Duration.minutes(10), work });
  */
@@ -85,7 +100,7 @@ export class LockedSection extends StateMachineFragment {
       timeout: wait.plus(waitSlack),
       resultPath: grantPath,
       body: {
-        leaseId: leaseOfTry(),
+        leaseId: leaseOfTask,
         owner: JsonPath.stringAt('$$.Execution.Name'),
         leaseMs,
         waitMs,
@@ -98,15 +113,15 @@ export class LockedSection extends StateMachineFragment {
     const renew: RenewState = (renewId, newLease) => {
       const newMs = newLease && millis('lease', newLease, lockLimits.leaseMsMin, lockLimits.leaseMsMax);
       const body = { ...ofLease, ...(newMs === undefined ? {} : { leaseMs: newMs }) };
-      return new LockCall(this, renewId, { ...props, action: 'renew', resultPath: JsonPath.DISCARD, body }).addRetry(
-        retries,
-      );
+      const renewal = new LockCall(this, renewId, { ...props, action: 'renew', resultPath: JsonPath.DISCARD, body });
+      nameErrors(renewal, renewId, [failAs(this, renewId, 'LeaseLost', 'The lease was over before its renewal.')]);
+      return renewal.addRetry(retries);
     };
     const release = (releaseId: string) =>
       new LockCall(this, releaseId, {
         ...props,
         action: 'release',
-        resultPath: JsonPath.DISCARD,
+        resultPath: releasePath,
         body: ofLease,
       }).addRetry(retries);
 
@@ -119,36 +134,58 @@ export class LockedSection extends StateMachineFragment {
     work.addCatch(releaseAfterError.next(fail), { resultPath: '$.error' });
 
     const output = new Pass(this, 'Output', { outputPath: '$.work[0]' });
-    const lost = new Fail(this, 'LeaseLost', {
-      error: 'Holdfast.LeaseLost',
-      cause: 'The lease ended before the work was done, so another holder may have worked at the same time.',
-    });
+    const late = 'The lease ended before the work was done, so another holder may have worked at the same time.';
+    const lost = new Fail(this, 'LeaseLost', { error: 'Holdfast.LeaseLost', cause: late });
     const released = release('Release');
-    released.addCatch(lost, { errors: [lostLease], resultPath: JsonPath.DISCARD });
+    released.addCatch(lost, { errors: conflict, resultPath: JsonPath.DISCARD });
     // If the release can't be sent, the work still counts as a success. The lease ends by itself.
     released.addCatch(output, { resultPath: JsonPath.DISCARD });
+    const wasLate = Condition.isPresent(`${releasePath}.ResponseBody.expired`);
+    const inTime = new Choice(this, 'InTime').when(wasLate, lost).otherwise(output);
 
-    Chain.start(acquire.addRetry(retries)).next(work).next(released).next(output);
+    nameErrors(acquire, 'Acquire', [
+      failAs(this, 'Acquire', 'LimitMismatch', 'The lock is in use with another limit.', '*limit-mismatch*'),
+      failAs(this, 'Acquire', 'LeaseLost', 'The lease of this task is over, or belongs to another task.'),
+    ]);
+    Chain.start(acquire.addRetry(retries)).next(work).next(released).next(inTime);
     this.startState = acquire;
     this.endStates = [output];
   }
 }
 
 /**
- * A lease for this try of this state in this execution. A retry after a lost answer has another task token, so it must
- * be another waiter. The id is hashed, because a name may have characters that a lease id may not have.
+ * A lease for each task token, so for each try of each iteration of each execution. A retry after a lost answer has
+ * another token, and must be another waiter. The token is hashed, because it is longer than a lease id may be.
  */
-const leaseOfTry = (): string =>
-  JsonPath.hash(
-    JsonPath.format(
-      '{}/{}/{}/{}',
-      JsonPath.stringAt('$$.Execution.Name'),
-      JsonPath.stringAt('$$.State.Name'),
-      JsonPath.stringAt('$$.State.EnteredTime'),
-      JsonPath.stringAt('$$.State.RetryCount'),
-    ),
-    'SHA-256',
-  );
+const leaseOfTask = JsonPath.hash(JsonPath.taskToken, 'SHA-256');
+
+/** One meaning of a 409: the state that fails with its name. If there is a pattern, the answer must match it. */
+interface Meaning {
+  readonly fail: Fail;
+  readonly pattern?: string | undefined;
+}
+
+const failAs = (scope: Construct, id: string, name: string, cause: string, pattern?: string): Meaning => ({
+  fail: new Fail(scope, `${id}${name}`, { error: `Holdfast.${name}`, cause }),
+  pattern,
+});
+
+/**
+ * Ends a call that failed with the name of our error, so that a catch by that name works. A 409 may mean several things,
+ * which only its answer tells apart. Each call has states of its own, because it may be in another branch than others.
+ */
+function nameErrors(call: LockCall, id: string, meanings: readonly [...Meaning[], Meaning]): void {
+  const scope = call.node.scope as Construct;
+  const last = meanings.at(-1) as Meaning;
+  const choice = meanings.slice(0, -1).reduce<Choice | undefined>((chosen, { fail, pattern = '*' }) => {
+    const matches = Condition.stringMatches(`${refusalPath}.Cause`, pattern);
+    return (chosen ?? new Choice(scope, `${id}Refused`)).when(matches, fail);
+  }, undefined);
+  call.addCatch(choice?.otherwise(last.fail) ?? last.fail, { errors: conflict, resultPath: refusalPath });
+  for (const { errors, name, cause } of namedErrors) {
+    call.addCatch(failAs(scope, id, name, cause).fail, { errors, resultPath: JsonPath.DISCARD });
+  }
+}
 
 /** Step Functions calls an HTTP API by API Gateway's own name, and signs for IAM. */
 function checkReachable(locks: LockService): void {

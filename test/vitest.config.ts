@@ -55,6 +55,7 @@ export default defineConfig({
       project('contract', { ...shared, globalSetup: engineSetup, ...sameDraws }),
       project('integration', { ...shared, globalSetup: engineSetup }),
       project('infra', shared),
+      project('clients', { ...shared, globalSetup: engineSetup }),
       project('docs', { ...shared, globalSetup: engineSetup }),
       project('e2e', shared),
       project('emulated', { testTimeout: 600_000 }),

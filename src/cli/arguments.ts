@@ -136,7 +136,9 @@ function readFlag(flags: readonly Flag[], { name, rawName, value, inlineValue }:
   // A flag in the place of the value means that the value was forgotten. With '=', the user does mean it. Other values may
   // begin with dashes too: some leases do.
   const isFlag = !inlineValue && flags.some((known) => value?.split('=')[0] === `--${known.name}`);
-  if (!value || isFlag) throw new UsageError(`${rawName} expects <${flag.value}>.`);
+  // An empty text is a value too, if the flag says so: an empty prefix means every lock.
+  const isMissing = value === undefined || (value === '' && flag.mayBeEmpty !== true);
+  if (isMissing || isFlag) throw new UsageError(`${rawName} expects <${flag.value}>.`);
   if (flag.choices !== undefined && !flag.choices.includes(value)) {
     const [last, ...others] = [...flag.choices].reverse();
     const allowed = [...others].reverse().join(', ');

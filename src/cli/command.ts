@@ -7,6 +7,8 @@ interface FlagFacts {
   readonly meaning: string;
   /** The only values that are allowed. Any value is allowed if this is missing. */
   readonly choices?: readonly string[];
+  /** True if an empty text is a value. For every other flag it counts as forgotten. */
+  readonly mayBeEmpty?: boolean;
   /** The environment variable that gives the value if the flag does not. */
   readonly variable?: string;
   /** The value if neither the flag nor the variable gives one. */

@@ -55,6 +55,7 @@ const byErrorCode: Readonly<Record<ErrorCode, ExitName>> = {
   unavailable: 'unavailable',
   'too-many-retries': 'conflict',
   'once-failed': 'no',
+  'payload-mismatch': 'conflict',
   closed: 'internal',
   misconfigured: 'usage',
   unsupported: 'usage',

@@ -8,7 +8,7 @@ import { exitCodes } from './exit-codes.ts';
 import { UsageError } from './failure.ts';
 
 export const ifHeld: Flags = {
-  'if-held <how>': `If the lock is held: exit quietly with 0, fail with ${exitCodes.refused} (default), or exit with this code.`,
+  'if-held <how>': `If the lock is held: skip exits quietly with 0, fail with ${exitCodes.refused} (default), a number with that code.`,
 };
 
 const heldCodes: readonly string[] = ['lock-held', 'wait-timeout', 'queue-full'];

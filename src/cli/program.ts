@@ -1,6 +1,5 @@
 import { isHoldfastError } from '../client/index.ts';
 import { version } from '../process/version.ts';
-import { reasonOf, rootCauseOf } from '../tools/error-text.ts';
 import { readArguments } from './arguments.ts';
 import { type Command, commonFlags, connectionFlags, type Invocation, listOf } from './command.ts';
 import { commands } from './commands/index.ts';
@@ -139,10 +138,9 @@ function report(error: unknown, terminal: Terminal, connection: Connection | und
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return printError(terminal, exitCodes.internal, { code: 'internal', message });
   }
-  const { name: _, cause, message, ...fields } = { ...error, message: error.message, cause: error.cause };
+  const { name: _, cause: __, message, ...fields } = { ...error, message: error.message };
   const code = exitCodeOf(error.code);
-  const why = cause instanceof Error && code === exitCodes.unavailable ? ` (${reasonOf(rootCauseOf(cause))})` : '';
-  return printError(terminal, code, { ...fields, message: `${message}${hint(error.code, connection)}${why}` });
+  return printError(terminal, code, { ...fields, message: `${message}${hint(error.code, message, connection)}` });
 }
 
 function printError(
@@ -177,11 +175,13 @@ function linesOf(error: object): string[] {
   ];
 }
 
-function hint(code: string, connection: Connection | undefined): string {
+/** What to do. The message of the SDK names the address, unless the service itself answered. */
+function hint(code: string, message: string, connection: Connection | undefined): string {
   if (connection === undefined) return '';
   if (code === 'unavailable') {
     const { url } = connection;
-    return url === defaultUrl ? ` Is a service running at ${url}? 'holdfast serve' starts one.` : ` The URL is ${url}.`;
+    if (!message.includes(url)) return ` The URL is ${url}.`;
+    return url === defaultUrl ? " 'holdfast serve' starts a service there; --url names another." : '';
   }
   if (code === 'unauthorized') return ' Set HOLDFAST_TOKEN, or give --token-file or --sigv4.';
   return '';

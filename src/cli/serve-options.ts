@@ -15,6 +15,7 @@ import { type Given, readInteger, type Setting } from './arguments.ts';
 import type { Flags } from './command.ts';
 import { readToken, readUrl } from './connection.ts';
 import { UsageError } from './failure.ts';
+import { type LogHow, logHows } from './serve-log.ts';
 
 /** Each flag with its default. It can also be set by a variable: `--poll-ms` by HOLDFAST_POLL_MS. */
 const flags: Readonly<Record<string, readonly [fallback: string | number, meaning: string]>> = {
@@ -27,6 +28,7 @@ const flags: Readonly<Record<string, readonly [fallback: string | number, meanin
   'region <region>': [defaultOptions.region, 'AWS Region of the table; a local engine takes any.'],
   'poll-ms <n>': [defaultOptions.pollMs, `How long one waiting request stays open, ${pollMsMin} to ${pollMsMax} ms.`],
   [permission.name]: ['off', permission.meaning],
+  'log <how>': ['quiet in a terminal', 'json: a line per request; quiet: faults, and a summary each minute.'],
 };
 
 export const serveFlags: Flags = Object.fromEntries(
@@ -62,6 +64,17 @@ export function readServeOptions(given: Given, env: NodeJS.ProcessEnv): LocalOpt
     tasksUrl: readUrl('HOLDFAST_TASKS_URL', env.HOLDFAST_TASKS_URL),
     callbacksUrl: readUrl('HOLDFAST_CALLBACKS_URL', env.HOLDFAST_CALLBACKS_URL),
   };
+}
+
+/** Lines of JSON are for programs that read them. A person at a terminal wants to see the banner. */
+export function readLogHow(given: Given, env: NodeJS.ProcessEnv, isTerminal: boolean): LogHow {
+  const text = given.text('log') ?? (env.HOLDFAST_LOG || undefined);
+  if (text === undefined) return isTerminal ? 'quiet' : 'json';
+  const how = logHows.find((known) => known === text);
+  if (how !== undefined) return how;
+  throw new UsageError(
+    `${given.has('log') ? '--log' : 'HOLDFAST_LOG'} expects ${logHows.join(' or ')}, but got '${text}'.`,
+  );
 }
 
 function readSwitch({ text, by }: Setting): boolean {

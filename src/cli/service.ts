@@ -26,6 +26,9 @@ export interface Lease {
 
 type Waits = Pick<AcquireOptions, 'waitMs' | 'signal' | 'onWaiting'>;
 
+/** Only the service knows the owner of a session that another process opened. */
+const sessionOf = (id: string | undefined) => (id === undefined ? undefined : { owner: undefined });
+
 /**
  * The SDK's client, plus what only a command line needs: leases and sessions that outlive the process that began them.
  * Only their id identifies them.
@@ -35,7 +38,7 @@ export class Service extends Holdfast {
   async holdLease(name: string, options: AcquireOptions): Promise<Lease> {
     const { core } = this;
     const { waitMs = 0, signal, onWaiting } = options;
-    const callsFor = lockCalls(core, checkName('lock', name), options, resolve(core, options, undefined));
+    const callsFor = lockCalls(core, checkName('lock', name), options, resolve(core, options));
     const taken = await take<GrantBody>(core, callsFor, { waitMs, signal, onWaiting });
     const { calls, body, remainingMs } = taken;
     const lock = new HeldLock({ core, calls, tenure: leaseTenure(core, taken, options) }, { ...body, lock: name });
@@ -55,13 +58,8 @@ export class Service extends Holdfast {
 
   /** Takes a lock and leaves it held. Returns the grant with its lease id. */
   async acquireLease(name: string, options: AcquireOptions, sessionId?: string): Promise<GrantBody> {
-    const callsFor = lockCalls(
-      this.core,
-      checkName('lock', name),
-      options,
-      resolve(this.core, options, sessionId),
-      sessionId,
-    );
+    const resolved = resolve(this.core, options, sessionOf(sessionId));
+    const callsFor = lockCalls(this.core, checkName('lock', name), options, resolved, sessionId);
     return this.#take<GrantBody>(callsFor, options);
   }
 
@@ -70,7 +68,7 @@ export class Service extends Holdfast {
     options: AcquireOptions,
     sessionId?: string,
   ): Promise<ManyGrantBody> {
-    const callsFor = manyCalls(this.core, entries, resolve(this.core, options, sessionId), sessionId);
+    const callsFor = manyCalls(this.core, entries, resolve(this.core, options, sessionOf(sessionId)), sessionId);
     return this.#take<ManyGrantBody>(callsFor, options);
   }
 
@@ -115,7 +113,7 @@ export class Service extends Holdfast {
   }
 
   #many(names: readonly string[], leaseId: string): LeaseCalls {
-    return manyCalls(this.core, names, resolve(this.core, {}, undefined))(leaseId);
+    return manyCalls(this.core, names, resolve(this.core, {}))(leaseId);
   }
 
   #session(id: string) {

@@ -28,6 +28,11 @@ export class Terminal {
     this.#streams = streams;
   }
 
+  /** True if a person reads the results as they come. */
+  get isInteractive(): boolean {
+    return !this.json && this.#streams.stdout.isTTY === true;
+  }
+
   /** Only terminals get colors. A pipe or a file gets none, and any value of NO_COLOR turns them off. */
   styled(format: Format, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
     const { color, env } = this.#options;

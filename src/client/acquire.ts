@@ -1,5 +1,5 @@
 import { requestLimits } from '../contract/limits.ts';
-import type { Waiting } from '../contract/views.ts';
+import type { Waiting, WaitingBody } from '../contract/views.ts';
 import { joinSignals, unlessAborted } from './abort.ts';
 import { isWorthRepeating, type Success } from './caller.ts';
 import { type Core, inBackground, releasePolicyOf } from './core.ts';
@@ -128,7 +128,7 @@ async function takeUnder<Body extends Leased>(
       const answer = await wait(core, calls, began, bounds, options);
       return await confirm<Body>(core, calls, answer, bounds.deadlineMs - elapsedMs(core.runtime, began));
     } catch (error) {
-      if (!isRefusal(error)) void abandon(core, calls);
+      if (!isRefusal(error) && !(error instanceof UnavailableError && error.unsent)) void abandon(core, calls);
       const gone = error instanceof LeaseLostError && (error.reason === 'expired' || error.reason === 'not_owner');
       const timeLeft = elapsedMs(core.runtime, began) < bounds.retryMs;
       if (!gone || leases >= leasesMax || !timeLeft) throw error;
@@ -204,7 +204,7 @@ async function wait(
         goesOn: isQueued,
       });
       if (answer.status !== 202) return answer;
-      const waiting = answer.body as Waiting;
+      const waiting = answer.body as WaitingBody;
       noteWaiting(waiting);
       // The service ends the wait by its own clock. This check is for the case that it does not.
       if (elapsedMs(runtime, began) >= deadlineMs) {
@@ -218,8 +218,10 @@ async function wait(
         ? await waitParked(core, calls, remaining, { knownPlace, noteWaiting, signal: joined.signal })
         : undefined;
       if (granted !== undefined) return granted;
-      const tookMs = elapsedMs(runtime, answer.sentAt);
-      if (tookMs < pollMsMin) await pause(runtime, pollMsMin - tookMs, joined.signal);
+      // The service says when to come back. Until then the place is kept.
+      const askedToPauseMs = Math.min(waiting.retryAfterMs ?? 0, remaining().leftMs);
+      const pauseMs = Math.max(askedToPauseMs, pollMsMin - elapsedMs(runtime, answer.sentAt));
+      if (pauseMs > 0) await pause(runtime, pauseMs, joined.signal);
     }
   } finally {
     leaveSocket?.();

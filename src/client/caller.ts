@@ -66,6 +66,8 @@ export class Caller {
     const { deadlineMs, retryMs = deadlineMs } = policy;
     const began = markNow(runtime);
     let failure: unknown;
+    // A wait that goes on has its place already.
+    let mayHaveEffect = policy.goesOn === true;
     for (let attempt = 0; ; attempt++) {
       policy.signal?.throwIfAborted();
       try {
@@ -76,12 +78,14 @@ export class Caller {
         return { ...answer, sentAt, tries: attempt + 1 };
       } catch (error) {
         if (!isWorthRepeating(error)) throw error;
+        mayHaveEffect ||= !(error instanceof UnavailableError && error.unsent) && error.circuitOpen !== true;
         // The failure that opened the breaker says more than the open breaker.
         if (!error.circuitOpen) failure = error;
         // If the breaker is open before the first try, the caller fails at once.
         if (error.circuitOpen && attempt === 0 && policy.goesOn !== true) throw error;
         const delayMs = error.retryAfterMs + backoffMs(attempt, backoffBaseMs, backoffMsMax, runtime.random);
-        if (elapsedMs(runtime, began) + delayMs >= Math.min(retryMs, deadlineMs)) throw failure ?? error;
+        if (elapsedMs(runtime, began) + delayMs >= Math.min(retryMs, deadlineMs))
+          throw asSent(failure ?? error, mayHaveEffect);
         observe({ type: 'retry', operation: call.operation, attempt: attempt + 1, error });
         await pause(runtime, delayMs, policy.signal);
       }
@@ -129,13 +133,41 @@ export class Caller {
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (error instanceof HoldfastError) throw error;
-      const reason = reasonOf(rootCauseOf(error)).replace(/\.$/, '');
-      throw new UnavailableError(`${this.#service()} can't be reached: ${reason}.`, {}, { cause: error });
+      const cause = rootCauseOf(error);
+      const message = `${this.#service()} can't be reached: ${whyUnreached(cause)}.`;
+      throw new UnavailableError(message, { unsent: neverSent(cause) }, { cause: error });
     } finally {
       cancel();
       joined.letGo();
     }
   }
+}
+
+/** Without a connection, no request can have arrived. */
+const unconnected: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'the host name could not be resolved',
+};
+
+const codeOf = (cause: unknown): string => (cause as { code?: string } | undefined)?.code ?? '';
+
+function whyUnreached(cause: unknown): string {
+  const words = unconnected[codeOf(cause)];
+  return words === undefined ? reasonOf(cause).replace(/\.$/, '') : `${words} (${codeOf(cause)})`;
+}
+
+function neverSent(cause: unknown): boolean {
+  // With several addresses of one name, Node reports all their errors together.
+  if (cause instanceof AggregateError) return cause.errors.length > 0 && cause.errors.every(neverSent);
+  return codeOf(cause) in unconnected;
+}
+
+/** The last try did not reach the service, but an earlier one may have. */
+function asSent(error: unknown, mayHaveEffect: boolean): unknown {
+  if (!mayHaveEffect || !(error instanceof UnavailableError) || !error.unsent) return error;
+  const { message, retryAfterMs, status, requestId, cause } = error;
+  return new UnavailableError(message, { retryAfterMs }, { status, requestId, cause });
 }
 
 /** True if the same request may succeed a little later. */

@@ -55,6 +55,10 @@ export function releasePolicyOf({ patience }: Pick<Core, 'patience'>, deadlineMs
 export type Tier = 'correctness' | 'efficiency';
 
 export interface Defaults {
+  /**
+   * Shown to others as the holder or waiter. By default the identity that the service sees. If it sees none, as on one
+   * machine or in direct mode: the host and the process.
+   */
   readonly owner?: string | undefined;
   readonly leaseMs?: number | undefined;
   readonly waitMs?: number | undefined;

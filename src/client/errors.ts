@@ -14,6 +14,7 @@ export type ErrorCode =
   | ProblemCode
   | 'too-many-retries'
   | 'once-failed'
+  | 'payload-mismatch'
   | 'closed'
   | 'misconfigured'
   | 'unsupported'
@@ -151,6 +152,11 @@ export class WaitTimeoutError extends BlockedError {
 /** Why a lease is over. `unconfirmed`: the SDK could not renew it in time, so it may have ended on the service. */
 export type LostReason = ContractLostReason | 'unconfirmed';
 
+interface Revocation {
+  readonly revokedBy?: string | undefined;
+  readonly revokedReason?: string | undefined;
+}
+
 /**
  * The lease is over, or may be. Stop the work that it protected. Late writes that carry the fence are refused.
  *
@@ -159,7 +165,20 @@ export type LostReason = ContractLostReason | 'unconfirmed';
  * lock.onLost((error) => console.warn(`lost: ${error.reason}`));
  * ```
  */
-export class LeaseLostError extends errorWith('LeaseLostError', 'lease-lost', 'reason')<LostReason>() {}
+export class LeaseLostError extends HoldfastError {
+  override readonly name = 'LeaseLostError';
+  readonly reason: LostReason;
+  /** If the reason is `revoked`: who revoked the lease, and why. */
+  readonly revokedBy: string | undefined;
+  readonly revokedReason: string | undefined;
+
+  constructor(message: string, reason: LostReason, details: ErrorDetails = {}, revocation: Revocation = {}) {
+    super('lease-lost', message, details);
+    this.reason = reason;
+    this.revokedBy = revocation.revokedBy;
+    this.revokedReason = revocation.revokedReason;
+  }
+}
 
 /**
  * Sessions wait for each other in a circle. This wait was ended, so that the others can go on.
@@ -222,8 +241,8 @@ export class SessionLostError extends HoldfastError {
 }
 
 /**
- * The service or its store could not be reached within the time for this call. Nobody knows whether the request took
- * effect. After an acquire, the SDK has sent a release, in case the lock was granted.
+ * The service or its store could not be reached within the time for this call. Unless `unsent` is true, nobody knows
+ * whether the request took effect. After an acquire, the SDK has sent a release, in case the lock was granted.
  *
  * @example
  * ```ts
@@ -235,15 +254,23 @@ export class UnavailableError extends HoldfastError {
   readonly retryAfterMs: number;
   /** True if the breaker was open, so nothing was sent. */
   readonly circuitOpen: boolean;
+  /** True if no try reached the service, because its address or its port does not exist. Then nothing took effect. */
+  readonly unsent: boolean;
 
   constructor(
     message: string,
-    fields: { retryAfterMs?: number; circuitOpen?: boolean; code?: 'unavailable' | 'internal' } = {},
+    fields: {
+      retryAfterMs?: number;
+      circuitOpen?: boolean;
+      unsent?: boolean;
+      code?: 'unavailable' | 'internal';
+    } = {},
     details: ErrorDetails = {},
   ) {
     super(fields.code ?? 'unavailable', message, details);
     this.retryAfterMs = fields.retryAfterMs ?? 0;
     this.circuitOpen = fields.circuitOpen ?? false;
+    this.unsent = fields.unsent ?? false;
   }
 }
 
@@ -315,6 +342,22 @@ interface OnceFailure {
  * ```
  */
 export class OnceFailedError extends errorWith('OnceFailedError', 'once-failed', 'failure')<OnceFailure>() {}
+
+/**
+ * The key of a job was used before, with another payload. The kept result is not the answer to this one.
+ *
+ * @example
+ * ```ts
+ * catch (error) { if (error instanceof PayloadMismatchError) return { statusCode: 422 }; }
+ * ```
+ */
+export class PayloadMismatchError extends HoldfastError {
+  override readonly name = 'PayloadMismatchError';
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('payload-mismatch', message, details);
+  }
+}
 
 /**
  * The client, session or election was closed during this call.

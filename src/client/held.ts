@@ -149,7 +149,7 @@ export abstract class Held {
     try {
       const answer = await core.caller.call(calls.release(), releasePolicyOf(core, deadlineMs));
       const release = readRelease(answer.body, answer.tries);
-      traced?.end(release.released ? 'released' : 'lost');
+      traced?.end(release.released && release.expired !== true ? 'released' : 'lost');
       return release;
     } catch (error) {
       if (error instanceof LeaseLostError) {
@@ -164,10 +164,11 @@ export abstract class Held {
 }
 
 function readRelease(body: unknown, tries: number): Release {
-  const { released, reason, failed } = (body ?? {}) as {
+  const { released, reason, failed, expired } = (body ?? {}) as {
     released?: boolean | readonly string[];
     reason?: Release['reason'];
     failed?: readonly { reason: Release['reason'] }[];
+    expired?: true | readonly string[];
   };
   // A lost lease says more than a lock that was released before: another holder may have worked at the same time.
   const worst = failed?.find((one) => one.reason !== 'already_released') ?? failed?.[0];
@@ -176,7 +177,16 @@ function readRelease(body: unknown, tries: number): Release {
   }
   // If the release was sent more than once, an earlier try released the lease and its answer was lost.
   if (reason === 'already_released' && tries > 1) return { released: true, reason: 'ok' };
-  return { released: released !== false, reason: reason ?? 'ok' };
+  return { released: released !== false, reason: reason ?? 'ok', ...(expired === undefined ? {} : { expired: true }) };
+}
+
+/**
+ * Why the lease was over before its release. Undefined if it was in force until then. Whether somebody else took the
+ * lock in between makes no difference: the work ended too late either way.
+ */
+export function overBefore({ released, reason, expired }: Release): LostReason | undefined {
+  if (expired === true) return 'expired';
+  return released || reason === 'already_released' ? undefined : (reason as LostReason);
 }
 
 type Work<H, T> = (held: H) => T | Promise<T>;
@@ -216,8 +226,7 @@ export async function runUnder<H extends Held, T>(
 export async function releaseAfterWork(held: Held, options: Pick<CallOptions, 'deadlineMs'>): Promise<void> {
   const { signal } = held;
   // If the release can't be sent, the work has still succeeded. The lease expires by itself.
-  const { released, reason } = await held.release(options).catch(() => ({ released: true, reason: 'ok' }) as Release);
+  const lost = await held.release(options).then(overBefore, () => undefined);
   signal.throwIfAborted();
-  if (released || reason === 'already_released') return;
-  throw new LeaseLostError('The lease ended before the work did.', reason as LostReason);
+  if (lost !== undefined) throw new LeaseLostError('The lease ended before the work did.', lost);
 }

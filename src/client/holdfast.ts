@@ -9,6 +9,7 @@ import type {
   Release,
   Waiting,
 } from '../contract/views.ts';
+import { defined } from '../tools/collections.ts';
 import { Turns } from '../tools/turns.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { Caller } from './caller.ts';
@@ -34,6 +35,7 @@ import { checkFailOpen, type LeaseOptions, resolve, type TryOptions } from './lo
 import { LockScope } from './lock-scope.ts';
 import { type Observe, observer } from './observer.ts';
 import { type OnceOptions, type OnceResult, runOnce } from './once.ts';
+import { processName } from './process-name.ts';
 import { RecordHandle } from './record.ts';
 import { asyncDispose, pause, type Runtime, systemRuntime } from './runtime.ts';
 import { openSession, type Session, type SessionOptions } from './session.ts';
@@ -109,7 +111,10 @@ export class Holdfast extends LockScope {
     const breaker = new Breaker(runtime, options.breaker, (state) => observe({ type: 'breaker', state }));
     const closing = new AbortController();
     const closed = new AbortController();
-    const { owner, leaseMs, waitMs, tier, onUnavailable } = options;
+    const { leaseMs, waitMs, tier, onUnavailable } = options;
+    // An authenticated caller has a name already. A transport that was given knows its callers.
+    const isUnnamed = !('transport' in options) && options.auth === undefined;
+    const owner = options.owner ?? (isUnnamed ? processName() : undefined);
     const namespace = checkNamespace(options.namespace);
     const caller = new Caller({ transport, runtime, breaker, observe, closed: closed.signal });
     super({
@@ -168,12 +173,13 @@ export class Holdfast extends LockScope {
    * key, like an idempotency key. Later callers get the same result. Callers at the same time wait for it, up to `waitMs`.
    * The result is JSON of at most 255 KiB.
    *
-   * If a run dies, another caller does the job again. Side effects of the first run then happen twice, unless they carry the
-   * fence. A runner that lost the lock can't complete the job and gets `StaleFenceError`.
+   * If a run dies, another caller does the job again: one that waits longer than the lease of the dead run, or one that
+   * comes later. A caller that returns before has `done: false`, and `onEvent` gets `not-done`. Side effects of the first
+   * run then happen twice, unless they carry the fence. A runner that lost the lock can't complete the job and gets `StaleFenceError`.
    *
    * @example
    * ```ts
-   * await locks.once('nightly-report', { everyMs: 86_400_000, waitMs: 0 }, ({ fence, signal }) => settle({ fence, signal }));
+   * await locks.once('nightly-report', { everyMs: 86_400_000, waitMs: 60_000 }, ({ fence, signal }) => settle({ fence, signal }));
    * const { value } = await locks.once(`charge:${event.id}`, {}, ({ fence }) => charge(event, fence));
    * ```
    */
@@ -281,7 +287,9 @@ export class Holdfast extends LockScope {
 
   /**
    * Ends the lease of that fence against its holder's will. The next waiter gets the lock. Throws `LeaseLostError` if that
-   * fence does not hold. Late writes of the holder are refused only where the fence is checked.
+   * fence does not hold. Late writes of the holder are refused only where the fence is checked. The holder's error, the
+   * history and the event say who revoked and why: the caller's identity, or this client's `owner` if the service does
+   * not authenticate callers.
    *
    * @example
    * ```ts
@@ -292,7 +300,7 @@ export class Holdfast extends LockScope {
     name: string,
     options: CallOptions & { readonly fence: number; readonly reason: string },
   ): Promise<void> {
-    const body = { fence: options.fence, reason: options.reason };
+    const body = { fence: options.fence, reason: options.reason, ...defined({ by: this.core.defaults.owner }) };
     await ask(this.core, callOf('revokeLock', 'POST /v1/{ns}/locks/{name}/revoke', this.#at(name), { body }), options);
   }
 
@@ -307,7 +315,7 @@ export class Holdfast extends LockScope {
    */
   async park(name: string, { notify, waitMs, deadlineMs, ...options }: ParkOptions): Promise<Parked> {
     const at = this.#at(name);
-    const { owner, leaseMs } = resolve(this.core, options, undefined);
+    const { owner, leaseMs } = resolve(this.core, options);
     const { leaseId = this.core.runtime.newId() } = options;
     const body = { ...options, waitMs, notify, leaseId, owner, leaseMs };
     const call = callOf('acquireLock', 'POST /v1/{ns}/locks/{name}/acquire', at, { body });
@@ -328,7 +336,7 @@ export class Holdfast extends LockScope {
   ): Promise<HeldLock> {
     const { core } = this;
     const lock = checkName('lock', lease.lock);
-    const calls = lockCalls(core, lock, {}, resolve(core, {}, undefined))(lease.leaseId);
+    const calls = lockCalls(core, lock, {}, resolve(core, {}))(lease.leaseId);
     const waiting = core.tracing.wait({ namespace: core.namespace, locks: [lock] });
     const answer = await core.caller.call(calls.renew(options.leaseMs), policyOf(core, options)).catch((error) => {
       waiting.failed(error);

@@ -38,6 +38,7 @@ export {
   LockHeldError,
   type LostReason,
   OnceFailedError,
+  PayloadMismatchError,
   QueueFullError,
   SessionLostError,
   StaleFenceError,

@@ -53,6 +53,8 @@ export class Keeper {
   /** How long after `#from` the next renewal is due. */
   #renewInMs: number;
   #failures = 0;
+  /** Rises when a renewal asks for less time. Answers to renewals from before then promise too much. */
+  #shortenings = 0;
   #renewing: Promise<void> | undefined;
   #ended = false;
   #cancelLook: () => void = () => {};
@@ -106,13 +108,14 @@ export class Keeper {
     const { runtime, caller, observe } = this.#core;
     const from = markNow(runtime);
     if (leaseMs !== undefined) this.#relyOnAtMost(leaseMs, from);
+    const shortenings = this.#shortenings;
     try {
       // If one try hangs, there must be time for another one. Only one try, because this class decides when the next is due.
       const attemptMs = Math.max(250, this.#leaseMs / renewalsPerLease);
       const policy = { deadlineMs: attemptMs, retryMs: 0, attemptMs, urgent: true };
       const { body } = await caller.call(this.#options.renewal(leaseMs), policy);
       const remainingMs = (body as { remainingMs?: number | null }).remainingMs ?? leaseMs ?? this.#options.leaseMs;
-      if (this.#ended || this.#controller.signal.aborted) return;
+      if (this.#ended || this.#controller.signal.aborted || this.#shortenings !== shortenings) return;
       this.#from = from;
       this.#lastsMs = remainingMs;
       if (leaseMs !== undefined) this.#leaseMs = leaseMs;
@@ -129,6 +132,7 @@ export class Keeper {
   /** A renewal may ask for less time, and its answer may be lost. So from the moment of sending, only that time is sure. */
   #relyOnAtMost(leaseMs: number, from: Mark): void {
     if (leaseMs >= this.#lastsMs - elapsedMs(this.#core.runtime, this.#from)) return;
+    this.#shortenings += 1;
     this.#from = from;
     this.#lastsMs = leaseMs;
     this.#renewInMs = this.#paceMs();

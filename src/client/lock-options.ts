@@ -44,6 +44,42 @@ export interface AcquireOptions extends TryOptions {
   readonly onWaiting?: ((place: Waiting) => void) | undefined;
 }
 
+/** Every option of an acquire. The compiler refuses this list if one is missing. */
+const knownOptions: Readonly<Record<keyof AcquireOptions, true>> = {
+  leaseMs: true,
+  owner: true,
+  signal: true,
+  tier: true,
+  onUnavailable: true,
+  autoRenew: true,
+  holdMsMax: true,
+  deadlineMs: true,
+  limit: true,
+  permits: true,
+  mode: true,
+  lockDelayMs: true,
+  metadata: true,
+  waitMs: true,
+  onWaiting: true,
+};
+
+/** Plain JavaScript has no compiler that finds a misspelt option, and a lock without its options is another lock. */
+export function checkOptions(options: object): void {
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(knownOptions, name)) continue;
+    const meant = Object.keys(knownOptions).find((known) => known.toLowerCase() === name.toLowerCase());
+    const message =
+      meant === undefined
+        ? `is not one of ${Object.keys(knownOptions).join(', ')}`
+        : `is unknown: it is called ${meant}`;
+    throw invalidField(name, message, `The option ${name}`);
+  }
+}
+
+/** The options of an acquire among others, for a wrapper that has options of its own. */
+export const acquireOptionsIn = (options: object): AcquireOptions =>
+  Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(knownOptions, name)));
+
 /** One of several locks: a name, or a name with its kind. */
 export type LockEntry =
   | string
@@ -78,14 +114,19 @@ export interface Resolved {
 }
 
 /** The options of one call. The client's options are the defaults. */
-export function resolve({ defaults }: Core, options: LeaseOptions, sessionId: string | undefined): Resolved {
+export function resolve(
+  { defaults }: Core,
+  options: LeaseOptions,
+  session?: { readonly owner: string | undefined },
+): Resolved {
   const tier = options.tier ?? defaults.tier;
   const onUnavailable = options.onUnavailable ?? defaults.onUnavailable;
   checkFailOpen({ tier, onUnavailable });
   const failOpen = onUnavailable === 'fail-open';
   return {
-    owner: options.owner ?? defaults.owner,
-    leaseMs: sessionId === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
+    // Under a session, the session's owner counts, even if only the service knows it.
+    owner: options.owner ?? (session ?? defaults).owner,
+    leaseMs: session === undefined ? (options.leaseMs ?? defaults.leaseMs) : options.leaseMs,
     tier,
     failOpen,
     unavailableBudgetMs: failOpen ? failOpenBudgetMs : undefined,

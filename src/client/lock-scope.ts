@@ -8,6 +8,7 @@ import { lockCalls, manyCalls, nameOf } from './lease-calls.ts';
 import {
   type AcquireAllOptions,
   type AcquireOptions,
+  checkOptions,
   type LeaseOptions,
   type LockEntry,
   type Resolved,
@@ -33,6 +34,8 @@ export type Tried<H> =
 /** The session under which locks are taken. */
 export interface SessionHold {
   readonly id: string;
+  /** The owner that the session was opened with. Undefined if the service chose it. */
+  readonly owner: string | undefined;
   readonly tenure: Tenure;
 }
 
@@ -67,6 +70,7 @@ export abstract class LockScope {
    * ```
    */
   async acquire(name: string, options: AcquireOptions = {}): Promise<HeldLock> {
+    checkOptions(options);
     checkName('lock', name);
     const { limit = 1, permits = 1, mode } = options;
     const unheld = { leaseId: '', fence: 0, limit, permits, mode, waitedMs: 0 };
@@ -123,6 +127,7 @@ export abstract class LockScope {
    * ```
    */
   async acquireAll(entries: readonly LockEntry[], options: AcquireAllOptions = {}): Promise<HeldLocks> {
+    checkOptions(options);
     const names = entries.map((entry) => checkName('lock', nameOf(entry)));
     const unheld = { grants: names.map((lock) => ({ lock, fence: 0 })), waitedMs: 0 };
     const { body = unheld, ...hold } = await this.#take<ManyGrantBody>(names, options, {
@@ -216,7 +221,7 @@ export abstract class LockScope {
   ): Promise<Hold & { readonly body?: Body }> {
     const core = this.#core;
     const sessionId = this.#hold?.id;
-    const resolved = resolve(core, options, sessionId);
+    const resolved = resolve(core, options, this.#hold);
     const { signal, onWaiting, deadlineMs, waitMs = core.defaults.waitMs ?? waitMsDefault } = options;
     const { unavailableBudgetMs } = resolved;
     const waiting = core.tracing.wait({ namespace: core.namespace, locks });

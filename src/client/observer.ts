@@ -15,7 +15,9 @@ export type ClientEvent =
   | { readonly type: 'renewal-failed'; readonly name: string; readonly error: unknown }
   | { readonly type: 'lost'; readonly name: string; readonly error: HoldfastError }
   | { readonly type: 'release-failed'; readonly name: string; readonly error: unknown }
-  | { readonly type: 'failed-open'; readonly name: string; readonly error: HoldfastError };
+  | { readonly type: 'failed-open'; readonly name: string; readonly error: HoldfastError }
+  /** `once` returned although nobody has done the job yet. Its runner may have died: then nobody does it unless somebody calls again. */
+  | { readonly type: 'not-done'; readonly name: string; readonly waitedMs: number };
 
 export type Observe = (event: ClientEvent) => void;
 

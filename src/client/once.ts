@@ -20,6 +20,7 @@ import {
   invalidField,
   LockHeldError,
   OnceFailedError,
+  PayloadMismatchError,
   VersionMismatchError,
   WaitTimeoutError,
 } from './errors.ts';
@@ -44,6 +45,8 @@ export interface OnceOptions extends Pick<LeaseOptions, 'leaseMs' | 'owner' | 's
   readonly waitMs?: number | undefined;
   /** With `close`, a run that failed is not done again, and later callers get `OnceFailedError`. By default the next caller does it. */
   readonly onFailure?: 'open' | 'close' | undefined;
+  /** A digest of what the job is done with. If a result was kept with another one, a caller gets `PayloadMismatchError`. At most 100 characters. */
+  readonly payload?: string | undefined;
 }
 
 /** The result of a job. The value has been JSON, so the runner and all others get the same. */
@@ -58,8 +61,13 @@ export type OnceResult<T> =
 /** The value of the record. */
 type Note =
   | { readonly once: 'running' }
-  | { readonly once: 'done'; readonly startedAt: number; readonly value?: unknown }
-  | { readonly once: 'failed'; readonly startedAt: number; readonly error: { name: string; message: string } };
+  | (Ended & { readonly once: 'done'; readonly value?: unknown })
+  | (Ended & { readonly once: 'failed'; readonly error: { name: string; message: string } });
+
+interface Ended {
+  readonly startedAt: number;
+  readonly payload?: string;
+}
 
 interface Seen {
   readonly record: RecordView<Note> | undefined;
@@ -79,6 +87,8 @@ const spanMsMax = 31_536_000_000;
 const resultBytesMax = 255 * 1024;
 /** An error is kept for people, and they read only its beginning. */
 const errorLengthMax = 1_000;
+/** A digest is shorter. The note around the result must stay small. */
+const payloadLengthMax = 100;
 /** The record is kept this long after its window, more than two clocks can differ. So if it is gone, the window is over by every clock. */
 const outliveMs = 60_000;
 /** A reader that dies must not delay the next run for long. */
@@ -107,12 +117,12 @@ export async function runOnce<T>(
   let lock = await job.take(0);
   if (lock === undefined && leftMs() > 0) {
     const read = await job.waitAsReader(leftMs());
-    if (read === undefined) return stillRunning;
+    if (read === undefined) return job.notDone(elapsedMs(runtime, began));
     if (read.result !== undefined) return read.result;
     seen = read.seen;
     lock = await job.take(leftMs());
   }
-  return lock === undefined ? stillRunning : job.runUnder(lock, seen, work);
+  return lock === undefined ? job.notDone(elapsedMs(runtime, began)) : job.runUnder(lock, seen, work);
 }
 
 const stillRunning = { ran: false, done: false, value: undefined } as const;
@@ -132,6 +142,12 @@ class Job<T> {
     this.#record = new RecordHandle(core, this.#name);
   }
 
+  /** Somebody else holds the lock. It may be at work, or it may have died a moment ago, so the caller's log should show this. */
+  notDone(waitedMs: number): OnceResult<T> {
+    this.#core.observe({ type: 'not-done', name: this.#name, waitedMs: Math.round(waitedMs) });
+    return stillRunning;
+  }
+
   async look(): Promise<Seen> {
     const record = await this.#record.get({ signal: this.#options.signal });
     if (record !== undefined && record.value?.once === undefined) {
@@ -146,6 +162,10 @@ class Job<T> {
   resultOf({ record, now }: Seen): OnceResult<T> | undefined {
     const note = record?.value;
     if (note === undefined || note.once === 'running' || !this.#isCurrent(note.startedAt, now)) return undefined;
+    const { payload } = this.#options;
+    if (payload !== undefined && note.payload !== undefined && note.payload !== payload) {
+      throw new PayloadMismatchError(`${this.#name} was done with another payload.`);
+    }
     if (note.once === 'done') return { ran: false, done: true, value: note.value as T };
     throw new OnceFailedError(
       `${this.#name} has failed and is not done again: ${note.error.name}: ${note.error.message}`,
@@ -166,7 +186,7 @@ class Job<T> {
     const core = this.#core;
     const { owner, signal } = this.#options;
     const options = { mode: 'shared', leaseMs: readerLeaseMs, owner, onUnavailable: 'fail-closed' } as const;
-    const calls = lockCalls(core, this.#name, options, resolve(core, options, undefined))(core.runtime.newId());
+    const calls = lockCalls(core, this.#name, options, resolve(core, options))(core.runtime.newId());
     const turn = await unlessHeld(awaitTurn(core, calls, { waitMs, signal }));
     if (turn === undefined) return undefined;
     const seen = await this.look();
@@ -240,8 +260,10 @@ class Job<T> {
     }
   }
 
-  #note({ fence }: HeldLock, { version, startedAt }: Mark, note: Note): Promise<unknown> {
-    return this.#record.put(note, { version }, { fence, expiresInMs: this.#keptMs(startedAt) });
+  #note({ fence }: HeldLock, { version, startedAt }: Mark, note: Exclude<Note, { once: 'running' }>): Promise<unknown> {
+    const { payload } = this.#options;
+    const kept: Note = payload === undefined ? note : { ...note, payload };
+    return this.#record.put(kept, { version }, { fence, expiresInMs: this.#keptMs(startedAt) });
   }
 
   /** The time from the begin of the run until after its window. The record counts it from the completion, so it is never too short. */
@@ -289,6 +311,8 @@ function checkSpans(options: OnceOptions): OnceOptions {
     if (given === undefined || (Number.isInteger(given) && given >= min && given <= max)) return;
     throw invalidField(field, `must be a whole number from ${min} to ${max}, got ${given}`);
   };
+  if (options.payload !== undefined && options.payload.length > payloadLengthMax)
+    throw invalidField('payload', `must have at most ${payloadLengthMax} characters: give a digest`);
   check('everyMs', everyMs, spanMsMin, spanMsMax);
   check('keepMs', keepMs, spanMsMin, spanMsMax);
   if (everyMs !== undefined && keepMs !== undefined)

@@ -31,6 +31,8 @@ interface Problem {
   readonly waitedMs?: number;
   readonly blockedBy?: readonly string[];
   readonly reason?: LostReason;
+  readonly revokedBy?: string;
+  readonly revokedReason?: string;
   readonly limit?: number;
   readonly cycle?: readonly DeadlockStep[];
   readonly fenceFloor?: number;
@@ -73,7 +75,7 @@ export function errorOf({ status, headers, body, cause }: Answer): HoldfastError
     case 'wait-timeout':
       return new WaitTimeoutError(message, problem, details);
     case 'lease-lost':
-      return new LeaseLostError(message, problem.reason ?? 'not_owner', details);
+      return new LeaseLostError(message, problem.reason ?? 'not_owner', details, problem);
     case 'limit-mismatch':
       return new LimitMismatchError(message, problem.limit ?? 0, details);
     case 'deadlock':

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * What the SDK takes from the runtime: clocks, timers and random numbers. Tests and the twin bring their own, so no test
  * waits for real time.

@@ -9,15 +9,19 @@ import { asyncDispose, type Mark } from './runtime.ts';
 export interface SessionOptions extends CallOptions {
   /** How long it lives without a keepalive, 1,000 to 3,600,000. The service's default is 30 s. */
   readonly ttlMs?: number | undefined;
+  /** Shown to others, also for the locks that are taken under the session. By default the client's owner. */
   readonly owner?: string | undefined;
 }
 
 /** Opens a session. If the answer is lost, the retry opens another session, and the first one, which has no locks, ends by itself. */
-export async function openSession(core: Core, { ttlMs, owner, signal, deadlineMs }: SessionOptions): Promise<Session> {
-  const body = { ttlMs, owner: owner ?? core.defaults.owner };
+export async function openSession(
+  core: Core,
+  { ttlMs, owner = core.defaults.owner, signal, deadlineMs }: SessionOptions,
+): Promise<Session> {
+  const body = { ttlMs, owner };
   const call = callOf('createSession', 'POST /v1/{ns}/sessions', { ns: core.namespace }, { body });
   const opened = await core.caller.call(call, policyOf(core, { signal, deadlineMs }));
-  return new Session(core, opened.body as SessionBody, opened.sentAt);
+  return new Session(core, { ...(opened.body as SessionBody), owner }, opened.sentAt);
 }
 
 /**
@@ -37,7 +41,11 @@ export class Session extends LockScope {
   #ending: Promise<{ ended: boolean; released: number }> | undefined;
 
   /** @internal */
-  constructor(core: Core, { sessionId, ttlMs, remainingMs }: SessionBody, from: Mark) {
+  constructor(
+    core: Core,
+    { sessionId, ttlMs, remainingMs, owner }: SessionBody & { readonly owner: string | undefined },
+    from: Mark,
+  ) {
     const at = { ns: core.namespace, id: sessionId };
     const keeper = new Keeper(core, {
       name: 'session',
@@ -47,7 +55,7 @@ export class Session extends LockScope {
       renewal: () => callOf('keepSessionAlive', 'POST /v1/{ns}/sessions/{id}/keepalive', at),
       unconfirmed: () => new SessionLostError('The session could not be kept alive in time, so it may have ended.'),
     });
-    super(core, { id: sessionId, tenure: keeper });
+    super(core, { id: sessionId, owner, tenure: keeper });
     this.ttlMs = ttlMs;
     this.#keeper = keeper;
     this.#id = sessionId;

@@ -30,12 +30,23 @@ export const leaseId = named(
 
 export const fenceNumber = integer(1, Number.MAX_SAFE_INTEGER, 'The fence of a grant.');
 
-export const ownerName = text(1, lockLimits.ownerLengthMax, "Shown to others. The caller's identity by default.");
+export const ownerName = text(
+  1,
+  lockLimits.ownerLengthMax,
+  "Shown to others. By default the session's owner, else the caller's identity.",
+);
 
 export const leaseMs = integer(
   lockLimits.leaseMsMin,
   lockLimits.leaseMsMax,
   'How long the lease lasts without a renewal.',
+);
+/**
+ * The default stands in words. As `default`, generated clients would send it, and under a session the service refuses
+ * every `leaseMs`.
+ */
+export const leaseMsTaken = leaseMs.describe(
+  `How long the lease lasts without a renewal. ${lockLimits.leaseMsDefault} if it is left out. Not allowed together with sessionId.`,
 );
 const limit = integer(1, lockLimits.limitMax, '1 is a mutex, more is a semaphore.');
 const permits = integer(1, lockLimits.limitMax, 'How many permits to take, at most the limit.');

@@ -11,6 +11,7 @@ import {
   integerText,
   leaseId,
   leaseMs,
+  leaseMsTaken,
   ms,
   named,
   namePrefix,
@@ -23,7 +24,9 @@ import { lockLimits, nameRules, notifyLimits, requestLimits } from './limits.ts'
 import type { OperationContract } from './operation.ts';
 
 const metadataGiven = z
-  .record(z.string(), z.string({ error: 'must be a string' }), { error: 'must be an object of strings' })
+  .record(z.string().min(1), z.string({ error: 'must be a string' }), {
+    error: 'must be an object of strings without empty keys',
+  })
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= lockLimits.metadataBytesMax, {
     error: `must be at most ${lockLimits.metadataBytesMax} bytes as JSON`,
   })
@@ -106,7 +109,7 @@ const placeAllowed = 'must be new, or the place of an earlier answer';
 
 const acquireBody = z
   .strictObject({
-    leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
+    leaseMs: leaseMsTaken.optional(),
     waitMs: integer(
       0,
       lockLimits.parkedWaitMsMax,
@@ -147,92 +150,124 @@ const acquireBody = z
 
 const metadata = z.record(z.string(), z.string());
 
-export const holderView = z.object({ owner: z.string(), fence, remainingMs: ms.nullable() });
+export const holderView = z.object({ owner: z.string(), fence, remainingMs: ms.nullable() }).meta({ title: 'Holder' });
 
-export const granted = z.object({
-  status: z.literal('granted'),
-  lock: z.string(),
-  leaseId: z.string(),
-  fence,
-  limit: z.int(),
-  permits: z.int(),
-  leaseMs: ms.optional(),
-  remainingMs: ms.nullable(),
-  expiresAt: instant.nullable(),
-  waitedMs: ms,
-  mode: z.enum(['exclusive', 'shared']).optional(),
-  sessionId: z.string().optional(),
-  metadata: metadata.optional(),
-});
+export const granted = z
+  .object({
+    status: z.literal('granted'),
+    lock: z.string(),
+    leaseId: z.string(),
+    fence,
+    limit: z.int(),
+    permits: z.int(),
+    leaseMs: ms.optional(),
+    remainingMs: ms.nullable(),
+    expiresAt: instant.nullable(),
+    waitedMs: ms,
+    mode: z.enum(['exclusive', 'shared']).optional(),
+    sessionId: z.string().optional(),
+    metadata: metadata.optional(),
+  })
+  .meta({ title: 'Grant' });
 
-export const waiting = z.object({
-  status: z.literal('waiting'),
-  lock: z.string(),
-  leaseId: z.string(),
-  position: z.int().min(1).describe('1 is next. It is exact in the front of the queue, and an upper bound behind it.'),
-  queueDepth: z
-    .int()
-    .describe('How many wait. It is exact if all of them are in the front, and an upper bound otherwise.'),
-  holders: z.array(holderView),
-  etaMs: ms.nullable(),
-  waitRemainingMs: ms,
-  retryAfterMs: ms,
-  place: z.int().optional().describe('Send it with the next request of this lease.'),
-});
+export const waiting = z
+  .object({
+    status: z.literal('waiting'),
+    lock: z.string(),
+    leaseId: z.string(),
+    position: z
+      .int()
+      .min(1)
+      .describe('1 is next. It is exact in the front of the queue, and an upper bound behind it.'),
+    queueDepth: z
+      .int()
+      .describe('How many wait. It is exact if all of them are in the front, and an upper bound otherwise.'),
+    holders: z.array(holderView),
+    etaMs: ms.nullable(),
+    waitRemainingMs: ms,
+    retryAfterMs: ms,
+    place: z.int().optional().describe('Send it with the next request of this lease.'),
+  })
+  .meta({ title: 'Waiting' });
 
-export const released = z.object({ released: z.boolean(), reason: z.enum(['ok', 'cancelled', 'already_released']) });
-export const revoked = z.object({ revoked: z.literal(true) });
+export const released = z
+  .object({
+    released: z.boolean(),
+    reason: z.enum(['ok', 'cancelled', 'already_released']),
+    expired: z
+      .literal(true)
+      .optional()
+      .describe('The lease was over before this release, but nobody had taken the lock. The work ended too late.'),
+  })
+  .meta({ title: 'Release' });
+export const revoked = z.object({ revoked: z.literal(true) }).meta({ title: 'Revoked' });
 
 const lockState = z.enum(['free', 'held']);
 
-const holderDetail = holderView.extend({
-  permits: z.int(),
-  acquiredAt: instant,
-  sessionId: z.string().optional().describe('A public short form.'),
-  metadata: metadata.optional(),
-});
+const holderDetail = holderView
+  .extend({
+    permits: z.int(),
+    acquiredAt: instant,
+    sessionId: z.string().optional().describe('A public short form.'),
+    metadata: metadata.optional(),
+  })
+  .meta({ title: 'HolderDetail' });
 
-const waiterView = z.object({
-  owner: z.string(),
-  position: z.int(),
-  waitingMs: ms,
-  permits: z.int(),
-  sessionId: z.string().optional().describe('A public short form.'),
-});
+const waiterView = z
+  .object({
+    owner: z.string(),
+    position: z.int(),
+    waitingMs: ms,
+    permits: z.int(),
+    sessionId: z.string().optional().describe('A public short form.'),
+  })
+  .meta({ title: 'Waiter' });
 
-export const inspected = z.object({
-  lock: z.string(),
-  state: lockState,
-  fence,
-  limit: z.int(),
-  holders: z.array(holderDetail),
-  queue: z.array(waiterView).describe('The first 100.'),
-  queueDepth: z.int().describe('How many wait. It is exact; up to 10,000 may wait.'),
-});
+export const inspected = z
+  .object({
+    lock: z.string(),
+    state: lockState,
+    fence,
+    limit: z.int(),
+    holders: z.array(holderDetail),
+    queue: z.array(waiterView).describe('The first 100.'),
+    queueDepth: z.int().describe('How many wait. It is exact; up to 10,000 may wait.'),
+  })
+  .meta({ title: 'Lock' });
 
-export const checked = z.object({ valid: z.boolean(), fence, state: lockState });
+export const checked = z.object({ valid: z.boolean(), fence, state: lockState }).meta({ title: 'FenceCheck' });
 
-export const listed = z.object({
-  locks: z.array(
-    inspected.omit({ queue: true }).extend({
-      queueDepth: z.int(),
-      longestWaitMs: ms.describe('How long the next waiter has waited. 0 if nobody waits.'),
-    }),
-  ),
-  cursor: z.string().optional(),
-});
+export const listed = z
+  .object({
+    locks: z.array(
+      inspected
+        .omit({ queue: true })
+        .extend({
+          queueDepth: z.int(),
+          longestWaitMs: ms.describe('How long the next waiter has waited. 0 if nobody waits.'),
+        })
+        .meta({ title: 'LockSummary' }),
+    ),
+    cursor: z.string().optional(),
+  })
+  .meta({ title: 'LockPage' });
 
-const lockEvent = z.object({
-  at: instant,
-  type: z.enum(eventTypes),
-  fence,
-  owner: z.string(),
-  heldMs: ms.optional(),
-  waitedMs: ms.optional(),
-  reason: z.string().optional(),
-});
+const lockEvent = z
+  .object({
+    at: instant,
+    type: z.enum(eventTypes),
+    fence,
+    owner: z.string(),
+    heldMs: ms.optional(),
+    waitedMs: ms.optional(),
+    reason: z.string().optional(),
+    by: z.string().optional().describe('Who revoked the lease.'),
+  })
+  .meta({ title: 'LockEvent' });
 
-export const history = z.object({ events: z.array(lockEvent), cursor: z.string().optional() });
+export const history = z
+  .object({ events: z.array(lockEvent), cursor: z.string().optional() })
+  .meta({ title: 'HistoryPage' });
 
 export const lockOperations = {
   listLocks: {
@@ -299,7 +334,12 @@ export const lockOperations = {
     summary: "Ends somebody else's lease by its fence.",
     body: z.strictObject({
       fence: fenceNumber,
-      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history.'),
+      reason: text(1, lockLimits.reasonLengthMax, 'Shown in the history, and to the former holder.'),
+      by: text(
+        1,
+        lockLimits.ownerLengthMax,
+        'Who revokes, for a service that does not authenticate callers. An authenticated caller is recorded by its own identity.',
+      ).optional(),
     }),
     answers: { 200: revoked },
     problems: ['lease-lost'],

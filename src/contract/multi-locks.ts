@@ -1,7 +1,7 @@
 /** The operations on several locks at once. */
 import * as z from 'zod';
 import { multiLimits } from '../multi/plan.ts';
-import { demandFields, integer, leaseId, leaseMs, ownerName, resourceName } from './fields.ts';
+import { demandFields, integer, leaseId, leaseMs, leaseMsTaken, ownerName, resourceName } from './fields.ts';
 import { lockLimits } from './limits.ts';
 import { granted, refuseDemand, refuseLeaseUnderSession, waiting } from './locks.ts';
 import type { OperationContract } from './operation.ts';
@@ -15,13 +15,13 @@ const noNameTwice = (entries: readonly (string | { name: string })[]): boolean =
 
 const listOf = <T extends z.ZodType>(each: T) => {
   const error = `must be a list of 1 to ${multiLimits.locksMax} locks`;
-  return z.array(each, { error }).min(1, error).max(multiLimits.locksMax, error);
+  return z.array(each, { error }).min(1, error).max(multiLimits.locksMax, error).meta({ uniqueItems: true });
 };
 
 const acquireManyBody = z
   .strictObject({
     locks: listOf(entry).refine(noNameTwice, 'must not name a lock twice'),
-    leaseMs: leaseMs.optional().meta({ default: lockLimits.leaseMsDefault }),
+    leaseMs: leaseMsTaken.optional(),
     waitMs: integer(0, lockLimits.waitMsMax, 'With 0, the answer comes at once.').default(0),
     leaseId: leaseId.optional(),
     owner: ownerName.optional(),
@@ -37,14 +37,24 @@ const grantedMany = granted
   .pick({ status: true, leaseId: true, remainingMs: true, expiresAt: true, waitedMs: true })
   .extend({
     grants: z.array(z.object({ lock: z.string(), fence: z.int() })).describe('In the order of the request.'),
-  });
+  })
+  .meta({ title: 'ManyGrant' });
 
-const waitingMany = waiting.omit({ lock: true }).extend({ blockedBy: z.array(z.string()) });
+const waitingMany = waiting
+  .omit({ lock: true })
+  .extend({ blockedBy: z.array(z.string()) })
+  .meta({ title: 'ManyWaiting' });
 
-const releasedMany = z.object({
-  released: z.array(z.string()),
-  failed: z.array(z.object({ lock: z.string(), reason: z.string() })),
-});
+const releasedMany = z
+  .object({
+    released: z.array(z.string()),
+    failed: z.array(z.object({ lock: z.string(), reason: z.string() })),
+    expired: z
+      .array(z.string())
+      .optional()
+      .describe('Those of the released locks whose lease was over before, but that nobody had taken.'),
+  })
+  .meta({ title: 'ManyRelease' });
 
 export const multiLockOperations = {
   acquireLocks: {

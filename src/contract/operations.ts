@@ -17,7 +17,9 @@ const serviceOperations = {
     route: 'GET /v1/health',
     access: 'public',
     summary: 'Says whether the service can read its store.',
-    answers: { 200: z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() }) },
+    answers: {
+      200: z.object({ status: z.literal('ok'), version: z.string(), engine: z.string() }).meta({ title: 'Health' }),
+    },
   },
   openapi: {
     route: 'GET /v1/openapi.json',
@@ -92,9 +94,12 @@ export const problem = z
     retryAfterMs: ms.optional(),
     waitedMs: ms.optional(),
     reason: z.enum(lostReasons).optional(),
+    revokedBy: z.string().optional(),
+    revokedReason: z.string().optional(),
     limit: z.int().optional(),
     cycle: z.array(z.object({ sessionId: z.string(), owner: z.string(), waitsFor: z.string() })).optional(),
     version: z.int().nullable().optional(),
     fenceFloor: fence.optional(),
   })
-  .describe('RFC 9457, with a code and the fields of that code.');
+  .describe('RFC 9457, with a code and the fields of that code.')
+  .meta({ title: 'Problem' });

@@ -22,6 +22,8 @@ export const putRecordBody = z
 
 const oneVersion = 'must be one version in quotation marks, such as "7", or *';
 
+const ifMatchPattern = '^(\\*|"(0|[1-9]\\d{0,15})")$';
+
 /** Weak tags can't match here (RFC 9110, 13.1.1), and a list would be no compare-and-swap. Each is refused with its own message. */
 const ifMatch = z
   .string()
@@ -31,9 +33,8 @@ const ifMatch = z
   .transform(
     (tag): Expectation => (tag === '*' ? { kind: 'present' } : { kind: 'version', version: Number(tag.slice(1, -1)) }),
   )
-  .describe(
-    'The version that this write replaces, in quotation marks. With *, any version, but the record must exist.',
-  );
+  .describe('The version that this write replaces, in quotation marks. With *, any version, but the record must exist.')
+  .meta({ pattern: ifMatchPattern });
 
 const isVersionTag = (tag: string): boolean =>
   /^"(0|[1-9]\d{0,15})"$/.test(tag) && Number(tag.slice(1, -1)) <= recordLimits.versionMax;
@@ -80,6 +81,7 @@ const getRecordHeaders = z.object({
     .transform((tags) =>
       tags === '*' ? '*' : [...tags.matchAll(new RegExp(entityTag, 'g'))].map(([, tag]) => tag ?? ''),
     )
+    .meta({ pattern: `^(\\*|${entityTags.source.slice(1, -1)})$` })
     .optional()
     .describe(
       'Versions that the caller already has. If the record still has one of them, the answer is 304 without a body.',
@@ -93,18 +95,22 @@ const fence = z
   .nullable()
   .describe('The floor: the highest fence that was accepted. Null if no write had a fence.');
 
-export const recordWritten = z.object({
-  key: z.string(),
-  version,
-  fence,
-  updatedAt: instant,
-  expiresAt: instant.optional().describe('When the record ends. Missing if it has no end.'),
-  remainingMs: ms.optional().describe("The time until then, by the service's clock."),
-});
+export const recordWritten = z
+  .object({
+    key: z.string(),
+    version,
+    fence,
+    updatedAt: instant,
+    expiresAt: instant.optional().describe('When the record ends. Missing if it has no end.'),
+    remainingMs: ms.optional().describe("The time until then, by the service's clock."),
+  })
+  .meta({ title: 'RecordWritten' });
 
-export const recordShown = recordWritten.extend({
-  value: z.unknown().describe('The JSON text, exactly as it came.'),
-});
+export const recordShown = recordWritten
+  .extend({
+    value: z.unknown().describe('The JSON text, exactly as it came.'),
+  })
+  .meta({ title: 'Record' });
 
 const writeProblems = ['stale-fence', 'version-mismatch', 'precondition-required'] as const;
 

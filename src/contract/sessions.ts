@@ -13,19 +13,23 @@ const createSessionBody = z.strictObject({
   owner: ownerName.optional(),
 });
 
-const openSession = z.object({
-  sessionId: z.string().describe('Secret: it gives the right to use and end the session.'),
-  ttlMs: ms,
-  remainingMs: ms,
-  expiresAt: instant,
-});
+const openSession = z
+  .object({
+    sessionId: z.string().describe('Secret: it gives the right to use and end the session.'),
+    ttlMs: ms,
+    remainingMs: ms,
+    expiresAt: instant,
+  })
+  .meta({ title: 'Session' });
 
-const inspectedSession = openSession.extend({
-  owner: z.string(),
-  locks: z.array(z.object({ lock: z.string(), fence: z.int() })),
-});
+const inspectedSession = openSession
+  .extend({
+    owner: z.string(),
+    locks: z.array(z.object({ lock: z.string(), fence: z.int() })),
+  })
+  .meta({ title: 'SessionDetail' });
 
-const endedSession = z.object({ ended: z.boolean(), released: z.int().optional() });
+const endedSession = z.object({ ended: z.boolean(), released: z.int().optional() }).meta({ title: 'SessionEnd' });
 
 export const sessionOperations = {
   createSession: {

@@ -3,11 +3,13 @@ import * as z from 'zod';
 import { ms } from './fields.ts';
 import type { OperationContract } from './operation.ts';
 
-const ticketIssued = z.object({
-  ticket: z.string().describe('Secret: it gives the right to open one connection.'),
-  url: z.string().describe('The address of the WebSocket. Add the ticket as a query parameter.'),
-  expiresInMs: ms,
-});
+const ticketIssued = z
+  .object({
+    ticket: z.string().describe('Secret: it gives the right to open one connection.'),
+    url: z.string().describe('The address of the WebSocket. Add the ticket as a query parameter.'),
+    expiresInMs: ms,
+  })
+  .meta({ title: 'Ticket' });
 
 export const ticketOperations = {
   createTicket: {

@@ -40,6 +40,8 @@ export interface LockEvent {
   readonly heldMs?: number;
   readonly waitedMs?: number;
   readonly reason?: string;
+  /** Who revoked the lease. */
+  readonly by?: string;
 }
 
 /** One wait in a deadlock. */
@@ -73,12 +75,19 @@ export interface Health {
 export interface ReleaseBody {
   readonly released: boolean;
   readonly reason: 'ok' | 'cancelled' | 'already_released';
+  /** The lease was over before the release, but nobody had taken the lock. */
+  readonly expired?: true;
 }
 
-/** The result of a release. If `released` is false and the reason is not `already_released`, the lease had ended before. */
+/**
+ * The result of a release. The lease had ended before if `expired` is set, or if `released` is false and the reason is
+ * not `already_released`.
+ */
 export interface Release {
   readonly released: boolean;
   readonly reason: ReleaseBody['reason'] | Exclude<LostReason, 'released'>;
+  /** The lease was over before the release, but nobody had taken the lock. */
+  readonly expired?: true;
 }
 
 /** A grant as the service answers it. */
@@ -108,6 +117,8 @@ export interface ManyGrantBody
 export interface ManyReleaseBody {
   readonly released: readonly string[];
   readonly failed: readonly { readonly lock: string; readonly reason: string }[];
+  /** Those of the released locks whose lease was over before. */
+  readonly expired?: readonly string[];
 }
 
 /** The place of a waiter in the queue. */

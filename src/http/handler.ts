@@ -41,12 +41,12 @@ export function createHandler(
   async function answerTo(request: Request): Promise<Answer> {
     const startedAt = performance.now();
     try {
-      const answer = toAnswer(await operate(service, request), request.id);
-      logRequest(log, request, answer.status, startedAt);
-      return answer;
+      const reply = await operate(service, request);
+      logRequest(log, request, reply.status, startedAt, reply);
+      return toAnswer(reply, request.id);
     } catch (error) {
       const problem = toProblem(error);
-      logRequest(log, request, problem.status, startedAt, problem);
+      logRequest(log, request, problem.status, startedAt, { problem });
       onProblem(problem, request);
       return problemAnswer(problem, request.id);
     }
@@ -103,7 +103,7 @@ function logRequest(
   request: Request,
   status: number,
   startedAt: number,
-  problem?: Problem,
+  { problem, logged }: { readonly problem?: Problem } & Pick<Reply, 'logged'>,
 ): void {
   const { operation, method, parameters } = request;
   const { ns, name } = parameters;
@@ -113,9 +113,12 @@ function logRequest(
     status,
     tookMs: Math.round((performance.now() - startedAt) * 10) / 10,
     ...defined({ namespace: ns, name, code: problem?.code }),
+    ...logged,
   };
   // The caller must not see the cause. The operator of the service needs it in the log.
-  if (status >= 500) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
+  // A refusal by the store has a cause too: its own check of requests should have found it.
+  const isFault = status >= 500 || (status === 400 && problem?.cause !== undefined);
+  if (isFault) log.error('request', { ...fields, error: describe(problem?.cause ?? problem) });
   else log.info('request', fields);
 }
 

@@ -36,7 +36,7 @@ import { toIso } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
 import type { Handlers } from './operations.ts';
 import { invalidField, Problem } from './problems.ts';
-import { type Reply, readCursor, writeCursor } from './request.ts';
+import { anonymous, type Reply, readCursor, writeCursor } from './request.ts';
 import { sessionLost } from './sessions.ts';
 
 /** Enough to see the state of a lock. The depth says how many waiters there are in all. */
@@ -62,7 +62,7 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
     const asked = withinMaxima(locks, input.body);
     const leaseId = asked.leaseId ?? locks.newLeaseId();
     const place = asked.leaseId === undefined ? ('new' as const) : placeGiven(asked);
-    const claim = { ...asked, leaseId, place, owner: asked.owner ?? input.caller };
+    const claim = { ...asked, leaseId, place, ...ownerAsked(asked, input.caller) };
     const { notify } = claim;
     if (notify?.type !== 'websocket')
       return replyToAcquire(key, leaseId, await acquire(locks, key, claim, input.signal));
@@ -81,13 +81,17 @@ export const lockHandlers: Handlers<keyof typeof lockOperations> = {
   async releaseLock({ locks }, input) {
     const { answer } = await release(locks, lockKey(input), input.body);
     if (answer.kind !== 'released') throw leaseLost(answer, { released: false });
-    const { reason } = answer;
-    return ok<ReleaseBody>({ released: reason !== 'already_released', reason });
+    const { reason, isExpired } = answer;
+    const body: ReleaseBody = { released: reason !== 'already_released', reason };
+    return ok<ReleaseBody>(isExpired === true ? { ...body, expired: true } : body);
   },
 
   async revokeLock({ locks }, input) {
-    const { answer } = await revoke(locks, lockKey(input), input.body);
-    if (answer.kind === 'revoked') return ok({ revoked: true });
+    const { fence, reason } = input.body;
+    // An authenticated caller can't revoke in somebody else's name.
+    const by = input.caller === anonymous ? (input.body.by ?? anonymous) : input.caller;
+    const { answer } = await revoke(locks, lockKey(input), { fence, reason, by });
+    if (answer.kind === 'revoked') return { ...ok({ revoked: true }), logged: { fence, reason, by } };
     throw leaseLost(answer);
   },
 
@@ -206,6 +210,12 @@ export function refusalOf(lock: string, { answer, state, facts }: Answered): Pro
         `Waiting for ${lock} would never end, because sessions wait for each other. This waiter queued last, so it is refused.`,
         { cycle: JSON.parse(answer.cycle) as unknown },
       );
+    case 'lease-of-another':
+      return new Problem(
+        'lease-lost',
+        'Another task token or callback has this leaseId. Each of them needs a leaseId of its own.',
+        { reason: 'not_owner' },
+      );
     case 'lost':
       return answer.reason === 'session_lost' ? sessionLost() : leaseLost(answer);
     default:
@@ -245,9 +255,19 @@ const lostDetails: Record<LostReason, string> = {
 };
 
 function leaseLost(answer: Answered['answer'], more: Record<string, unknown> = {}): Problem {
-  const reason = answer.kind === 'lost' ? answer.reason : 'not_owner';
-  return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
+  const { reason, revocation } = answer.kind === 'lost' ? answer : { reason: 'not_owner' as const };
+  if (revocation === undefined) return new Problem('lease-lost', lostDetails[reason], { reason, ...more });
+  const { by = 'an operator', reason: why } = revocation;
+  const detail = `The lease was revoked by ${by}${why === undefined ? '.' : `: ${JSON.stringify(why)}.`}`;
+  const told = defined({ revokedBy: revocation.by, revokedReason: why });
+  return new Problem('lease-lost', detail, { reason, ...told, ...more });
 }
+
+/** The owner of a claim. If its caller named none, the service may know a better one than the caller's own name. */
+export const ownerAsked = ({ owner }: { readonly owner?: string | undefined }, caller: string) => ({
+  owner: owner ?? caller,
+  isOwnerDefault: owner === undefined,
+});
 
 interface Asked {
   readonly leaseMs?: number | undefined;

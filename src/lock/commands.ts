@@ -1,6 +1,6 @@
 import type { EpochMs } from '../time/clock.ts';
 import { lockLimits } from './limits.ts';
-import type { Claim, Holder, LockState, Waiter } from './state.ts';
+import type { Claim, Holder, LockState, Revocation, Waiter } from './state.ts';
 
 export interface Acquire extends Claim {
   readonly kind: 'acquire';
@@ -70,6 +70,8 @@ export interface Revoke {
   readonly kind: 'revoke';
   readonly fence: number;
   readonly reason: string;
+  /** Who revokes. The lock remembers it with the reason, so that the holder and the history can be told. */
+  readonly by?: string;
 }
 
 /** Drops leases and waits that are over, and grants to the next waiters. Time alone must have made this due. */
@@ -102,8 +104,15 @@ export type Answer =
   /** The session of this waiter already waits for as many locks as it may. */
   | { readonly kind: 'too-many-waits' }
   | { readonly kind: 'deadlock'; readonly cycle: string }
-  | { readonly kind: 'lost'; readonly reason: LostReason }
-  | { readonly kind: 'released'; readonly reason: 'ok' | 'cancelled' | 'already_released' }
+  /** Another task token or callback has this lease. */
+  | { readonly kind: 'lease-of-another' }
+  | { readonly kind: 'lost'; readonly reason: LostReason; readonly revocation?: Revocation }
+  /** `isExpired`: the lease was over before the release, but nobody had taken the lock. */
+  | {
+      readonly kind: 'released';
+      readonly reason: 'ok' | 'cancelled' | 'already_released';
+      readonly isExpired?: boolean;
+    }
   | { readonly kind: 'revoked' }
   | { readonly kind: 'done' };
 

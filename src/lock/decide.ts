@@ -32,10 +32,12 @@ import {
   type Holder,
   hasMore,
   holdersWeight,
+  isOfAnotherTask,
   isParkedOn,
   isSameNotify,
   type LockState,
   permitsHeld,
+  revocationOf,
   type Waiter,
 } from './state.ts';
 import { isLive, isPresent, mayBeTaken, sessionEnd } from './validity.ts';
@@ -99,7 +101,9 @@ function refill(before: LockState, facts: Facts): Outcome {
 function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Safe to repeat: the same lease gets the same grant, and its end does not move.
   const own = before.holders.find(isOf(command));
-  if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];
+  if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];
+  if (isOfAnotherTask(own?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
+  if (own !== undefined) return confirm(before, own);
 
   // A late duplicate of an acquire must not take the lock again after its lease has ended.
   const ended = before.ended.find(isOf(command));
@@ -108,6 +112,7 @@ function acquire(before: LockState, command: Acquire, facts: Facts): Outcome {
   // Nothing is granted under a session that has ended, and no such claim may wait.
   if (sessionEnd(command, facts) !== undefined) return [before, { kind: 'lost', reason: 'session_lost' }];
   const place = before.queue.find(isOf(command));
+  if (isOfAnotherTask(place?.notify, command.notify)) return [before, { kind: 'lease-of-another' }];
   const settled = settle(before, facts);
   if (place !== undefined) {
     const granted = settled.holders.find(isOf(command));
@@ -214,8 +219,9 @@ function release(before: LockState, command: Release, facts: Facts): Outcome {
   const own = before.holders.find(isOf(command));
   if (own !== undefined) {
     if (own.leaseMs === null && !isLive(own, facts)) return [before, lostByTime(own)];
-    // If the lease expired but nobody has taken the lock yet, its holder may still release it.
-    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];
+    // If the lease expired but nobody has taken the lock yet, its holder may still release it, and learns that it was late.
+    const late = isLive(own, facts) ? {} : { isExpired: true };
+    return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok', ...late }];
   }
   const waiter = before.queue.find(isOf(command));
   if (waiter !== undefined) {
@@ -288,7 +294,11 @@ function leaving(before: LockState, waiter: Waiter, isAll: boolean, isRemembered
 function revoke(before: LockState, command: Revoke, facts: Facts): Outcome {
   const holder = before.holders.find(({ fence }) => fence === command.fence);
   if (holder !== undefined) {
-    const ended = endHolder(before, holder, { how: 'revoked', fence: holder.fence, reason: command.reason });
+    const ended = endHolder(before, holder, {
+      how: 'revoked',
+      fence: holder.fence,
+      ...revocationOf(command),
+    });
     return [serve(ended, facts), { kind: 'revoked' }];
   }
   // Safe to repeat: a fence that was revoked is revoked. Only an ending by revocation has a fence.
@@ -391,9 +401,7 @@ const lostReasons: Record<EndedHow, LostReason> = {
 };
 
 const answerTo = (ended: Ended): Answer =>
-  ended.how === 'deadlock'
-    ? { kind: 'deadlock', cycle: ended.reason ?? '[]' }
-    : { kind: 'lost', reason: lostReasons[ended.how] };
+  ended.how === 'deadlock' ? { kind: 'deadlock', cycle: ended.reason ?? '[]' } : lostBy(ended);
 
 const lostByTime = (holder: Holder): Answer => ({
   kind: 'lost',
@@ -402,8 +410,14 @@ const lostByTime = (holder: Holder): Answer => ({
 
 function lost(state: LockState, command: { readonly leaseId: string }): Answer {
   const ended = state.ended.find(isOf(command));
-  return { kind: 'lost', reason: ended === undefined ? 'not_owner' : lostReasons[ended.how] };
+  return ended === undefined ? { kind: 'lost', reason: 'not_owner' } : lostBy(ended);
 }
+
+const lostBy = (ended: Ended): Answer => ({
+  kind: 'lost',
+  reason: lostReasons[ended.how],
+  ...(ended.how === 'revoked' ? { revocation: revocationOf(ended) } : {}),
+});
 
 function claimOf(claim: Claim): Claim {
   const { leaseId, owner, permits, leaseMs, sessionId, lockDelayMs, mode, metadata, notify } = claim;

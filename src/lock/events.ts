@@ -1,4 +1,4 @@
-import { type Holder, type LockState, leaseEndings, type Waiter } from './state.ts';
+import { type Holder, type LockState, leaseEndings, revocationOf, type Waiter } from './state.ts';
 import { waitedMs } from './view.ts';
 
 /** The events that others see: in the history, for watchers and on the bus. */
@@ -16,6 +16,8 @@ export interface LockEvent {
   readonly waitedMs?: number;
   readonly heldMs?: number;
   readonly reason?: string;
+  /** Who revoked the lease. */
+  readonly by?: string;
 }
 
 export const byLease = <T extends { readonly leaseId: string }>(entries: readonly T[]): Map<string, T> =>
@@ -45,7 +47,7 @@ export function eventsBetween(before: LockState, next: LockState): LockEvent[] {
       fence: holder.fence,
       owner: holder.owner,
       heldMs: Math.max(0, at - holder.acquiredAt),
-      ...(ended?.reason === undefined ? {} : { reason: ended.reason }),
+      ...revocationOf(ended ?? {}),
     });
   }
   for (const waiter of before.queue) {

@@ -59,6 +59,18 @@ export const isSameNotify = (one: Notify | undefined, other: Notify | undefined)
   addressOf(one) === addressOf(other) &&
   isAlwaysNotified({ ...(one && { notify: one }) }) === isAlwaysNotified({ ...(other && { notify: other }) });
 
+/** The token or the callback of a claim. Each belongs to one task, and is answered once. */
+export function taskOf(notify: Notify | undefined): string | undefined {
+  if (notify?.type === 'task-token') return notify.token;
+  return notify?.type === 'durable-callback' ? notify.id : undefined;
+}
+
+/** True if two tasks chose the same lease id. Only one of them could be answered. */
+export function isOfAnotherTask(known: Notify | undefined, asked: Notify | undefined): boolean {
+  const [one, other] = [taskOf(known), taskOf(asked)];
+  return one !== undefined && other !== undefined && one !== other;
+}
+
 /** What a waiter asks for, and what a holder has. */
 export interface Claim {
   /**
@@ -107,7 +119,21 @@ export interface Ended {
   /** Set if an operator revoked the lease by its fence. */
   readonly fence?: number;
   readonly reason?: string;
+  /** Who revoked the lease. Missing if an earlier release wrote the ending. */
+  readonly by?: string;
 }
+
+/** What the former holder is told about the end of its lease. */
+export interface Revocation {
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** Only the fields that are known. */
+export const revocationOf = ({ by, reason }: { by?: string | undefined; reason?: string | undefined }): Revocation => ({
+  ...(reason === undefined ? {} : { reason }),
+  ...(by === undefined ? {} : { by }),
+});
 
 /** Where the waiters behind the front are. Only `src/queue` knows what these numbers mean. Somebody is there if `first <= last`. */
 export interface Behind {

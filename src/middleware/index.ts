@@ -7,5 +7,6 @@
 export type { InvocationLockOptions, LockedContext } from './invocation.ts';
 export { type HandlerLockOptions, holdfastLock, withLockHandler } from './lock.ts';
 export { type HandlerOnceOptions, holdfastOnce, withOnceHandler } from './once.ts';
+export { type OnceRecordsOptions, onceRecords } from './once-records.ts';
 export { type RecordLockOptions, withRecordLocks } from './records.ts';
 export type { RefusalOptions } from './refusal.ts';

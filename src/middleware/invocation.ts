@@ -1,6 +1,7 @@
 import type { Context } from 'aws-lambda';
 import { runUnder } from '../client/held.ts';
 import type { AcquireOptions, HeldLock, Holdfast } from '../client/index.ts';
+import { acquireOptionsIn } from '../client/lock-options.ts';
 
 /** The options that all wrappers of a handler share. */
 export interface InvocationLockOptions
@@ -11,6 +12,10 @@ export interface InvocationLockOptions
 
 /** A context with the lock on it. */
 export type LockedContext<C extends Context = Context> = C & { readonly lock: HeldLock };
+
+/** Each lock of a batch gets its own context, because other messages run under other locks at the same time. */
+export const contextWith = (context: Context, lock: HeldLock): LockedContext =>
+  Object.assign(Object.create(context) as Context, { lock });
 
 /** A name or key that may depend on the event. */
 export type PerEvent<E, Name> = string | ((event: E, context: Context) => Name);
@@ -32,6 +37,10 @@ const leaseMsMin = 1_000;
 /** The default lease: short enough that another container soon gets the lock if this one dies. */
 const leaseMsDefault = 30_000;
 
+/** True if there is still time for the shortest lease. Work that would be cut off should not begin. */
+export const hasTimeLeft = ({ getRemainingTimeInMillis }: Pick<Context, 'getRemainingTimeInMillis'>): boolean =>
+  getRemainingTimeInMillis() >= reserveMs + leaseMsMin;
+
 /**
  * Fits the options into the rest of an invocation. No lease is longer than the invocation, and no lease is renewed
  * after it. A wait leaves enough time for the work to fail cleanly.
@@ -46,7 +55,7 @@ export function withinInvocation(
   // By default it does not wait: an invocation that waits costs as much as one that works.
   const wantedWaitMs = waitMs ?? defaults.waitMs ?? 0;
   return {
-    ...options,
+    ...acquireOptionsIn(options),
     leaseMs: Math.round(Math.max(leaseMsMin, Math.min(wantedLeaseMs, leftMs))),
     waitMs: Math.round(Math.min(wantedWaitMs, leftMs / 2)),
     holdMsMax: leftMs,

@@ -49,7 +49,7 @@ export function holdfastLock<E = unknown>(
         return undefined;
       } catch (error) {
         // middy sends this as the answer. The handler and the middlewares after this one do not run.
-        return answerRefusal(request.event, error, options);
+        return answerRefusal(request.event, error, options, name);
       }
     },
     after: async ({ context }) => {
@@ -90,7 +90,7 @@ export function withLockHandler<E, R, C extends Context = Context>(
       });
     } catch (error) {
       if (entered) throw error;
-      return answerRefusal(event, error, options) as R;
+      return answerRefusal(event, error, options, name) as R;
     }
   };
 }

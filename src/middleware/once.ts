@@ -1,43 +1,78 @@
 import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
-import { type HeldLock, type Holdfast, LockHeldError, type OnceOptions, type OnceResult } from '../client/index.ts';
+import {
+  type HeldLock,
+  type Holdfast,
+  InvalidRequestError,
+  LockHeldError,
+  type OnceOptions,
+  type OnceResult,
+  PayloadMismatchError,
+} from '../client/index.ts';
 import { type LockedContext, nameFor, type PerEvent, withinInvocation } from './invocation.ts';
-import { answerRefusal, type RefusalOptions } from './refusal.ts';
+import { httpPayload, keyFrom, payloadDigest } from './key.ts';
+import { answerBadKey, answerRefusal, isHttp, type RefusalOptions } from './refusal.ts';
 
-export interface HandlerOnceOptions<E> extends Omit<OnceOptions, 'signal' | 'holdMsMax'>, RefusalOptions {
+export interface HandlerOnceOptions<E> extends Omit<OnceOptions, 'signal' | 'holdMsMax' | 'payload'>, RefusalOptions {
   /** One client for the whole life of the container, made outside the handler. */
   readonly locks: Holdfast;
-  /** The name of an event, such as an id that its sender repeats. If undefined, the handler runs each time. */
+  /**
+   * The name of an event, such as an id that its sender repeats. It may have any characters. If undefined, the handler
+   * runs each time. An HTTP request whose key is empty, or has a part such as `undefined`, gets 400.
+   */
   readonly key: PerEvent<E, string | undefined>;
+  /**
+   * What must be the same in every repeat. A digest of it is kept. If the key comes again with another payload, an HTTP
+   * caller gets 422, and other sources get `PayloadMismatchError`. By default method, path, query and body of an HTTP
+   * request, and nothing for other events. `false` compares nothing.
+   */
+  readonly payload?: ((event: E) => unknown) | false | undefined;
 }
+
+const payloadOf = <E>({ payload }: HandlerOnceOptions<E>, event: E): string | undefined => {
+  if (payload === false) return undefined;
+  if (payload !== undefined) return payloadDigest(payload(event));
+  return isHttp(event) ? payloadDigest(httpPayload(event)) : undefined;
+};
 
 /** An answer that reports a failure of the handler. This caller gets it, and the next event runs the handler again. */
 class FailedAnswer extends Error {
   override readonly name = 'FailedAnswer';
   readonly answer: unknown;
 
-  constructor(statusCode: number, answer: unknown) {
-    super(`The handler answered ${statusCode}.`);
+  constructor(message: string, answer: unknown) {
+    super(message);
     this.answer = answer;
   }
 }
 
+/** A batch of which a part failed comes again, so its answer must not be kept. */
 const checked = <R>(answer: R): R => {
-  const { statusCode } = (answer ?? {}) as { statusCode?: unknown };
-  if (typeof statusCode === 'number' && statusCode >= 500) throw new FailedAnswer(statusCode, answer);
+  const { statusCode, batchItemFailures } = (answer ?? {}) as { statusCode?: unknown; batchItemFailures?: unknown };
+  if (typeof statusCode === 'number' && statusCode >= 500)
+    throw new FailedAnswer(`The handler answered ${statusCode}.`, answer);
+  if (Array.isArray(batchItemFailures) && batchItemFailures.length > 0)
+    throw new FailedAnswer(`The handler reported ${batchItemFailures.length} failed messages.`, answer);
   return answer;
 };
 
 async function runInInvocation<E, R>(
   options: HandlerOnceOptions<E>,
-  key: string,
-  context: Context,
+  { key, event, context }: { readonly key: string; readonly event: E; readonly context: Context },
   work: (lock: HeldLock) => R | Promise<R>,
 ): Promise<OnceResult<R>> {
   const { locks, everyMs, offsetMs, keepMs, onFailure, owner } = options;
   const { waitMs, leaseMs, holdMsMax } = withinInvocation(options, context);
-  const job = { everyMs, offsetMs, keepMs, onFailure, owner, waitMs, leaseMs, holdMsMax };
-  return locks.once(key, job, async (lock) => checked(await work(lock)));
+  const payload = payloadOf(options, event);
+  const job = { everyMs, offsetMs, keepMs, onFailure, owner, payload, waitMs, leaseMs, holdMsMax };
+  return locks.once(keyFrom(key), job, async (lock) => checked(await work(lock)));
+}
+
+/** The answer to an event that was not handled: its key is bad, or another caller has it, or the service is away. */
+function answerUnhandled<E>(options: HandlerOnceOptions<E>, event: E, error: unknown): unknown {
+  const isBadKey = error instanceof InvalidRequestError && error.errors.some(({ field }) => field === 'key');
+  if (isBadKey || error instanceof PayloadMismatchError) return answerBadKey(event, error);
+  return answerRefusal(event, error, options);
 }
 
 /** The answer to an event that another caller is working on. It is the same as for a lock that is held. */
@@ -48,7 +83,8 @@ function answerRunning<E>(options: HandlerOnceOptions<E>, event: E): unknown {
 
 /**
  * A handler that works on each event once. Repeats of an event, even at the same time, get the first answer. The answer
- * must be JSON. After an error, or an HTTP answer of 500 and above, the next repeat runs the handler again.
+ * must be JSON. After an error, an HTTP answer of 500 and above, or a partial failure of a batch, the next repeat runs the
+ * handler again. For the messages of an SQS queue use {@link onceRecords}: it keeps each message by itself.
  *
  * @example
  * ```ts
@@ -69,12 +105,14 @@ export function withOnceHandler<E, R, C extends Context = Context>(
       return handler(event, Object.assign(context, { lock }));
     };
     try {
-      const result = await runInInvocation(options, nameFor(options.key, event, context) as string, context, work);
+      const key = nameFor(options.key, event, context);
+      if (key === undefined) return await handler(event, context as LockedContext<C>);
+      const result = await runInInvocation(options, { key, event, context }, work);
       return result.done ? result.value : (answerRunning(options, event) as R);
     } catch (error) {
       if (error instanceof FailedAnswer) return error.answer as R;
       if (entered) throw error;
-      return answerRefusal(event, error, options) as R;
+      return answerUnhandled(options, event, error) as R;
     }
   };
 }
@@ -107,13 +145,13 @@ export function holdfastOnce<E = unknown>(
       const key = nameFor(options.key, event, context);
       if (key === undefined) return;
       try {
-        const result = await begin(options, key, context, runs);
+        const result = await begin(options, { key, event, context }, runs);
         // Any answer here, even undefined, is the whole answer: the handler does not run.
         if (result !== undefined) {
           request.earlyResponse = result.done ? result.value : answerRunning(options, event);
         }
       } catch (error) {
-        request.earlyResponse = answerRefusal(event, error, options);
+        request.earlyResponse = answerUnhandled(options, event, error);
       }
     },
     after: async (request) => {
@@ -136,12 +174,12 @@ export function holdfastOnce<E = unknown>(
 /** Resolves with nothing if the handler may run, or with the known answer. */
 async function begin<E>(
   options: HandlerOnceOptions<E>,
-  key: string,
-  context: Context,
+  asked: { readonly key: string; readonly event: E; readonly context: Context },
   runs: WeakMap<object, Run>,
 ): Promise<OnceResult<unknown> | undefined> {
+  const { context } = asked;
   return new Promise((resolve, reject) => {
-    const ended = runInInvocation(options, key, context, (lock) => {
+    const ended = runInInvocation(options, asked, (lock) => {
       Object.assign(context, { lock });
       const outcome = new Promise<unknown>((succeed, fail) => runs.set(context, { ended, succeed, fail }));
       resolve(undefined);

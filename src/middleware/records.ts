@@ -1,18 +1,17 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { forEachAtMost } from '../tools/pool.ts';
-import { type InvocationLockOptions, type LockedContext, underLock, withinInvocation } from './invocation.ts';
+import { type BatchOptions, SqsBatch } from './batch.ts';
+import {
+  contextWith,
+  type InvocationLockOptions,
+  type LockedContext,
+  underLock,
+  withinInvocation,
+} from './invocation.ts';
 import { failBatch } from './refusal.ts';
 
-export interface RecordLockOptions extends InvocationLockOptions {
+export interface RecordLockOptions extends InvocationLockOptions, BatchOptions {
   /** The lock that a message needs. */
   readonly name: (record: SQSRecord) => string;
-  /**
-   * How many locks are used at the same time. 10 by default: a batch has at most 10 messages unless it is configured
-   * for more.
-   */
-  readonly concurrencyMax?: number | undefined;
-  /** Called with the reason if a message failed. SQS delivers the message again. */
-  readonly onFailure?: ((record: SQSRecord, error: unknown) => void) | undefined;
 }
 
 /**
@@ -34,51 +33,37 @@ export function withRecordLocks(
   work: (record: SQSRecord, context: LockedContext) => unknown,
 ): (event: SQSEvent, context: Context) => Promise<SQSBatchResponse> {
   return async (event, context) => {
-    const batch = new Batch(options, work, context);
-    await batch.run(event.Records);
-    return failBatch(event.Records.filter(({ messageId }) => batch.failed.has(messageId)));
+    const batch = new SqsBatch(options);
+    const locked = new LockedRecords(options, batch, work, context);
+    await batch.run(
+      event.Records,
+      (record) => locked.nameOf(record),
+      (sequence) => locked.run(sequence),
+    );
+    return failBatch(event.Records.filter((record) => batch.hasFailed(record)));
   };
 }
 
-const groupOf = ({ attributes }: SQSRecord): string | undefined => attributes?.MessageGroupId;
-
-class Batch {
+class LockedRecords {
   readonly #options: RecordLockOptions;
+  readonly #batch: SqsBatch;
   readonly #work: (record: SQSRecord, context: LockedContext) => unknown;
   readonly #context: Context;
-  /** The ids of the messages that failed. */
-  readonly failed = new Set<string>();
-  readonly #brokenGroups = new Set<string>();
 
   constructor(
     options: RecordLockOptions,
+    batch: SqsBatch,
     work: (record: SQSRecord, context: LockedContext) => unknown,
     context: Context,
   ) {
     this.#options = options;
+    this.#batch = batch;
     this.#work = work;
     this.#context = context;
   }
 
-  async run(records: readonly SQSRecord[]): Promise<void> {
-    const atOnceMax = this.#options.concurrencyMax ?? 10;
-    await forEachAtMost(this.#sequences(records), atOnceMax, (sequence) => this.#runSequence(sequence));
-  }
-
-  /**
-   * Messages that must stay in order. In a FIFO queue these are the messages of one group; in other queues, those of
-   * one name.
-   */
-  #sequences(records: readonly SQSRecord[]): SQSRecord[][] {
-    const sequences = Map.groupBy(records, (record) => {
-      const group = groupOf(record);
-      return group === undefined ? `name ${this.#nameOf(record) ?? record.messageId}` : `group ${group}`;
-    });
-    return [...sequences.values()];
-  }
-
   /** If the name function throws, only this message fails, not the batch. */
-  #nameOf(record: SQSRecord): string | undefined {
+  nameOf(record: SQSRecord): string | undefined {
     try {
       return this.#options.name(record);
     } catch {
@@ -87,12 +72,12 @@ class Batch {
   }
 
   /** Neighbouring messages with the same name share one lock. */
-  async #runSequence(sequence: readonly SQSRecord[]): Promise<void> {
+  async run(sequence: readonly SQSRecord[]): Promise<void> {
     for (let index = 0; index < sequence.length; ) {
       const first = sequence[index] as SQSRecord;
-      const name = this.#nameOf(first);
+      const name = this.nameOf(first);
       let end = index + 1;
-      while (end < sequence.length && this.#nameOf(sequence[end] as SQSRecord) === name) end += 1;
+      while (end < sequence.length && this.nameOf(sequence[end] as SQSRecord) === name) end += 1;
       await this.#runLocked(sequence.slice(index, end));
       index = end;
     }
@@ -100,9 +85,8 @@ class Batch {
 
   async #runLocked(records: readonly SQSRecord[]): Promise<void> {
     const { locks, name } = this.#options;
-    const open = records.filter((record) => !this.#isBlocked(record));
+    const open = records.filter((record) => !this.#batch.isBlocked(record));
     const [first] = open;
-    for (const record of records) if (this.#isBlocked(record)) this.failed.add(record.messageId);
     if (first === undefined) return;
     try {
       await underLock(
@@ -111,19 +95,14 @@ class Batch {
         withinInvocation(this.#options, this.#context),
         this.#context,
         async (lock) => {
-          // Each lock gets its own context, because other messages of this batch run under other locks at the same
-          // time.
-          const context: LockedContext = Object.assign(Object.create(this.#context) as Context, { lock });
-          for (const record of open) {
-            if (this.#isBlocked(record)) this.failed.add(record.messageId);
-            else await this.#runOne(record, context);
-          }
+          const context = contextWith(this.#context, lock);
+          for (const record of open) if (!this.#batch.isBlocked(record)) await this.#runOne(record, context);
         },
       );
     } catch (error) {
       // The lock was refused, or lost during the work. Another holder may have worked at the same time, so all messages
       // come again.
-      for (const record of open) this.#fail(record, error);
+      for (const record of open) this.#batch.fail(record, error);
     }
   }
 
@@ -132,20 +111,7 @@ class Batch {
       context.lock.throwIfLost();
       await this.#work(record, context);
     } catch (error) {
-      this.#fail(record, error);
+      this.#batch.fail(record, error);
     }
-  }
-
-  #isBlocked(record: SQSRecord): boolean {
-    const group = groupOf(record);
-    return group !== undefined && this.#brokenGroups.has(group);
-  }
-
-  #fail(record: SQSRecord, error: unknown): void {
-    const group = groupOf(record);
-    if (group !== undefined) this.#brokenGroups.add(group);
-    if (this.failed.has(record.messageId)) return;
-    this.failed.add(record.messageId);
-    this.#options.onFailure?.(record, error);
   }
 }

@@ -1,5 +1,5 @@
 import type { Service } from '../http/service.ts';
-import { awsTable } from '../table/aws.ts';
+import { awsTable } from '../table/aws/table.ts';
 import type { TableAccess } from '../table/item-table.ts';
 import { serviceOn } from './wiring.ts';
 

@@ -1,7 +1,7 @@
 /** Commands for a waiter in a page. Each is one small write to that page, and none to the lock. */
 import type { Acquire, Answer, GiveUp, WaiterCommand } from '../lock/commands.ts';
 import { lockLimits } from '../lock/limits.ts';
-import type { LockKey, LockState, Waiter } from '../lock/state.ts';
+import { isOfAnotherTask, type LockKey, type LockState, type Waiter } from '../lock/state.ts';
 import { waitedMs } from '../lock/view.ts';
 import { StoreError } from '../table/store-error.ts';
 import { after, type EpochMs } from '../time/clock.ts';
@@ -62,6 +62,8 @@ export async function applyInPage(
     context.hints.forgetPage(key, command.leaseId);
     return undefined;
   }
+  if (page.closedAt === null && command.kind === 'acquire' && isOfAnotherTask(waiter.notify, command.notify))
+    return answered(context, key, number, () => ({ kind: 'lease-of-another' }));
   // The waiter is already absent, or is parked on another connection by now.
   if (page.closedAt === null) return answered(context, key, number, () => ({ kind: 'done' }));
   // A closed page moves up into the front. Then the lock answers for its waiters.

@@ -1,6 +1,6 @@
 /** A waiter that has no place in the front joins the last page. */
 import type { Acquire, Answer } from '../lock/commands.ts';
-import { hasMore, type LockKey, type LockState, lockIdOf, type Waiter } from '../lock/state.ts';
+import { hasMore, isOfAnotherTask, type LockKey, type LockState, lockIdOf, type Waiter } from '../lock/state.ts';
 import { StoreError } from '../table/store-error.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { again, type NotYet, type QueueContext, unlessThrottled } from './context.ts';
@@ -94,8 +94,10 @@ async function append(
     await moveUpThrough(context, key, last);
     return again(await context.store.read(key));
   }
-  // Also if it was refused because it is already in the page: an earlier try was written.
+  // Also if it was refused because it is already in the page: an earlier try was written, or another task has this lease.
   if (index >= 0) {
+    if (isOfAnotherTask(page.waiters[index]?.notify, waiter.notify))
+      return { answer: { kind: 'lease-of-another' }, state };
     hints.learnPage(key, waiter.leaseId, last);
     hints.forgetLosses(key);
     if (hints.isFull(key, last)) await openNext(context, key, arrival, state);

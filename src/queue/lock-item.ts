@@ -168,7 +168,7 @@ const partsIn = (item: Item, usual: Usual | undefined): Holder[] =>
       return { ...part, fence: integer(item, partNames(lease).partFence) };
     });
 
-const noteWords = { how: 'w', fence: 'f', reason: 'r' } as const;
+const noteWords = { how: 'w', fence: 'f', reason: 'r', by: 'b' } as const;
 
 function toEndings(ended: readonly Ended[]): Item {
   const notes = ended.filter(({ how }) => how !== 'released').map((entry) => [entry.leaseId, toNote(entry)]);
@@ -178,9 +178,9 @@ function toEndings(ended: readonly Ended[]): Item {
   };
 }
 
-const toNote = ({ how, fence, reason }: Ended): Item => ({
+const toNote = ({ how, fence, reason, by }: Ended): Item => ({
   [noteWords.how]: how,
-  ...defined({ [noteWords.fence]: fence, [noteWords.reason]: reason }),
+  ...defined({ [noteWords.fence]: fence, [noteWords.reason]: reason, [noteWords.by]: by }),
 });
 
 function fromEndings(item: Item): Ended[] {
@@ -201,6 +201,7 @@ function fromNote(leaseId: string, notes: Item): Ended {
     ...defined({
       fence: optional(integer, note, noteWords.fence),
       reason: optional(text, note, noteWords.reason),
+      by: optional(text, note, noteWords.by),
     }),
   };
 }

@@ -60,6 +60,8 @@ const rememberEnding = endingNames.map((_, index) =>
 /** An item without a TTL has a holder under a session. With a TTL it could be collected while it is held. */
 const noSessionHolds = 'attribute_exists(collectAt)';
 const holdsAll = `holder.leaseId = :lease AND ${isOfLayout}`;
+/** A late release is decided on, so that its caller learns that the lease was over. A session's lease has no end of its own. */
+const isInForce = '(attribute_not_exists(expiresAt) OR expiresAt > :now)';
 /** A part is in a slot that is named by its lease. */
 const holdsPart = `attribute_exists(part) AND ${isOfLayout}`;
 const holdsNoPart = 'attribute_not_exists(part)';
@@ -226,7 +228,7 @@ export function releaseAndHandOff({ leaseId: lease }: Release, { now }: Facts, r
       ],
       remove: ['front[0]', 'sessionDigest'],
       // The lock is never freed while there are pages. Then `decide` is asked, and moves one up.
-      when: `${holdsAll} AND ((${nobodyWaits}) OR (${headIsServed}))`,
+      when: `${holdsAll} AND ${isInForce} AND ((${nobodyWaits}) OR (${headIsServed}))`,
     },
     { lease, now, collectAt: ttlOf(now, retentionMs) },
   );
@@ -246,7 +248,7 @@ export const releasePart = ({ leaseId: lease }: Release, { now }: Facts, retenti
         ...rememberEnding,
       ],
       remove: ['part', 'partFence'],
-      when: [holdsPart, nobodyWaits, noSessionHolds].join(' AND '),
+      when: [holdsPart, 'part.partExpiresAt > :now', nobodyWaits, noSessionHolds].join(' AND '),
     },
     { lease, now, collectAt: ttlOf(now, retentionMs) },
     lease,

@@ -4,7 +4,7 @@
  * present, or leaves, in one write without a read.
  */
 
-import type { LockKey, Notify, Waiter } from '../lock/state.ts';
+import { type LockKey, type Notify, taskOf, type Waiter } from '../lock/state.ts';
 
 import {
   asText,
@@ -124,17 +124,34 @@ export const appendTo = (
     },
   );
 
-/** Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, and the waiter is in it. */
-export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update =>
-  update(
+const hasNoTask = '(attribute_not_exists(notify) OR NOT (notify.notifyType IN (:taskToken, :callback)))';
+const isSameTask = `(${hasNoTask} OR notify.address = :task)`;
+
+/**
+ * Writes until when a waiter is present, and how it waits from now on. Safe because the page is open, the waiter is in it,
+ * and no other task waits with its lease.
+ */
+export const attendIn = ({ leaseId, presentUntil, notify }: Attendance): Update => {
+  const task = taskOf(notify);
+  return update(
     {
       set: ['presence = :until', ...parkedBy(notify)],
       remove: notParkedBy(notify),
-      when: `${isOpen} AND ${isWaiting}`,
+      when: [isOpen, isWaiting, ...(task === undefined ? [] : [isSameTask])].join(' AND '),
     },
     wordsFor(leaseId),
-    { until: presentUntil, zero: 0, notify: notify && toNotifyItem(notify), parked: 'parked', layout: layoutKnown },
+    {
+      until: presentUntil,
+      zero: 0,
+      notify: notify && toNotifyItem(notify),
+      parked: 'parked',
+      layout: layoutKnown,
+      task,
+      taskToken: 't',
+      callback: 'd',
+    },
   );
+};
 
 /**
  * Writes that a waiter is absent from this time on. Safe because it never makes a waiter present for longer, and because it

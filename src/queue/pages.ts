@@ -17,6 +17,7 @@ import { lockLimits } from '../lock/limits.ts';
 import {
   type Behind,
   hasMore,
+  isOfAnotherTask,
   isParkedOn,
   isSameNotify,
   type LockState,
@@ -117,10 +118,11 @@ export interface Absence {
 
 /**
  * The page after a waiter asked again. It is the same object as before if nothing changes, as for a parked waiter that asks
- * on the same connection. Undefined if the page is closed or the waiter isn't in it.
+ * on the same connection. Undefined if the page is closed, the waiter isn't in it, or another task waits with its lease.
  */
 export function attendIn(page: Page, { leaseId, notify, ...asked }: Attendance): Page | undefined {
   return withWaiter(page, leaseId, (waiter) => {
+    if (isOfAnotherTask(waiter.notify, notify)) return undefined;
     // The caller may not know the waiter's deadline. Nobody is present after it.
     const presentUntil = Math.min(asked.presentUntil, waiter.deadlineAt) as EpochMs;
     if (waiter.presentUntil === presentUntil && isSameNotify(waiter.notify, notify)) return waiter;

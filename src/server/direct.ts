@@ -1,7 +1,8 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
+import { processName } from '../client/process-name.ts';
 import { serviceOn } from '../process/wiring.ts';
-import { awsTable, SdkTable } from '../table/aws.ts';
+import { awsTable, SdkTable } from '../table/aws/table.ts';
 import { DirectTransport } from './direct-transport.ts';
 
 export interface DirectOptions extends ClientOptions {
@@ -41,7 +42,12 @@ export function createDirect(options: DirectOptions): Holdfast {
     engine: 'dynamodb',
     retentionMs,
   });
-  return new Holdfast({ ...rest, transport: new DirectTransport(service, { close, target: `table ${tableName}` }) });
+  const owner = rest.owner ?? processName();
+  return new Holdfast({
+    ...rest,
+    owner,
+    transport: new DirectTransport(service, { close, target: `table ${tableName}` }),
+  });
 }
 
 /** If the caller gives a client, it is used as it is, and the caller closes it. */

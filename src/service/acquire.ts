@@ -10,12 +10,15 @@ import { after, epochMs } from '../time/clock.ts';
 import { defined } from '../tools/collections.ts';
 import { type Answered, apply, readWait, sweepForWaiters } from './apply.ts';
 import { factsAbout, factsForLook, type LockContext, peekAndLearn } from './context.ts';
+import type { SessionFacts } from './session-lives.ts';
 import { applyUnderSession, readWaitUnderSession } from './under-session.ts';
 import type { LockAccess, OpenWait } from './waits.ts';
 
 export interface AcquireRequest {
   readonly leaseId: string;
   readonly owner: string;
+  /** True if the caller named no owner. Then a claim under a session has the session's owner. */
+  readonly isOwnerDefault?: boolean | undefined;
   /** Missing under a session. Then the lease ends with the session. */
   readonly leaseMs?: number | undefined;
   readonly waitMs: number;
@@ -45,10 +48,11 @@ export async function acquire(
   request: AcquireRequest,
   gone?: AbortSignal,
 ): Promise<Acquired> {
-  const command = commandOf(context, request);
+  const known = await sessionToName(context, key, request);
+  const command = commandOf(context, key, request);
   if (request.waitMs > 0 && request.notify === undefined)
-    return longPoll(context, key, command, pollMsOf(context, request), gone);
-  const ask = () => begin(context, key, command);
+    return longPoll(context, key, command, { pollMs: pollMsOf(context, request), known, gone });
+  const ask = () => begin(context, key, command, known);
   const applied =
     request.tier === 'efficiency' && request.waitMs === 0
       ? await context.refusals.answer(key, command, ask)
@@ -67,7 +71,8 @@ export async function askAgain(
 ): Promise<Acquired | undefined> {
   // A new lease does not wait yet.
   if (request.place === 'new') return undefined;
-  const command = commandOf(context, request);
+  // A waiter that has its place keeps its owner.
+  const command = commandOf(context, key, request);
   const { sessionId } = command;
   const waits =
     sessionId === undefined
@@ -78,12 +83,36 @@ export async function askAgain(
 
 const pollMsOf = (context: LockContext, { pollMs }: AcquireRequest): number => pollMs ?? context.pollMs;
 
-function commandOf(context: LockContext, request: AcquireRequest): Acquire {
-  const { leaseId, owner, waitMs, sessionId, lockDelayMs, mode, metadata, notify, place } = request;
+/**
+ * Reads the session before the lock is tried, if its owner must be shown and is not known yet. Usually both are asked at
+ * the same time.
+ */
+async function sessionToName(
+  { sessions, clock }: LockContext,
+  { namespace }: LockKey,
+  { isOwnerDefault, sessionId }: AcquireRequest,
+): Promise<SessionFacts | undefined> {
+  if (isOwnerDefault !== true || sessionId === undefined) return undefined;
+  if (sessions.ownerOf({ namespace, sessionId }) !== undefined) return undefined;
+  return sessions.of(namespace, [sessionId], clock.now());
+}
+
+/** The owner that others see. */
+export function ownerOf(
+  { sessions }: LockContext,
+  namespace: string,
+  { owner, isOwnerDefault, sessionId }: Pick<AcquireRequest, 'owner' | 'isOwnerDefault' | 'sessionId'>,
+): string {
+  if (isOwnerDefault !== true || sessionId === undefined) return owner;
+  return sessions.ownerOf({ namespace, sessionId }) ?? owner;
+}
+
+function commandOf(context: LockContext, { namespace }: LockKey, request: AcquireRequest): Acquire {
+  const { leaseId, waitMs, sessionId, lockDelayMs, mode, metadata, notify, place } = request;
   return {
     kind: 'acquire',
     leaseId: leaseNameOf(leaseId),
-    owner,
+    owner: ownerOf(context, namespace, request),
     ...demandOf(request),
     leaseMs: sessionId === undefined ? (request.leaseMs ?? lockLimits.leaseMsDefault) : null,
     waitMs,
@@ -100,13 +129,12 @@ async function longPoll(
   context: LockContext,
   key: LockKey,
   command: Acquire,
-  pollMs: number,
-  gone?: AbortSignal,
+  { pollMs, known, gone }: { pollMs: number; known: SessionFacts | undefined; gone: AbortSignal | undefined },
 ): Promise<Acquired> {
   const pollEndsAt = after(context.clock.now(), pollMs);
   const openWait = context.waits.begin(accessTo(context, key));
   try {
-    const applied = await begin(context, key, command);
+    const applied = await begin(context, key, command, known);
     const began = { fence: applied.state.fence, at: context.clock.now() };
     const polled = await poll(context, key, command, { openWait, applied, pollEndsAt, gone });
     await forgetWait(context, key, command, applied, polled);
@@ -116,12 +144,15 @@ async function longPoll(
   }
 }
 
-/** The first step of any acquire. Under a session, it also checks that the session is open and that the wait is no deadlock. */
-async function begin(context: LockContext, key: LockKey, command: Acquire): Promise<Answered> {
+/**
+ * The first step of any acquire. Under a session, it also checks that the session is open and that the wait is no deadlock.
+ * `known` is the session, if it was just read.
+ */
+async function begin(context: LockContext, key: LockKey, command: Acquire, known?: SessionFacts): Promise<Answered> {
   const { sessionId } = command;
   return sessionId === undefined
     ? apply(context, key, command)
-    : applyUnderSession(context, key, { ...command, sessionId });
+    : applyUnderSession(context, key, { ...command, sessionId }, known);
 }
 
 interface Poll {

@@ -1,5 +1,6 @@
 import type { LockKey } from '../lock/state.ts';
 import { leaseNameOf } from '../table/digest.ts';
+import { defined } from '../tools/collections.ts';
 import { type Applied, apply } from './apply.ts';
 import type { LockContext } from './context.ts';
 
@@ -19,5 +20,5 @@ export const release = (context: LockContext, key: LockKey, { leaseId }: { lease
 export const revoke = (
   context: LockContext,
   key: LockKey,
-  { fence, reason }: { fence: number; reason: string },
-): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason });
+  { fence, reason, by }: { fence: number; reason: string; by?: string },
+): Promise<Applied> => apply(context, key, { kind: 'revoke', fence, reason, ...defined({ by }) });

@@ -9,7 +9,7 @@ import { StoreError } from '../table/store-error.ts';
 import { pauseFor } from '../time/timers.ts';
 import { backoffMs } from '../tools/backoff.ts';
 import { defined } from '../tools/collections.ts';
-import { type Acquired, type AcquireRequest, acquire } from './acquire.ts';
+import { type Acquired, type AcquireRequest, acquire, ownerOf } from './acquire.ts';
 import { type Answered, apply, handedOverIn } from './apply.ts';
 import { factsAmong, type LockContext } from './context.ts';
 
@@ -17,7 +17,8 @@ export interface MultiEntry extends Pick<AcquireRequest, 'limit' | 'permits' | '
   readonly name: string;
 }
 
-export interface MultiAcquire extends Pick<AcquireRequest, 'leaseId' | 'owner' | 'leaseMs' | 'waitMs' | 'sessionId'> {
+export interface MultiAcquire
+  extends Pick<AcquireRequest, 'leaseId' | 'owner' | 'isOwnerDefault' | 'leaseMs' | 'waitMs' | 'sessionId'> {
   readonly entries: readonly MultiEntry[];
 }
 
@@ -78,7 +79,8 @@ async function tryAll(context: LockContext, namespace: string, request: MultiAcq
     context,
     namespace,
     namesOf(request),
-    (index) => commands[index] as Acquire,
+    // By now the session was read, so its owner is known.
+    (index) => ({ ...(commands[index] as Acquire), owner: ownerOf(context, namespace, request) }),
     sessionId,
   );
   if (outcome === 'session-lost') return { kind: 'session-lost' };
@@ -195,8 +197,8 @@ async function gather(
       const { clock } = context;
       const waitMs = Math.max(1, Math.round(deadlineAt - clock.now()));
       const pollMs = Math.max(1, pollEndsAt - clock.now());
-      const { leaseId, owner, sessionId } = request;
-      const asked = { ...entry, leaseId, owner, sessionId, leaseMs, waitMs };
+      const { leaseId, owner, isOwnerDefault, sessionId } = request;
+      const asked = { ...entry, leaseId, owner, isOwnerDefault, sessionId, leaseMs, waitMs };
       const acquired = await acquire({ ...context, pollMs }, { namespace, name: entry.name }, asked, gone);
       const waitRemainingMs = Math.max(0, deadlineAt - clock.now());
       if (acquired.answer.kind === 'waiting')

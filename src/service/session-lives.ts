@@ -5,12 +5,14 @@ import type { SessionKey, SessionStore } from '../store/session-store.ts';
 import { type EpochMs, epochMs } from '../time/clock.ts';
 import { BoundedMap } from '../tools/collections.ts';
 
-type Facts = ReadonlyMap<string, SessionFact>;
+export type SessionFacts = ReadonlyMap<string, SessionFact>;
 
 /** For reads that decide nothing, a session is not read again for this time. The fastest poll is as old as that. */
 const lookKeptMs = 100;
 /** Enough for a large crowd. A forgotten session is read again. */
 const rememberedMax = 10_000;
+
+const idOf = (namespace: string, sessionId: string): string => `${namespace}/${sessionId}`;
 
 interface Remembered {
   readonly fact: Promise<SessionFact>;
@@ -25,6 +27,8 @@ export class SessionLives {
   readonly #store: SessionStore;
   readonly #graceMs: number;
   readonly #remembered = new BoundedMap<string, Remembered>(rememberedMax);
+  /** An owner never changes. */
+  readonly #owners = new BoundedMap<string, string>(rememberedMax);
 
   constructor({ store, graceMs }: { store: SessionStore; graceMs: number }) {
     this.#store = store;
@@ -32,37 +36,42 @@ export class SessionLives {
   }
 
   /** The sessions as they are stored now. Decisions use this. */
-  async of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<Facts> {
+  async of(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<SessionFacts> {
     const sessions = await this.#store.read(namespace, sessionIds);
     const facts = sessionIds.map(async (sessionId, index): Promise<[string, SessionFact]> => {
       const session = sessions[index];
+      if (session !== undefined) this.#owners.set(idOf(namespace, sessionId), session.owner);
       const judged = session === undefined ? undefined : await this.#judge({ namespace, sessionId }, session, now);
       return [sessionId, sessionFactOf(judged)];
     });
     return new Map(await Promise.all(facts));
   }
 
+  /** The owner of a session that this process has read before. */
+  ownerOf({ namespace, sessionId }: SessionKey): string | undefined {
+    return this.#owners.get(idOf(namespace, sessionId));
+  }
+
   /**
    * The sessions as they were a moment ago. Each is read once per process and moment. Otherwise, in a crowd of waiters
    * under sessions, each poll would read the sessions of all others.
    */
-  async lately(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<Facts> {
-    const idOf = (sessionId: string) => `${namespace}/${sessionId}`;
+  async lately(namespace: string, sessionIds: readonly string[], now: EpochMs): Promise<SessionFacts> {
     const stale = sessionIds.filter((sessionId) => {
-      const known = this.#remembered.get(idOf(sessionId));
+      const known = this.#remembered.get(idOf(namespace, sessionId));
       return known === undefined || known.at + lookKeptMs <= now;
     });
     if (stale.length > 0) {
       const read = this.of(namespace, stale, now);
       for (const sessionId of stale) {
         const fact = read.then((facts) => facts.get(sessionId) ?? sessionFactOf(undefined));
-        this.#remembered.set(idOf(sessionId), { fact, at: now });
+        this.#remembered.set(idOf(namespace, sessionId), { fact, at: now });
         // A failed read is reported to its callers, and not remembered.
-        fact.catch(() => this.#remembered.delete(idOf(sessionId)));
+        fact.catch(() => this.#remembered.delete(idOf(namespace, sessionId)));
       }
     }
     const facts = sessionIds.map(async (sessionId): Promise<[string, SessionFact]> => {
-      const fact = await this.#remembered.get(idOf(sessionId))?.fact;
+      const fact = await this.#remembered.get(idOf(namespace, sessionId))?.fact;
       return [sessionId, fact ?? sessionFactOf(undefined)];
     });
     return new Map(await Promise.all(facts));

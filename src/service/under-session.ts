@@ -8,6 +8,7 @@ import { forEachAtMost } from '../tools/pool.ts';
 import { type Answered, apply, readWait } from './apply.ts';
 import type { LockContext } from './context.ts';
 import { breakDeadlock } from './deadlock.ts';
+import type { SessionFacts } from './session-lives.ts';
 
 /** Notes removed at the same time. They are writes to one item, which would throttle more of them. */
 const removalsAtOnceMax = 8;
@@ -16,9 +17,15 @@ type BoundAcquire = Acquire & { readonly sessionId: string };
 
 /**
  * An acquire under a session: it tries the lock and reads the session at the same time. If the session is over, the grant
- * was never valid. It is still released at once, so that no other caller has to find that out.
+ * was never valid. It is still released at once, so that no other caller has to find that out. A session that was just
+ * read is not read again.
  */
-export async function applyUnderSession(context: LockContext, key: LockKey, command: BoundAcquire): Promise<Answered> {
+export async function applyUnderSession(
+  context: LockContext,
+  key: LockKey,
+  command: BoundAcquire,
+  justRead?: SessionFacts,
+): Promise<Answered> {
   const { sessionId, leaseId } = command;
   const sessionKey = { namespace: key.namespace, sessionId };
   const now = context.clock.now();
@@ -31,7 +38,7 @@ export async function applyUnderSession(context: LockContext, key: LockKey, comm
   if (isParked) await notePart();
   const [applied, known] = await Promise.all([
     apply(context, key, command),
-    context.sessions.of(key.namespace, [sessionId], now),
+    justRead ?? context.sessions.of(key.namespace, [sessionId], now),
     isParked ? undefined : notePart(),
   ]);
   const own = known.get(sessionId);

@@ -102,6 +102,7 @@ function fromItem(item: Item): Omit<HistoryEntry, 'key'> {
       heldMs: optional(integer, item, 'heldMs'),
       waitedMs: optional(integer, item, 'waitedMs'),
       reason: optional(text, item, 'reason'),
+      by: optional(text, item, 'by'),
     }),
   };
   const place = text(item, words.place);

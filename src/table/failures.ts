@@ -79,6 +79,10 @@ export function toStoreError(error: unknown): StoreError {
   );
   if (isSize || isSizeInTransaction)
     return new StoreError('too-large', 'The item would be larger than the store allows.', error);
+  // The same request would be refused again and again, so it must not look like an outage.
+  const isRefused = name === 'ValidationException' || cancellationCodes(error).has('ValidationError');
+  if (isRefused && !isUncertain(error))
+    return new StoreError('refused', 'The store does not take this request.', error);
   return new StoreError('unavailable', `The store can't be reached or did not answer in time (${name}).`, error);
 }
 

@@ -5,9 +5,10 @@
  * - `throttled`: the store is too busy.
  * - `conflict`: others wrote in between, more often than it is tried again.
  * - `too-large`: the item would be larger than the store allows.
+ * - `refused`: the store does not take the request, and never will. Nothing was done.
  * - `unreadable`: the item is damaged, or a newer release wrote it. Nothing was done.
  */
-export type StoreErrorCode = 'unavailable' | 'throttled' | 'conflict' | 'too-large' | 'unreadable';
+export type StoreErrorCode = 'unavailable' | 'throttled' | 'conflict' | 'too-large' | 'refused' | 'unreadable';
 
 export class StoreError extends Error {
   readonly code: StoreErrorCode;

@@ -1,10 +1,11 @@
 import { type ClientOptions, Holdfast } from '../client/holdfast.ts';
-import type { Transport, WatchHandlers } from '../client/transport.ts';
+import type { Call, Transport, WatchHandlers } from '../client/transport.ts';
 import { historyView } from '../notify/change-events.ts';
 import { DirectTransport } from '../server/direct-transport.ts';
 import type { HistoryEntry } from '../store/history.ts';
 import { type FaultMatch, FaultyTransport } from './faults.ts';
 import { memoryService } from './memory-service.ts';
+import { StallWatch } from './stall-watch.ts';
 import { seededRandom, VirtualProcess, VirtualTime } from './virtual-time.ts';
 
 export interface TwinOptions {
@@ -18,6 +19,7 @@ export interface TwinOptions {
 const untilMsMax = 86_400_000;
 
 interface Member {
+  readonly name: string;
   readonly process: VirtualProcess;
   readonly transport: FaultyTransport;
 }
@@ -48,12 +50,22 @@ export class Twin {
   readonly #seed: number;
   readonly #members = new Map<Holdfast, Member>();
   readonly #watchers = new Set<Watcher>();
+  readonly #open = new Set<{ readonly name: string; readonly call: Call }>();
+  readonly #stalls: StallWatch;
   readonly #service: Transport;
   readonly #expire: (key: { namespace: string; name: string }) => Promise<void>;
 
   constructor({ namespace = 'test', seed = 1 }: TwinOptions = {}) {
     this.namespace = namespace;
     this.#seed = seed;
+    // Taken now, so that a test which fakes timers later still gets the warning.
+    const { setTimeout: after } = globalThis;
+    this.#stalls = new StallWatch({
+      waiting: () => this.#waiting(),
+      warn: (message) => console.warn(message),
+      // It must not keep a test's process alive.
+      after: (ms, run) => void after(run, ms).unref?.(),
+    });
     const { service, expire } = memoryService(this.#time, seededRandom(seed), (entry) => this.#show(entry));
     this.#expire = expire;
     const direct = new DirectTransport(service);
@@ -66,10 +78,11 @@ export class Twin {
   /** A new client, in its own process. It takes the options of a real client, except the address of the service. */
   client(options: Partial<Omit<ClientOptions, 'runtime'>> = {}): Holdfast {
     const number = this.#members.size + 1;
-    const process = new VirtualProcess(this.#time, `client-${number}`, this.#seed + number);
-    const transport = new FaultyTransport(this.#service, process);
+    const name = `client ${number}`;
+    const process = new VirtualProcess(this.#time, `client-${number}`, this.#seed + number, () => this.#stalls.arm());
+    const transport = new FaultyTransport(this.#noting(name), process);
     const locks = new Holdfast({ namespace: this.namespace, ...options, transport, runtime: process });
-    this.#members.set(locks, { process, transport });
+    this.#members.set(locks, { name, process, transport });
     return locks;
   }
 
@@ -80,12 +93,12 @@ export class Twin {
 
   /** Lets this much time pass, and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void> {
-    return this.#time.advance(ms);
+    return this.#stalls.during(() => this.#time.advance(ms));
   }
 
   /** Runs everything that needs no time. */
   settle(): Promise<void> {
-    return this.#time.advance(0);
+    return this.advance(0);
   }
 
   /**
@@ -103,12 +116,15 @@ export class Twin {
     };
     promise.then(done, done);
     const latest = this.#time.now() + untilMsMax;
-    await this.#time.settle();
+    await this.settle();
     while (!settled) {
       const { nextAt } = this.#time;
-      if (nextAt === undefined || nextAt > latest)
-        throw new Error('The promise did not settle: no timer is left, or a day of virtual time has passed.');
-      await this.#time.advance(nextAt - this.#time.now());
+      if (nextAt === undefined || nextAt > latest) {
+        const left = this.#waiting();
+        const why = nextAt === undefined ? 'no timer is left' : 'a day of virtual time has passed';
+        throw new Error(`The promise did not settle: ${why}.${left.length === 0 ? '' : ` Open: ${left.join('; ')}.`}`);
+      }
+      await this.advance(nextAt - this.#time.now());
     }
     return promise;
   }
@@ -173,6 +189,34 @@ export class Twin {
   async expire(lock: string): Promise<void> {
     await this.#expire({ namespace: this.namespace, name: lock });
     await this.settle();
+  }
+
+  /** The service, with a note of each request that it has not answered yet. */
+  #noting(name: string): Transport {
+    const service = this.#service;
+    return {
+      ...service,
+      request: async (call, signal) => {
+        const note = { name, call };
+        this.#open.add(note);
+        try {
+          return await service.request(call, signal);
+        } finally {
+          this.#open.delete(note);
+        }
+      },
+    };
+  }
+
+  /** What goes on only when time passes, for people. */
+  #waiting(): string[] {
+    const requests = [...this.#open].map(({ name, call: { operation, parameters } }) =>
+      `${operation} ${parameters.name ?? ''}`.trim().concat(` of ${name}`),
+    );
+    if (requests.length > 0) return requests;
+    return [...this.#members.values()]
+      .filter(({ process }) => process.isWaiting)
+      .map(({ name }) => `${name}, which pauses before its next request`);
   }
 
   #member(client: Holdfast): Member {

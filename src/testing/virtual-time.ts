@@ -120,6 +120,8 @@ interface ProcessTimer {
   /** On the process's own clock, which stops while it is frozen. */
   readonly dueMs: number;
   readonly run: () => void;
+  /** False if somebody waits for it. */
+  readonly isBackground: boolean;
   cancel: () => void;
 }
 
@@ -129,14 +131,16 @@ export class VirtualProcess implements Runtime {
   readonly #name: string;
   readonly random: () => number;
   readonly #timers = new Set<ProcessTimer>();
+  readonly #onWait: () => void;
   #ids = 0;
   #frozenMs = 0;
   #frozenAt: number | undefined;
   #arrived: (() => void)[] = [];
 
-  constructor(time: VirtualTime, name: string, seed: number) {
+  constructor(time: VirtualTime, name: string, seed: number, onWait: () => void = () => {}) {
     this.#time = time;
     this.#name = name;
+    this.#onWait = onWait;
     this.random = seededRandom(seed);
   }
 
@@ -148,14 +152,20 @@ export class VirtualProcess implements Runtime {
     return this.#time.now();
   }
 
-  after(ms: number, run: () => void): () => void {
-    const timer: ProcessTimer = { dueMs: this.monotonicMs() + ms, run, cancel: () => {} };
+  after(ms: number, run: () => void, isBackground = false): () => void {
+    const timer: ProcessTimer = { dueMs: this.monotonicMs() + ms, run, isBackground, cancel: () => {} };
     this.#timers.add(timer);
+    if (!isBackground) this.#onWait();
     if (this.#frozenAt === undefined) this.#start(timer);
     return () => {
       timer.cancel();
       this.#timers.delete(timer);
     };
+  }
+
+  /** True if a call of this process goes on only when time passes. */
+  get isWaiting(): boolean {
+    return [...this.#timers].some(({ isBackground }) => !isBackground);
   }
 
   newId(): string {

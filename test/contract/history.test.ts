@@ -86,7 +86,15 @@ describe.each(adapters)('the history in %s', (_name, open) => {
 
   it('keeps every field, and keeps locks apart', async () => {
     const key = { namespace: 'contract', name: randomUUID() };
-    const event = { at: now, type: 'revoked', fence: 7, owner: 'ключ', heldMs: 5, reason: 'stuck' } as const;
+    const event = {
+      at: now,
+      type: 'revoked',
+      fence: 7,
+      owner: 'ключ',
+      heldMs: 5,
+      reason: 'stuck',
+      by: 'olga',
+    } as const;
     await history.append([{ key, place: place(1), event }, ...entries(1)]);
     expect((await history.page(key, { limit: 10, standing: [] })).events).toEqual([event]);
   });

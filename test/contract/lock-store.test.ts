@@ -6,7 +6,7 @@ import { lockLimits } from '../../src/lock/limits.ts';
 import { type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { listingKeyOf } from '../../src/queue/lock-item.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
-import { SdkTable } from '../../src/table/aws.ts';
+import { SdkTable } from '../../src/table/aws/table.ts';
 import type { TableAccess } from '../../src/table/item-table.ts';
 import { epochMs } from '../../src/time/clock.ts';
 import { freshTable } from '../support/engine.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, LockCommand } from '../../src/lock/commands.ts';
 import { decide } from '../../src/lock/decide.ts';
-import { hasMore, type LockKey, type LockState, unusedLock, type Waiter } from '../../src/lock/state.ts';
+import { hasMore, type LockKey, type LockState, type Notify, unusedLock, type Waiter } from '../../src/lock/state.ts';
 import { LockStore } from '../../src/queue/lock-store.ts';
 import type { PageWrite } from '../../src/queue/page-store.ts';
 import {
@@ -55,11 +55,20 @@ const waiterOf = (index: number, more: Partial<Waiter> = {}): Waiter => ({
   ...more,
 });
 
+const waysToWait: readonly (Notify | undefined)[] = [
+  undefined,
+  { type: 'websocket', connectionId: 'connection-1' },
+  { type: 'websocket', connectionId: 'connection-2' },
+  { type: 'task-token', token: 'token-1' },
+  { type: 'task-token', token: 'token-2', always: true },
+  { type: 'durable-callback', id: 'callback' },
+];
+
 const arbitraryStep = fc.record({
-  kind: fc.constantFrom('append', 'append', 'append', 'attend', 'step-away', 'release', 'give-up', 'close'),
+  kind: fc.constantFrom('append', 'append', 'append', 'attend', 'attend', 'step-away', 'release', 'give-up', 'close'),
   index: fc.nat({ max: 5 }),
-  // None, or one of two connections.
-  connection: fc.nat({ max: 2 }),
+  // None, one of two connections, one of two task tokens, or a callback.
+  way: fc.nat({ max: 5 }),
   ms: fc.nat({ max: 90_000 }),
 });
 
@@ -71,9 +80,9 @@ describe.each(tables)('a page in %s', (_name, open) => {
       fc.asyncProperty(fc.array(arbitraryStep, { minLength: 1, maxLength: 8 }), async (steps) => {
         const page = { lock: newKey(), number: 7 };
         let model: Page = emptyPage(7);
-        for (const { kind, index, ms, connection } of steps) {
-          const connectionId = connection === 0 ? undefined : `connection-${connection}`;
-          const notify = connectionId === undefined ? undefined : { type: 'websocket' as const, connectionId };
+        for (const { kind, index, ms, way } of steps) {
+          const notify = waysToWait[way];
+          const connectionId = notify?.type === 'websocket' ? notify.connectionId : undefined;
           const at = later(startOfTime, ms);
           const sizes = { front: 1, page: 3 };
           const waiter = waiterOf(index, notify === undefined ? {} : { notify });
@@ -116,6 +125,26 @@ describe.each(tables)('a page in %s', (_name, open) => {
     );
     expect(seen.applied).toBeGreaterThan(drawn(50));
     expect(seen.refused).toBeGreaterThan(drawn(20));
+  });
+});
+
+describe.each(tables)('a task in a page in %s', (_name, open) => {
+  it.each([3, 4, 5])('keeps its lease to itself, and may ask again (%i)', async (way) => {
+    const { pages } = storesOn(open());
+    const page = { lock: newKey(), number: 7 };
+    const notify = waysToWait[way] as Notify;
+    await pages.write(page, { kind: 'join', waiter: waiterOf(1, { notify }), fence: 5, sizes: queueSizes });
+    const presentUntil = later(startOfTime, 20_000);
+    const ask = (other: Notify | undefined) =>
+      pages.write(page, { kind: 'attend', attendance: { leaseId: leaseOf(1), presentUntil, notify: other } });
+    for (const other of waysToWait.slice(3)) {
+      const written = await ask(other);
+      expect(written.applied).toBe(other === notify);
+      expect(written.page.waiters[0]?.notify).toEqual(notify);
+    }
+    // It polls from now on, so another task may take its place over.
+    expect((await ask(undefined)).applied).toBe(true);
+    expect((await ask({ type: 'task-token', token: 'token-3' })).applied).toBe(true);
   });
 });
 

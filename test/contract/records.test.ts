@@ -8,7 +8,7 @@ import { decide } from '../../src/record/decide.ts';
 import { hasExpired, type RecordState, unwrittenRecord, valueInForce } from '../../src/record/state.ts';
 import { type RecordContext, readRecord, writeRecord } from '../../src/service/records.ts';
 import { type RecordKey, RecordStore, recordPartition } from '../../src/store/records.ts';
-import { SdkTable } from '../../src/table/aws.ts';
+import { SdkTable } from '../../src/table/aws/table.ts';
 import { type EpochMs, epochMs, after as laterBy } from '../../src/time/clock.ts';
 import { drawn, exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { memoryStores } from '../support/memory-table.ts';

@@ -8,20 +8,23 @@ import type { LockContext } from '../../src/service/context.ts';
 import { release, renew } from '../../src/service/lease.ts';
 import { inspect } from '../../src/service/look.ts';
 import { acquireAll, renewAll } from '../../src/service/multi.ts';
+import { createSession } from '../../src/service/sessions.ts';
 import { acquireOnSocket } from '../../src/service/sockets.ts';
 import { SocketStore } from '../../src/store/sockets.ts';
 import { WatcherStore } from '../../src/store/watchers.ts';
 import { epochMs } from '../../src/time/clock.ts';
-import { exactOnly, freshTable } from '../support/engine.ts';
+import { exactOnly, type FreshTable, freshTable } from '../support/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { countRequests, type RequestCount } from '../support/request-count.ts';
 
 let context: LockContext;
+let access: FreshTable['access'];
 let sent: RequestCount;
 
 beforeAll(async () => {
-  const { client, access } = await freshTable();
-  sent = countRequests(client);
+  const fresh = await freshTable();
+  access = fresh.access;
+  sent = countRequests(fresh.client);
   context = serviceOn({ access, alone: true, engine: 'test' }).locks;
   sent.take();
 });
@@ -47,6 +50,19 @@ describe('requests to the store', exactOnly('counts requests'), () => {
       expect(sent.take()).toEqual({ reads: 0, writes: 1 });
       await release(context, key, asked);
       expect(sent.take()).toEqual({ reads: 0, writes: 1 });
+    }
+  });
+
+  it('are one read and one write under a session, also if the owner of the session must be found first', async () => {
+    const fresh = serviceOn({ access, alone: false, engine: 'test' }).locks;
+    const { session } = await createSession(context, 'count', { ttlMs: 600_000, owner: 'batch' });
+    const { sessionId } = session;
+    sent.take();
+    for (let times = 0; times < 2; times++) {
+      const asked = { ...ask({ sessionId, isOwnerDefault: true }), leaseMs: undefined };
+      const { answer } = await acquire(fresh, newKey(), asked);
+      expect(answer).toMatchObject({ kind: 'granted', holder: { owner: 'batch' } });
+      expect(sent.take()).toEqual({ reads: 1, writes: 1 });
     }
   });
 

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../src/http/openapi.ts';
+import { startService } from '../support/service.ts';
 import { root } from './blocks.ts';
 
 const run = promisify(execFile);
@@ -11,34 +13,52 @@ const folder = join(root, 'coverage', 'openapi-types');
 
 /**
  * A client that a user could write with generated types. It compiles only if the document describes requests, answers
- * and errors.
+ * and errors. Run with a URL, it takes a lock, renews it, is refused, writes a record with the fence, and releases.
  */
 const client = `
-import type { paths } from './holdfast';
+import type { components, paths } from './holdfast';
 
-type Acquire = paths['/v1/{ns}/locks/{name}/acquire']['post'];
-type Request = NonNullable<Acquire['requestBody']>['content']['application/json'];
-type Granted = Acquire['responses'][200]['content']['application/json'];
-type Waiting = Acquire['responses'][202]['content']['application/json'];
-type Refused = Acquire['responses'][409]['content']['application/problem+json'];
+type Path = keyof paths;
+type Body<P extends Path, M extends keyof paths[P]> = paths[P][M] extends {
+  requestBody: { content: { 'application/json': infer B } };
+} ? B : never;
+type Answer<P extends Path, M extends keyof paths[P], S extends number> = paths[P][M] extends {
+  responses: { [Status in S]: { content: { 'application/json': infer B } } };
+} ? B : never;
+type Problem = components['schemas']['Problem'];
 
-type Outcome = { fence: number } | { position: number } | { code: string; detail: string };
+const acquirePath = '/v1/{ns}/locks/{name}/acquire' as const;
+const renewPath = '/v1/{ns}/locks/{name}/renew' as const;
+const releasePath = '/v1/{ns}/locks/{name}/release' as const;
+const recordPath = '/v1/{ns}/records/{key}' as const;
 
-export async function acquire(url: string, body: Request): Promise<Outcome> {
-  const response = await fetch(\`\${url}/v1/payments/locks/wallet:42/acquire\`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
+const [, , url = '', name = ''] = (globalThis as unknown as { process: { argv: string[] } }).process.argv;
+
+async function send(method: string, path: string, body: object, headers: Record<string, string> = {}) {
+  const target = path.replace('{ns}', 'generated').replace(/{name}|{key}/, name);
+  const response = await fetch(url + target, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
   });
-  if (response.status === 200) return { fence: ((await response.json()) as Granted).fence };
-  if (response.status === 202) return { position: ((await response.json()) as Waiting).position };
-  const { code, detail } = (await response.json()) as Refused;
-  return { code, detail: detail ?? '' };
+  return { status: response.status, body: (await response.json()) as unknown };
 }
 
-await acquire('http://127.0.0.1:4100', { leaseMs: 30_000, waitMs: 10_000, mode: 'shared' });
+const asked: Body<typeof acquirePath, 'post'> = { waitMs: 0, lockDelayMs: 0, tier: 'correctness', leaseMs: 30_000 };
+const taken = (await send('POST', acquirePath, asked)).body as Answer<typeof acquirePath, 'post', 200>;
+const lease: Body<typeof releasePath, 'post'> = { leaseId: taken.leaseId };
+const renewed = (await send('POST', renewPath, lease)).body as Answer<typeof renewPath, 'post', 200>;
+const refused = await send('POST', acquirePath, asked);
+const problem = refused.body as Problem;
+const value: Body<typeof recordPath, 'put'> = { value: { balance: 5 } };
+const written = await send('PUT', recordPath, value, { 'if-none-match': '*', 'fence-token': String(taken.fence) });
+const record = written.body as Answer<typeof recordPath, 'put', 201>;
+const released = (await send('POST', releasePath, lease)).body as Answer<typeof releasePath, 'post', 200>;
+const code: 'lock-held' | string = problem.code;
+console.log(JSON.stringify({ sameFence: renewed.fence === taken.fence, status: refused.status, code, floor: record.fence === taken.fence, released: released.released }));
+
 // @ts-expect-error A wrong mode is refused by the compiler.
-await acquire('http://127.0.0.1:4100', { mode: 'both' });
+export const wrong: Body<typeof acquirePath, 'post'> = { mode: 'both' };
 `;
 
 interface Operation {
@@ -86,5 +106,21 @@ describe('the OpenAPI document', () => {
       { cwd: folder },
     ).catch((error: { stdout: string }) => error);
     expect(stdout).toBe('');
+  });
+
+  it('makes a client that takes, renews and releases a lock and writes a record', async () => {
+    const service = await startService();
+    try {
+      const { stdout } = await run(process.execPath, ['client.ts', service.url, randomUUID()], { cwd: folder });
+      expect(JSON.parse(stdout)).toEqual({
+        sameFence: true,
+        status: 409,
+        code: 'lock-held',
+        floor: true,
+        released: true,
+      });
+    } finally {
+      await service.stop();
+    }
   });
 });

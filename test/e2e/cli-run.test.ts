@@ -174,7 +174,7 @@ describe.concurrent('run, when the lock is lost', () => {
       expect(await running.finished).toMatchObject({
         code: 76,
         stdout: expect.stringContaining('cleaning up'),
-        stderr: expect.stringContaining('Ending the command'),
+        stderr: expect.stringContaining('was revoked by anonymous: "test". Ending the command'),
       });
     },
   );
@@ -257,6 +257,7 @@ describe.concurrent('run, when the service is killed with -9', () => {
     const { code, stderr } = await nobody.runHere('inspect', 'x');
     expect(code).toBe(69);
     expect(stderr).toContain('ECONNREFUSED');
+    expect(stderr.match(/127\.0\.0\.1/g), 'the address stands in the message once').toHaveLength(1);
   });
 });
 

@@ -32,7 +32,7 @@ describe.skipIf(!hasTerminal)('on a terminal', () => {
   it('shows the place in the queue while waiting, and clears it before the command speaks', async () => {
     const { body: grant } = await lock('wallet').acquire({ owner: 'alice', leaseMs: 60_000 });
     const running = onTerminal('run wallet --wait 1m -- echo the command speaks');
-    await running.said(/waiting for wallet · place 1 of 1 · held by alice · ETA \d+s unless renewed/);
+    await running.said(/waiting for wallet · place 1 of 1 · held by alice since [\d:]{8} · gives up in \d+s/);
     await lock('wallet').release(grant.leaseId);
     const { code, stdout } = await running.finished;
     expect(code).toBe(0);

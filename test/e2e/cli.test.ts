@@ -72,7 +72,9 @@ describe.concurrent('list, check, revoke, history and watch', () => {
       .map((line) => JSON.parse(line));
     expect(events.map(({ type }) => type)).toEqual(['connected', 'granted', 'revoked']);
     await eventually(async () =>
-      expect((await cli.runHere('history', 'seen:1')).stdout).toMatch(/AT .*\n.*revoked .*carol .*stuck\n.*granted/),
+      expect((await cli.runHere('history', 'seen:1')).stdout).toMatch(
+        /AT .*\n.*revoked .*carol .*by \S+@\S+, stuck\n.*granted/,
+      ),
     );
     expect((await cli.runHere('history', 'seen:1', '--limit', '1', '--json')).json.events).toHaveLength(1);
   });

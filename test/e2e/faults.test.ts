@@ -15,7 +15,7 @@ import { type Gateway, startGateway } from '../../src/local/gateway.ts';
 import { defaultOptions, type EngineChoice } from '../../src/local/options.ts';
 import { type Running, serve } from '../../src/local/serve.ts';
 import { serviceOn } from '../../src/process/wiring.ts';
-import { awsTable } from '../../src/table/aws.ts';
+import { awsTable } from '../../src/table/aws/table.ts';
 import { defaultTableName } from '../../src/table/shape.ts';
 import { eventually } from '../support/eventually.ts';
 import { patientServer } from '../support/patient-server.ts';

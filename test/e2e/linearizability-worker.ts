@@ -4,7 +4,6 @@
  * output.
  */
 import { randomUUID } from 'node:crypto';
-import { Chance } from '../world/chance.ts';
 import type {
   LockInput,
   LockOperation,
@@ -13,6 +12,7 @@ import type {
   RecordOperation,
   RecordOutput,
 } from '../support/lock-histories.ts';
+import { Chance } from '../world/chance.ts';
 
 export type Note =
   | { readonly about: 'lock'; readonly key: string; readonly operation: LockOperation }

@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dynoxideCommand, findDynoxide } from '../../src/local/engine/dynoxide.ts';
 import { answersWithin, freePort, localCredentials } from '../../src/local/engine/endpoint.ts';
-import { Chance } from '../world/chance.ts';
 import { checkByKey, describeVerdict } from '../support/linearizability.ts';
 import {
   forgettableIn,
@@ -20,6 +19,7 @@ import {
 } from '../support/lock-histories.ts';
 import { startServing } from '../support/program.ts';
 import { wide } from '../support/wide.ts';
+import { Chance } from '../world/chance.ts';
 import { BadProxy } from './bad-proxy.ts';
 import { type Note, Worker } from './linearizability-worker.ts';
 

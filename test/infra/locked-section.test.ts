@@ -66,7 +66,7 @@ describe('LockedSection', () => {
       Parameters: {
         Path: '/v1/payments/locks/a%2Bb/acquire',
         RequestBody: {
-          'leaseId.$': expect.stringMatching(/\$\$\.Execution\.Name.*\$\$\.State\.RetryCount/),
+          'leaseId.$': "States.Hash($$.Task.Token, 'SHA-256')",
           waitMs: 3_600_000,
           notify: { type: 'task-token', always: true },
         },

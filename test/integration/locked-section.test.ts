@@ -9,6 +9,7 @@ import {
   type IChainable,
   JsonPath,
   StateMachine as Machine,
+  Map as MapState,
   Pass,
 } from 'aws-cdk-lib/aws-stepfunctions';
 import { StateMachine } from 'aws-local-stepfunctions';
@@ -67,13 +68,13 @@ const errorOf = (result: Promise<unknown>): Promise<string | undefined> =>
 type Work = (stack: Stack, renew: RenewState) => IChainable;
 
 /** The definition that the construct makes, around a task of the test. */
-function definitionOf(work?: Work, wait = Duration.minutes(1)): never {
+function definitionOf(work?: Work, wait = Duration.minutes(1), lease = Duration.minutes(10)): never {
   const stack = createStack();
   const section = new LockedSection(stack, 'Debit', {
     locks: stack.locks,
     namespace: 'test',
     lock: JsonPath.stringAt('$.wallet'),
-    lease: Duration.minutes(10),
+    lease,
     wait,
     work: (renew) => work?.(stack, renew) ?? new Pass(stack, 'Begin').next(renew('Task', Duration.minutes(5))),
   });
@@ -87,28 +88,37 @@ function start(
   wallet: string,
   work: (input: unknown) => unknown,
   more: Record<string, unknown> = {},
+  input: object = { wallet },
 ) {
   const name = randomUUID();
   const context = {
     Execution: { Id: `arn:${name}`, Name: name, Input: {}, StartTime: new Date().toISOString() },
     State: { Name: 'Acquire', EnteredTime: new Date().toISOString(), RetryCount: 0 },
-    Task: { Token: `token-of-${name}` },
+    // Each task has a token of its own. The time at which its state was entered may be the same as that of others.
+    Task: {
+      get Token() {
+        return `token-${randomUUID()}`;
+      },
+    },
   };
   const machine = new StateMachine(definition, { validationOptions: { checkArn: false } });
-  const execution = machine.run({ wallet }, {
-    context,
-    overrides: {
-      taskResourceLocalHandlers: {
-        Acquire: (call: ApiCall) => invokeAndWait(call),
-        Release: (call: ApiCall) => invoke(call),
-        ReleaseAfterError: (call: ApiCall) => invoke(call),
-        Task: work,
-        ...more,
+  const execution = machine.run(
+    input as never,
+    {
+      context,
+      overrides: {
+        taskResourceLocalHandlers: {
+          Acquire: (call: ApiCall) => invokeAndWait(call),
+          Release: (call: ApiCall) => invoke(call),
+          ReleaseAfterError: (call: ApiCall) => invoke(call),
+          Task: work,
+          ...more,
+        },
+        retryIntervalOverrides: { Acquire: 10, Task: 10, Release: 10, ReleaseAfterError: 10 },
       },
-      retryIntervalOverrides: { Acquire: 10, Release: 10, ReleaseAfterError: 10 },
-    },
-  } as never);
-  return { result: execution.result as Promise<unknown>, context };
+    } as never,
+  );
+  return { result: execution.result as Promise<unknown> };
 }
 
 const stateOf = async (lock: string) => (await lockAt(service.call, lock).inspect()).body.state;
@@ -137,6 +147,40 @@ describe.concurrent('docs/jobs.md', () => {
     expect(await Promise.all(executions)).toEqual(['debited', 'debited', 'debited']);
     expect(most).toBe(1);
   });
+});
+
+describe.concurrent('a locked section in a Map', () => {
+  it('runs 100 iterations that begin together over 5 locks, each exactly once, one at a time for each lock', async () => {
+    const stack = createStack();
+    const task = new CustomState(stack, 'Task', {
+      stateJson: { Type: 'Task', Resource: 'arn:aws:lambda:eu-west-1:123456789012:function:debit' },
+    });
+    const section = new LockedSection(stack, 'Debit', {
+      locks: stack.locks,
+      namespace: 'test',
+      lock: JsonPath.stringAt('$.wallet'),
+      lease: Duration.minutes(10),
+      work: task,
+    });
+    const map = new MapState(stack, 'Each', { itemsPath: '$.items' }).itemProcessor(section);
+    new Machine(stack, 'Machine', { definitionBody: DefinitionBody.fromChainable(map) });
+    const wallets = Array.from({ length: 5 }, () => randomUUID());
+    const items = Array.from({ length: 100 }, (_, item) => ({ item, wallet: wallets[item % 5] }));
+    const done: number[] = [];
+    const atWork = new Set<string>();
+    const work = async (input: unknown) => {
+      const { item, wallet } = input as { item: number; wallet: string };
+      expect(atWork.has(wallet), 'two at work under one lock').toBe(false);
+      atWork.add(wallet);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      atWork.delete(wallet);
+      done.push(item);
+      return item;
+    };
+    const { result } = start(definitionIn(stack) as never, '', work, {}, { items });
+    expect(await result).toEqual(items.map(({ item }) => item));
+    expect(done.toSorted((a, b) => a - b)).toEqual(items.map(({ item }) => item));
+  }, 60_000);
 });
 
 describe.concurrent('a locked section of a state machine', () => {
@@ -189,7 +233,7 @@ describe.concurrent('a locked section of a state machine', () => {
     async () => {
       const wallet = randomUUID();
       let tries = 0;
-      const { result, context } = start(definition, wallet, () => 'done', {
+      const { result } = start(definition, wallet, () => 'done', {
         Acquire: async (call: ApiCall) => {
           tries += 1;
           if (tries > 1) return invokeAndWait(call);
@@ -197,8 +241,6 @@ describe.concurrent('a locked section of a state machine', () => {
             ...call,
             RequestBody: { ...call.RequestBody, notify: { ...call.RequestBody.notify, token: `gone-${wallet}` } },
           });
-          context.State.RetryCount = 1;
-          context.Task.Token = `second-${wallet}`;
           throw failure('ApiGateway.503', 'lost');
         },
       });
@@ -207,6 +249,46 @@ describe.concurrent('a locked section of a state machine', () => {
       expect(await stateOf(wallet)).toBe('free');
     },
   );
+
+  it('fails if its lease was over before the work was done, even if nobody has taken the lock', async () => {
+    const wallet = randomUUID();
+    const { result } = start(definitionOf(undefined, undefined, Duration.seconds(1)), wallet, async () => {
+      const lock = lockAt(service.call, wallet);
+      const { holders } = (await lock.inspect()).body;
+      await new Promise((resolve) => setTimeout(resolve, holders[0].remainingMs + 10));
+      return 'done';
+    });
+    expect(await errorOf(result)).toBe('Holdfast.LeaseLost');
+    expect(await stateOf(wallet)).toBe('free');
+  });
+
+  it('names a renewal that came too late', async () => {
+    const wallet = randomUUID();
+    const { result } = start(definition, wallet, async (call) => {
+      const lock = lockAt(service.call, wallet);
+      const { holders } = (await lock.inspect()).body;
+      await lock.revoke({ fence: holders[0].fence, reason: 'stuck' });
+      return invoke(call as ApiCall);
+    });
+    expect(await errorOf(result)).toBe('Holdfast.LeaseLost');
+  });
+
+  it.each([
+    ['ApiGateway.409', '{"code":"limit-mismatch"}', 'Holdfast.LimitMismatch'],
+    ['ApiGateway.409', '{"code":"lease-lost"}', 'Holdfast.LeaseLost'],
+    ['ApiGateway.400', '{"code":"invalid-request"}', 'Holdfast.InvalidRequest'],
+    ['ApiGateway.403', '{"message":"Forbidden"}', 'Holdfast.Forbidden'],
+    ['ApiGateway.503', '', 'Holdfast.Unavailable'],
+  ])('names an acquire or a renewal that is refused with %s %s: %s', async (error, cause, name) => {
+    const refuse = () => {
+      throw failure(error, cause);
+    };
+    const wallet = randomUUID();
+    expect(await errorOf(start(definition, wallet, () => 'never', { Acquire: refuse }).result)).toBe(name);
+    const renewal = name === 'Holdfast.LimitMismatch' ? 'Holdfast.LeaseLost' : name;
+    expect(await errorOf(start(definition, wallet, refuse).result)).toBe(renewal);
+    expect(await stateOf(wallet)).toBe('free');
+  });
 
   it('fails if the lease ended before the work was done', async () => {
     const wallet = randomUUID();

@@ -102,8 +102,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a release forgets its successor',
     file: decide,
-    text: "return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok' }];",
-    instead: "return [endHolder(before, own, { how: 'released' }), { kind: 'released', reason: 'ok' }];",
+    text: "return [serve(endHolder(before, own, { how: 'released' }), facts), { kind: 'released', reason: 'ok', ...late }];",
+    instead: "return [endHolder(before, own, { how: 'released' }), { kind: 'released', reason: 'ok', ...late }];",
   },
   {
     name: 'a release goes by the name of the owner',
@@ -127,8 +127,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a repeated acquire gets another grant',
     file: decide,
-    text: 'if (own !== undefined) return isLive(own, facts) ? confirm(before, own) : [before, lostByTime(own)];',
-    instead: 'if (own !== undefined && !isLive(own, facts)) return [before, lostByTime(own)];',
+    text: 'if (own !== undefined) return confirm(before, own);',
+    instead: '',
   },
   {
     name: 'one permit too many is given',
@@ -1195,12 +1195,12 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the middleware hides that the lease was lost',
     file: 'src/client/held.ts',
-    text: '  signal.throwIfAborted();\n  if (released',
-    instead: '  if (released',
+    text: '  signal.throwIfAborted();\n  if (lost',
+    instead: '  if (lost',
   },
   {
     name: 'a message overtakes a failed one of its group',
-    file: 'src/middleware/records.ts',
+    file: 'src/middleware/batch.ts',
     text: 'if (group !== undefined) this.#brokenGroups.add(group);',
     instead: '',
   },
@@ -1593,8 +1593,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a handler that lost its lock succeeds',
     file: 'src/client/held.ts',
-    text: '  signal.throwIfAborted();\n  if (released',
-    instead: '  if (released',
+    text: '  signal.throwIfAborted();\n  if (lost',
+    instead: '  if (lost',
   },
   {
     name: 'a failure is kept as the answer to every repeat',
@@ -1647,7 +1647,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a session that could not be read is remembered as unreadable',
     file: 'src/service/session-lives.ts',
-    text: '        fact.catch(() => this.#remembered.delete(idOf(sessionId)));\n',
+    text: '        fact.catch(() => this.#remembered.delete(idOf(namespace, sessionId)));\n',
     instead: '        fact.catch(() => undefined);\n',
   },
   {
@@ -1797,8 +1797,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a message overtakes a failed one of its group under the same lock',
     file: 'src/middleware/records.ts',
-    text: '            if (this.#isBlocked(record)) this.failed.add(record.messageId);\n            else await this.#runOne(record, context);',
-    instead: '            await this.#runOne(record, context);',
+    text: 'for (const record of open) if (!this.#batch.isBlocked(record)) await this.#runOne(record, context);',
+    instead: 'for (const record of open) await this.#runOne(record, context);',
   },
   {
     name: 'an object that was deleted meanwhile is an error and no conflict',

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endedHold, grantPlaceOf, laterGrantsMax, placeOf } from '../../src/store/history-rules.ts';
 import type { HistoryEntry, HistoryEvent } from '../../src/store/history.ts';
+import { endedHold, grantPlaceOf, laterGrantsMax, placeOf } from '../../src/store/history-rules.ts';
 import { epochMs } from '../../src/time/clock.ts';
+import { memoryStores } from '../support/memory-table.ts';
 
 const key = { namespace: 'property', name: 'history' };
 const now = epochMs(1_800_000_000_000);
@@ -28,7 +29,7 @@ describe('a listing of the history', () => {
   it('tells of each grant and of each end once and in order, whatever the size of its pages', async () => {
     await fc.assert(
       fc.asyncProperty(holds, fc.integer({ min: 1, max: 9 }), async (all, limit) => {
-        const history = new MemoryHistory({ clock: { now: () => now } });
+        const { history } = memoryStores({ clock: { now: () => now } });
         const standing: HistoryEvent[] = [];
         const expected: { place: string; name: string }[] = [];
         for (const [index, { laterGrants, state, isGrantWritten }] of all.entries()) {

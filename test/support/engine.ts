@@ -4,9 +4,9 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { inject } from 'vitest';
 import { localCredentials } from '../../src/local/engine/endpoint.ts';
 import { ensureTable } from '../../src/local/table.ts';
-import { SdkTable } from '../../src/table/aws.ts';
+import { SdkTable } from '../../src/table/aws/table.ts';
 import type { TablePort } from '../../src/table/port.ts';
-import { WireTable } from '../../src/table/wire.ts';
+import { WireTable } from '../../src/table/aws/wire.ts';
 import './engine.setup.ts';
 
 export interface FreshTable {

@@ -71,6 +71,9 @@ interface Meddling {
   left: number;
 }
 
+/** No test sends as many. So a loop without an end is a failure, and not a test that hangs. */
+const requestsMax = 100_000;
+
 /** A table that notes each request, and lets a test hold it up, fail it, or let another writer come in between. */
 export class WatchedTable implements TablePort {
   readonly requests: { readonly operation: TableOperation; readonly request: TableRequests[TableOperation] }[] = [];
@@ -88,7 +91,8 @@ export class WatchedTable implements TablePort {
     operation: Operation,
     request: TableRequests[Operation],
   ): Promise<TableAnswers[Operation]> {
-    this.requests.push({ operation, request });
+    if (this.requests.push({ operation, request }) > requestsMax)
+      throw new Error('This test sends requests without end.');
     await this.before?.(operation, request);
     const name = requestName(operation, request);
     const meddling = this.#meddlings.find((one) => one.name === name && one.left > 0);
@@ -146,6 +150,15 @@ export const afterWork =
     return send();
   };
 
+/** Something else happens between the request and its answer. */
+export const thenDo =
+  (work: () => unknown): Handling =>
+  async (send) => {
+    const answer = await send();
+    await work();
+    return answer;
+  };
+
 /** The write is refused, as if another writer had changed the item and changed it back. */
 export const refused: Handling = (_send, refuse) => refuse();
 
@@ -180,6 +193,7 @@ const lockUpdates = [
   ['arrive', '#front = list_append'],
   ['attend', '= :until'],
   ['leave', ':queuedAt'],
+  ['forget awaited', 'REMOVE #awaitedPartition'],
   ['grant', '#listingPartition = :listingPartition'],
   ['release', '#ending0 = :lease'],
   ['renew', ''],

@@ -29,7 +29,8 @@ interface Folder {
 const rules = ['src/time', 'src/lock', 'src/session', 'src/record', 'src/multi'];
 /** The parts of the contract that contain only types and constants. */
 const plainContract = ['src/contract/limits.ts', 'src/contract/problems.ts', 'src/contract/views.ts'];
-const storeSdk = ['@aws-sdk/client-dynamodb', '@aws-sdk/lib-dynamodb', '@aws-sdk/util-dynamodb'];
+/** What is kept, and the one table under it. */
+const stores = ['src/queue', 'src/store', 'src/table'];
 
 /** The folders, from the rules outwards. A file belongs to the deepest folder that contains it. */
 const folders: Record<string, Folder> = {
@@ -40,24 +41,21 @@ const folders: Record<string, Folder> = {
   'src/session': { may: ['src/lock', 'src/time'] },
   'src/record': { may: ['src/lock', 'src/time'] },
   'src/multi': { may: ['src/lock', 'src/time'] },
-  'src/store': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools'] },
-  'src/store/memory': { may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools', 'src/store'] },
-  'src/store/dynamodb': {
-    may: ['src/lock', 'src/session', 'src/record', 'src/time', 'src/tools', 'src/store'],
-    packages: storeSdk,
+  // A DynamoDB in memory. It knows nothing of Holdfast.
+  'src/engine': { may: ['src/tools'] },
+  // The one port at the table, and the built-in engine behind it. It loads no SDK, so the twin doesn't either.
+  'src/table': { may: ['src/engine', 'src/time', 'src/tools'], types: ['aws-lambda'] },
+  'src/table/aws': { may: ['src/table', 'src/tools'], packages: ['@aws-sdk/client-dynamodb'] },
+  'src/queue': { may: ['src/lock', 'src/table', 'src/time', 'src/tools'] },
+  'src/store': {
+    may: ['src/lock', 'src/session', 'src/record', 'src/queue', 'src/table', 'src/time', 'src/tools'],
     types: ['aws-lambda'],
   },
-  // The use cases know the ports of the store, but none of its adapters.
-  'src/service': { may: [...rules, 'src/tools', 'src/store'] },
-  'src/notify': {
-    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service'],
-    packages: storeSdk,
-    types: ['aws-lambda'],
-  },
+  'src/service': { may: [...rules, 'src/tools', ...stores] },
+  'src/notify': { may: [...rules, 'src/tools', ...stores, 'src/service'], types: ['aws-lambda'] },
   'src/notify/aws': {
-    may: [...rules, 'src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/notify'],
+    may: [...rules, 'src/tools', ...stores, 'src/service', 'src/notify'],
     packages: [
-      ...storeSdk,
       '@aws-sdk/client-sqs',
       '@aws-sdk/client-lambda',
       '@aws-sdk/client-sfn',
@@ -69,20 +67,19 @@ const folders: Record<string, Folder> = {
   // What callers are promised. It knows the limits of the rules, but none of the code that keeps the promise.
   'src/contract': { may: rules, packages: ['zod'] },
   'src/http': {
-    may: [...rules, 'src/tools', 'src/contract', 'src/store', 'src/service', 'src/notify'],
+    may: [...rules, 'src/tools', 'src/contract', ...stores, 'src/service', 'src/notify'],
     packages: ['zod'],
     types: ['aws-lambda'],
   },
   'src/websocket': {
-    may: ['src/time', 'src/tools', 'src/contract', 'src/store', 'src/service', 'src/notify', 'src/http'],
+    may: ['src/time', 'src/tools', 'src/contract', ...stores, 'src/service', 'src/notify', 'src/http'],
     packages: ['zod'],
     types: ['aws-lambda'],
   },
   // What a process starts with: environment, wiring, log, version.
   'src/process': {
-    may: ['src/tools', 'src/store', 'src/store/dynamodb', 'src/service', 'src/http'],
+    may: ['src/tools', ...stores, 'src/table/aws', 'src/service', 'src/http'],
     packages: ['@aws-lambda-powertools/logger'],
-    types: ['@aws-sdk/lib-dynamodb'],
   },
   // Users import these, so they load no other package. From the contract they use only types and plain constants.
   'src/client': { may: ['src/tools', ...plainContract], types: ['src/contract'] },
@@ -92,15 +89,15 @@ const folders: Record<string, Folder> = {
   'src/durable': { may: ['src/client'], types: ['@aws/durable-execution-sdk-js'] },
   'src/middleware': { may: ['src/client', 'src/tools'], types: ['@middy/core', 'aws-lambda'] },
   'src/server': {
-    may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/store/dynamodb', 'src/tools'],
+    may: ['src/client', 'src/contract', 'src/http', 'src/process', 'src/table', 'src/table/aws', 'src/tools'],
     types: ['@aws-sdk/client-dynamodb'],
   },
   'src/testing': {
     may: [
       ...rules,
       'src/tools',
-      'src/store',
-      'src/store/memory',
+      ...stores,
+      'src/engine',
       'src/service',
       'src/notify',
       'src/http',
@@ -108,16 +105,15 @@ const folders: Record<string, Folder> = {
       'src/client',
       'src/server',
     ],
+    types: ['aws-lambda'],
   },
-  // A DynamoDB in memory. It knows nothing of Holdfast.
-  'src/engine': { may: ['src/tools'] },
   'src/local': {
     may: [
       'src/engine',
       ...rules,
       'src/tools',
-      'src/store',
-      'src/store/dynamodb',
+      ...stores,
+      'src/table/aws',
       'src/service',
       'src/notify',
       'src/notify/aws',
@@ -126,7 +122,7 @@ const folders: Record<string, Folder> = {
       'src/process',
     ],
     packages: [
-      ...storeSdk,
+      '@aws-sdk/client-dynamodb',
       '@aws-sdk/client-dynamodb-streams',
       '@aws-sdk/client-lambda',
       '@aws-sdk/client-sfn',
@@ -146,7 +142,7 @@ const folders: Record<string, Folder> = {
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: each function gets its adapters here and decides nothing, so it needs no rules and no use cases.
   functions: {
-    may: ['src/http', 'src/websocket', 'src/process', 'src/notify', 'src/notify/aws', 'src/store/dynamodb', 'src/time'],
+    may: ['src/http', 'src/websocket', 'src/process', 'src/notify', 'src/notify/aws', 'src/store', 'src/time'],
     packages: ['@middy/core'],
     types: ['aws-lambda'],
   },
@@ -157,7 +153,7 @@ const folders: Record<string, Folder> = {
       'src/console/server/bundle.ts',
       'src/contract',
       'src/process/version.ts',
-      'src/store/dynamodb/table.ts',
+      'src/table/shape.ts',
       'src/lock/limits.ts',
       'src/notify/measures.ts',
       'src/notify/stream-filter.ts',
@@ -244,6 +240,7 @@ describe('the house', () => {
       'infra',
       'functions',
       'src',
+      'clients',
       'test',
       'docs',
       'README.md',

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { Chance } from '../world/chance.ts';
 import { checkByKey, checkLinearizable, describeVerdict, type Operation } from '../support/linearizability.ts';
 import {
   forgettableIn,
@@ -13,6 +12,7 @@ import {
   recordSpecification,
   relevantOf,
 } from '../support/lock-histories.ts';
+import { Chance } from '../world/chance.ts';
 
 const mutex = mutexSpecification(0);
 const leaseMs = 1_000;

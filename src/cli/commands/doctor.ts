@@ -142,6 +142,6 @@ async function watching({ service }: Connection): Promise<Finding> {
   for await (const event of service.watch({ lock: 'holdfast-doctor', signal })) {
     if (event.type === 'connected') return { check, status: 'ok', detail: 'the WebSocket connects' };
   }
-  const detail = `the WebSocket did not connect within ${formatMs(connectWithinMs)}; deployed, set HOLDFAST_WATCH_URL`;
+  const detail = `the WebSocket did not connect within ${formatMs(connectWithinMs)}; if a proxy stands in between, set HOLDFAST_WATCH_URL`;
   return { check, status: 'warn', detail };
 }

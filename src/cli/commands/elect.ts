@@ -31,7 +31,7 @@ is released and this program exits with the command's code. If the service can't
     const name = given.operand('name');
     const leaseMs = readLeaseMs(given);
     const waitForLease = (): Promise<Lease> =>
-      showingPlace(invocation, name, (waiting) =>
+      showingPlace(invocation, name, undefined, (waiting) =>
         service.holdLease(name, { leaseMs, waitMs: candidacyMs, ...waiting }),
       );
     for (let failures = 0; ; failures++) {

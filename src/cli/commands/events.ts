@@ -9,10 +9,11 @@ import type { Terminal } from '../terminal.ts';
 const historyLimitDefault = 50;
 const historyLimitMax = 100_000;
 
-function detailsOf({ heldMs, waitedMs, reason }: LockEvent): string {
+function detailsOf({ heldMs, waitedMs, by, reason }: LockEvent): string {
   return [
     waitedMs === undefined ? '' : `waited ${formatMs(waitedMs)}`,
     heldMs === undefined ? '' : `held ${formatMs(heldMs)}`,
+    by === undefined ? '' : `by ${by}`,
     reason ?? '',
   ]
     .filter((part) => part !== '')
@@ -51,12 +52,15 @@ export const watch: Command = {
   summary: 'Show what happens to locks, as it happens.',
   operands: [{ name: 'lock', optional: true }],
   flags: {
-    'prefix <text>': 'Watch all locks whose names begin with this text.',
+    'prefix <text>': {
+      mayBeEmpty: true,
+      meaning: "Watch all locks whose names begin with this text; '' watches every lock of the namespace.",
+    },
     'count <n>': 'Stop after this many events; without it, Ctrl-C stops.',
   },
-  details: `Reconnects by itself. 'connected' is printed first and after each reconnection. Events in between were missed. For a
-deployed service set HOLDFAST_WATCH_URL, because its WebSocket API has its own URL.`,
-  examples: ['holdfast watch wallet:42', 'holdfast watch --prefix wallet: --json'],
+  details: `Reconnects by itself. 'connected' is printed first and after each reconnection. Events in between were missed.
+The service tells where its WebSocket is. HOLDFAST_WATCH_URL is only needed if a proxy stands in between.`,
+  examples: ['holdfast watch wallet:42', 'holdfast watch --prefix wallet: --json', "holdfast watch --prefix ''"],
   async run({ given, terminal, connection }) {
     const lock = given.operand('lock');
     const prefix = given.text('prefix');

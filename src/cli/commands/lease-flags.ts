@@ -14,7 +14,7 @@ const lease: Flags = {
   'lease <duration>': `How long the lock stays held without a renewal, ${leaseMsRange.map(formatMs).join(' to ')}; ${formatMs(lockLimits.leaseMsDefault)} by default.`,
 };
 export const owner: Flags = {
-  'owner <text>': 'The name that others see as the holder; HOLDFAST_OWNER, else user@host:pid.',
+  'owner <text>': 'The name that others see; with --session its owner, else HOLDFAST_OWNER, else user@host:pid.',
 };
 export const wait: Flags = {
   'wait <duration>': `How long to wait in the queue, up to ${formatMs(lockLimits.waitMsMax)}; 0 by default: try once.`,
@@ -54,6 +54,7 @@ export function readLockOptions(given: Given): AcquireOptions {
   return {
     waitMs: readWaitMs(given),
     leaseMs: readLeaseMs(given),
+    owner: given.text('owner'),
     limit,
     permits: given.integer('permits', 1, limit ?? 1),
     mode: given.has('shared') ? 'shared' : undefined,

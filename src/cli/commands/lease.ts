@@ -1,7 +1,8 @@
+import { overBefore } from '../../client/held.ts';
 import type { GrantBody } from '../../client/index.ts';
 import type { Command, Invocation } from '../command.ts';
 import { formatMs } from '../duration.ts';
-import { exitLine } from '../exit-codes.ts';
+import { exitCodes, exitLine } from '../exit-codes.ts';
 import { UsageError } from '../failure.ts';
 import { ifHeld, readIfHeld, unlessHeld } from '../if-held.ts';
 import { showingPlace } from '../place.ts';
@@ -38,7 +39,7 @@ interactive shell. To release however the script ends: trap 'holdfast release "$
     }
     const heldCode = readIfHeld(given);
     const exitCode = await unlessHeld(heldCode, async () => {
-      const grant = await showingPlace(invocation, name, (waiting) =>
+      const grant = await showingPlace(invocation, name, options.waitMs, (waiting) =>
         service.acquireLease(name, { ...options, ...waiting }, sessionId),
       );
       if (given.has('export')) printExports(grant, invocation);
@@ -70,7 +71,8 @@ const release: Command = {
   summary: 'Release a lease, or give up a place in the queue.',
   operands: [{ name: 'lock' }],
   flags: leaseId,
-  details: 'The next waiter gets the lock in the same step. It is safe to repeat.',
+  details: `The next waiter gets the lock in the same step. It is safe to repeat. Exits with 76 if the lease was over before: the
+work ended too late, even if nobody has taken the lock since.`,
   examples: ['holdfast release deploy', 'holdfast release deploy --lease-id 5bXW…'],
   async run(invocation) {
     const { given, env, terminal } = invocation;
@@ -78,8 +80,10 @@ const release: Command = {
     const answer = await invocation.connection().service.releaseLease(name, readLeaseId(given, env));
     terminal.result(answer, () => {
       const outcomes = { ok: 'released', cancelled: 'left the queue', already_released: 'was released already' };
-      terminal.print(`${name} ${outcomes[answer.reason as keyof typeof outcomes] ?? answer.reason}`);
+      const late = answer.expired === true ? ', but its lease was over before' : '';
+      terminal.print(`${name} ${outcomes[answer.reason as keyof typeof outcomes] ?? answer.reason}${late}`);
     });
+    return overBefore(answer) === undefined ? exitCodes.ok : exitCodes.lost;
   },
 };
 

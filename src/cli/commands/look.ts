@@ -1,8 +1,9 @@
-import type { LockSummary, LockView } from '../../client/index.ts';
+import { LeaseLostError, type LockSummary, type LockView } from '../../client/index.ts';
 import { readInteger } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { formatMs } from '../duration.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
 import { right } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -117,7 +118,7 @@ const revoke: Command = {
   operands: [{ name: 'lock' }],
   flags: {
     'fence <n>': 'The fence of the lease to end, as inspect shows it. A later holder keeps its lease.',
-    'reason <text>': 'Why; the history shows it.',
+    'reason <text>': 'Why; the history and the former holder are told.',
   },
   details:
     "The next waiter gets the lock. The former holder's writes are refused only if the resource checks the fence.",
@@ -131,7 +132,14 @@ const revoke: Command = {
       Number.MAX_SAFE_INTEGER,
     );
     const reason = given.needed('reason', 'say why, for those who read the history.');
-    await connection().service.revoke(name, { fence, reason });
+    try {
+      await connection().service.revoke(name, { fence, reason });
+    } catch (error) {
+      // Nobody lost a lock here: the question was whether this fence holds, and it does not.
+      if (!(error instanceof LeaseLostError)) throw error;
+      const message = `${name} is not held with fence ${fence}, so nothing was revoked. 'holdfast inspect ${name}' shows who holds it.`;
+      throw new Failure('lease-lost', exitCodes.no, message, { cause: error });
+    }
     terminal.result({ revoked: true }, () => terminal.print(`${name} revoked from fence ${fence}`));
   },
 };

@@ -20,8 +20,8 @@ const multiAcquire: Command = {
     const { given, terminal } = invocation;
     const { service } = invocation.connection();
     const names = given.operands('locks');
-    const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given) };
-    const grant = await showingPlace(invocation, given.operand('locks'), (waiting) =>
+    const options = { waitMs: readWaitMs(given), leaseMs: readLeaseMs(given), owner: given.text('owner') };
+    const grant = await showingPlace(invocation, given.operand('locks'), options.waitMs, (waiting) =>
       service.acquireLeases(names, { ...options, ...waiting }, given.text('session')),
     );
     terminal.result(grant, () => showGrants(grant, invocation));
@@ -48,15 +48,18 @@ const multiRelease: Command = {
   summary: 'Release several locks.',
   operands: [locks],
   flags: leaseId,
-  details: 'Exits with 76 if this lease no longer held one of them. The others are released anyway.',
+  details: 'Exits with 76 if the lease on one of them was over before. The others are released anyway.',
   examples: ['holdfast multi release wallet:1 wallet:2 --lease-id 5bXW…'],
   async run({ given, env, terminal, connection }) {
     const answer = await connection().service.releaseLeases(given.operands('locks'), readLeaseId(given, env));
+    const { released, failed, expired = [] } = answer;
+    const late = (name: string) => (expired.includes(name) ? ', but its lease was over before' : '');
     terminal.result(answer, () => {
-      for (const name of answer.released) terminal.print(`${name} released`);
-      for (const { lock, reason } of answer.failed) terminal.print(`${lock} not released: ${reason}`);
+      for (const name of released) terminal.print(`${name} released${late(name)}`);
+      for (const { lock, reason } of failed) terminal.print(`${lock} not released: ${reason}`);
     });
-    return answer.failed.every(({ reason }) => reason === 'already_released') ? exitCodes.ok : exitCodes.lost;
+    const isInTime = expired.length === 0 && failed.every(({ reason }) => reason === 'already_released');
+    return isInTime ? exitCodes.ok : exitCodes.lost;
   },
 };
 

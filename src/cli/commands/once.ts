@@ -42,12 +42,13 @@ export const once: Command = {
   runsCommand: true,
   details: `Start it on every host: one of them runs the command, and the others exit with 0 when it is done. If the
 command exits with another code than 0, it has failed, and the next caller runs it again. If a host dies, another one runs
-it within the window. If a run is in progress, callers exit with 75. With --wait they wait for it.
+it within the window, but only if it is still there: with --wait longer than the lease, or started again later. If a run
+is in progress when the wait is over, callers exit with 75: the job is not done yet.
 
 The service's clock decides where windows begin. The lock and the record of the job are called once:JOB. The command gets
 the same variables as with run. If this host was too slow and another one took over, the exit code is 76.`,
   examples: [
-    'holdfast once nightly --every 24h -- ./settle.sh',
+    'holdfast once nightly --every 24h --wait 1m -- ./settle.sh',
     'holdfast once report --every 7d --offset 4d --wait 15m -- ./report.sh',
     'holdfast once migrate:42 --keep 30d -- ./migrate.sh 42',
   ],
@@ -70,7 +71,12 @@ the same variables as with run. If this host was too slow and another one took o
       const { ran, done, value } = result;
       // If the command ran, its own output is the result. This is the result of a call that did not run it.
       if (!ran && terminal.json) terminal.printJson({ job, ran, done, ...value });
-      else if (!ran) terminal.note(done ? `${job} is done, by ${value.by}.` : `${job} is being run by somebody else.`);
+      else if (!ran && done) terminal.note(`${job} is done, by ${value.by}.`);
+      else if (!ran) {
+        terminal.error(
+          `${job} is not done: somebody else holds it, at work or just died. Call again, or wait longer than its lease: --wait 1m.`,
+        );
+      }
       return done ? exitCodes.ok : exitCodes.refused;
     } catch (error) {
       if (error instanceof CommandFailed) return error.exitCode;

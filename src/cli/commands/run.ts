@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import { LeaseLostError, type LostReason } from '../../client/index.ts';
+import { overBefore } from '../../client/held.ts';
+import { LeaseLostError } from '../../client/index.ts';
 import type { Command, Flags, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type HoldOptions, holdCommand, type Outcome } from '../hold.ts';
@@ -46,7 +47,7 @@ can't be reached, this happens before the lease ends. If this program is killed 
     readGraceMs(invocation);
     const heldCode = readIfHeld(given);
     return await unlessHeld(heldCode, async () => {
-      const lease = await showingPlace(invocation, name, (waiting) =>
+      const lease = await showingPlace(invocation, name, options.waitMs, (waiting) =>
         service.holdLease(name, { ...options, ...waiting }),
       );
       const outcome = await runUnderLease(invocation, lease);
@@ -94,15 +95,13 @@ async function judge(outcome: Outcome, lock: Lease['lock'], { terminal }: Invoca
     await Promise.race([lock.release().catch(() => undefined), setTimeout(lateReleaseMs, undefined, { ref: false })]);
     return outcome;
   }
-  const lostBefore = lock.signal.aborted;
+  const lostBefore = lock.signal.aborted ? 'unconfirmed' : undefined;
   try {
-    const { released, reason } = await lock.release();
-    if (!lostBefore && (released || reason === 'already_released')) return outcome;
+    const lost = overBefore(await lock.release()) ?? lostBefore;
+    if (lost === undefined) return outcome;
     const message = `The lease on ${lock.name} had ended before the command did.`;
     terminal.error(message);
-    return outcome.exitCode === 0
-      ? { kind: 'lost', error: new LeaseLostError(message, reason as LostReason) }
-      : outcome;
+    return outcome.exitCode === 0 ? { kind: 'lost', error: new LeaseLostError(message, lost) } : outcome;
   } catch {
     terminal.note(`${lock.name} could not be released. Its lease will end by itself.`);
     return outcome;

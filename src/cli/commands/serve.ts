@@ -5,10 +5,12 @@ import { bearer } from '../../client/index.ts';
 import { Console, newConsoleToken } from '../../console/server/console.ts';
 import type { LocalOptions } from '../../local/options.ts';
 import type { Running } from '../../local/serve.ts';
+import type { Log } from '../../tools/log.ts';
 import type { Command, Invocation } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
-import { readServeOptions, serveFlags } from '../serve-options.ts';
+import { quietLog } from '../serve-log.ts';
+import { readLogHow, readServeOptions, serveFlags } from '../serve-options.ts';
 
 /** Twice a second: a person who stops npm and starts it again does not wait longer than that. */
 const parentLookMs = 500;
@@ -37,19 +39,22 @@ DynamoDB itself give its https URL; the credentials then come from the usual AWS
   async run(invocation) {
     const options = readServeOptions(invocation.given, invocation.env);
     const stopAsked = askedToStop(invocation.env);
-    const running = await start(options);
+    const { given, env, terminal } = invocation;
+    const log = readLogHow(given, env, terminal.isInteractive) === 'quiet' ? quietLog(terminal) : undefined;
+    const running = await start(options, log);
     showBanner(running, mountConsole(running, options), options, invocation);
     const failure = await Promise.race([stopAsked, running.failed]);
     await running.stop();
+    log?.end();
     if (failure !== undefined) throw new Failure('engine', exitCodes.unavailable, failure);
   },
 };
 
-async function start(options: LocalOptions): Promise<Running> {
+async function start(options: LocalOptions, log: Log | undefined): Promise<Running> {
   // Imported only here, because the service loads an engine. Commands that only take a lock should not wait for that.
   const local = await import('../../local/serve.ts');
   try {
-    return await local.serve(options);
+    return await local.serve(options, log);
   } catch (error) {
     if (!(error instanceof local.StartError)) throw error;
     throw new Failure('start', exitCodes.unavailable, error.message, { cause: error });

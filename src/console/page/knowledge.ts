@@ -25,6 +25,8 @@ const historiesAtOnce = 3;
 /** After missed events, the history of this many locks is read for the feed. */
 const catchUpMax = 40;
 const brokenCyclesKept = 5;
+/** Without a connection, the list is shown after this time. */
+const unconnectedMs = 1_000;
 /** Rows keep their order for this time, so people can read them. */
 const orderMs = 2_000;
 
@@ -57,7 +59,8 @@ export function enter(): void {
   staleSince = null;
   historiesAsked.clear();
   connect();
-  void list();
+  // The list is read when the connection stands: what happens before is in the list, what happens later comes as an event.
+  listTimer = setTimeout(() => void list(), unconnectedMs);
 }
 
 /** Closes the connection. */

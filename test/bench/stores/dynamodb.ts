@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { type Engine, startEngine } from '../../../src/local/engine.ts';
 import type { EngineChoice } from '../../../src/local/options.ts';
 import { ensureTable } from '../../../src/local/table.ts';
-import { createDynamoDBClient } from '../../../src/table/aws.ts';
+import { createDynamoDBClient } from '../../../src/table/aws/table.ts';
 import type { Store } from '../contestant.ts';
 
 /** The address of a contestant's table: the engine itself for timing, or a proxy for counting. */

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
 import { LocalDurableTestRunner } from '@aws/durable-execution-sdk-js-testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../../src/client/index.ts';
+import type { Core } from '../../../src/client/core.ts';
+import { Holdfast, InvalidRequestError } from '../../../src/client/index.ts';
 import { type LockedStepOptions, lockedStep, type StepLock } from '../../../src/durable/index.ts';
 import { loadExample } from '../../support/doc-examples.ts';
 import { startCallbacks } from '../../support/lambda-callbacks.ts';
@@ -76,7 +77,96 @@ describe('docs/jobs.md', () => {
   });
 });
 
+/** Every request about this lock from now on. */
+function requestsFor(lock: string): string[] {
+  const sent: string[] = [];
+  const { transport } = (locks as unknown as { core: Core }).core;
+  const request = transport.request.bind(transport);
+  transport.request = (call, signal) => {
+    if (call.parameters.name === lock && call.method === 'POST') sent.push(call.operation);
+    return request(call, signal);
+  };
+  return sent;
+}
+
+describe('the requests of a durable function', () => {
+  const work: Work = async ({ renew }, ctx) => {
+    await renew('renew 1');
+    // It is suspended here, and then replayed from its beginning.
+    await ctx.wait({ seconds: 1 });
+    await renew('renew 2', 120_000);
+    return 'done';
+  };
+
+  it.each(['free', 'held'])('are one for each step, however often it is replayed: the lock is %s', async (state) => {
+    const lock = randomUUID();
+    const held = state === 'held' ? await locks.acquire(lock) : undefined;
+    const [plain, renewing] = [requestsFor(lock), requestsFor(`${lock}-renewed`)];
+    const first = start(lock, () => Promise.resolve('done'));
+    if (held !== undefined) {
+      await untilWaiting(lock);
+      await held.release();
+    }
+    expect((await first.ended).getResult()).toBe('done');
+    // The holder before it releases too.
+    expect(plain).toEqual(['acquireLock', ...(held === undefined ? [] : ['releaseLock']), 'releaseLock']);
+    const second = start(`${lock}-renewed`, work);
+    expect((await second.ended).getResult()).toBe('done');
+    expect(second.count.invocations).toBeGreaterThan(1);
+    expect(renewing).toEqual(['acquireLock', 'renewLock', 'renewLock', 'releaseLock']);
+  });
+});
+
+describe('a refusal that is final', () => {
+  /** Catches the error, and is replayed after a wait. Tells what each run of its code has seen. */
+  function seenBy(lock: string, options: Partial<LockedStepOptions>, work: Work) {
+    const seen: unknown[] = [];
+    const handler = withDurableExecution(async (_event: unknown, ctx: DurableContext) => {
+      await lockedStep(ctx, locks, lock, { leaseMs: 60_000, ...options }, (held) => work(held, ctx)).catch((error) =>
+        seen.push(error),
+      );
+      await ctx.wait({ seconds: 1 });
+      return 'caught';
+    });
+    return { seen, ended: new LocalDurableTestRunner({ handlerFunction: handler }).run({ payload: {} }) };
+  }
+
+  it('ends the function at once with an error of the SDK, also in a replay', async () => {
+    const lock = randomUUID();
+    const sent = requestsFor(lock);
+    const { seen, ended } = seenBy(lock, { leaseMs: 10 }, () => Promise.resolve());
+    expect((await ended).getResult()).toBe('caught');
+    expect(sent).toEqual(['acquireLock']);
+    expect(seen.length).toBeGreaterThan(1);
+    for (const error of seen) {
+      expect(error).toBeInstanceOf(InvalidRequestError);
+      expect(error).toMatchObject({ code: 'invalid-request', errors: [{ field: 'leaseMs' }] });
+    }
+  });
+
+  it('names a renewal that came too late', async () => {
+    const lock = randomUUID();
+    const sent = requestsFor(lock);
+    const { seen, ended } = seenBy(lock, {}, async ({ fence, renew }, ctx) => {
+      await ctx.step('revoke', () => locks.revoke(lock, { fence, reason: 'stuck' }));
+      await renew('renew');
+    });
+    expect((await ended).getResult()).toBe('caught');
+    expect(sent).toEqual(['acquireLock', 'revokeLock', 'renewLock', 'releaseLock']);
+    for (const error of seen) expect(error).toMatchObject({ name: 'LeaseLostError', reason: 'revoked' });
+  });
+});
+
 describe('a durable function under a lock', () => {
+  it('fails if its lease was over before the work, even if nobody has taken the lock', async () => {
+    const lock = randomUUID();
+    const { ended } = start(lock, (_, ctx) => ctx.wait({ seconds: 2 }), { leaseMs: 1_000 });
+    const result = await ended;
+    expect(result.getStatus()).toBe('FAILED');
+    expect(result.getError()).toMatchObject({ errorMessage: expect.stringContaining('had ended before the work') });
+    expect(await stateOf(lock)).toBe('free');
+  });
+
   it('runs at once if the lock is free, and releases it', async () => {
     const lock = randomUUID();
     const states: string[] = [];

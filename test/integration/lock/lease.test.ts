@@ -53,13 +53,37 @@ describe.concurrent('a holder that dies', () => {
     expect((await lock.check(granted.body.fence)).body).toMatchObject({ valid: true });
   });
 
+  it('may release several leases that expired, and learns which they were', async () => {
+    const names = [randomUUID(), randomUUID()];
+    const [one, two] = names.map(newLock) as [ReturnType<typeof newLock>, ReturnType<typeof newLock>];
+    const leaseId = newLeaseId();
+    const taken = await one.acquire({ leaseId, leaseMs: 1_000 });
+    await two.acquire({ leaseId, limit: 3 });
+    await new Promise((resolve) => setTimeout(resolve, Date.parse(taken.body.expiresAt) - Date.now() + 1));
+    const body = { leaseId, locks: names };
+    expect((await service.call('POST', '/v1/test/multi-locks/release', body)).body).toEqual({
+      released: names,
+      failed: [],
+      expired: names.slice(0, 1),
+    });
+  });
+
+  it('may release a part that expired, and learns it', async () => {
+    const lock = newLock();
+    const leaseId = newLeaseId();
+    const taken = await lock.acquire({ leaseId, leaseMs: 1_000, limit: 3 });
+    await new Promise((resolve) => setTimeout(resolve, Date.parse(taken.body.expiresAt) - Date.now() + 1));
+    expect((await lock.release(leaseId)).body).toEqual({ released: true, reason: 'ok', expired: true });
+  });
+
   it('may release a lease that expired and that nobody has taken, but not renew it', async () => {
     const lock = newLock();
     const leaseId = newLeaseId();
     const taken = await lock.acquire({ leaseId, leaseMs: 1_000 });
     await new Promise((resolve) => setTimeout(resolve, Date.parse(taken.body.expiresAt) - Date.now() + 1));
     expect(await lock.renew({ leaseId })).toMatchObject({ status: 409, body: { reason: 'expired' } });
-    expect(await lock.release(leaseId)).toMatchObject({ status: 200, body: { released: true, reason: 'ok' } });
+    const released = await lock.release(leaseId);
+    expect(released).toMatchObject({ status: 200, body: { released: true, reason: 'ok', expired: true } });
     expect((await lock.release(leaseId)).body).toEqual({ released: false, reason: 'already_released' });
   });
 

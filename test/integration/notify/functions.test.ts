@@ -15,7 +15,7 @@ import { apply } from '../../../src/service/apply.ts';
 import type { LockContext } from '../../../src/service/context.ts';
 import { systemLockContext } from '../../../src/service/context.ts';
 import { HistoryStore } from '../../../src/store/history.ts';
-import { SdkTable } from '../../../src/table/aws.ts';
+import { SdkTable } from '../../../src/table/aws/table.ts';
 import type { TableAccess } from '../../../src/table/item-table.ts';
 import { engineClient, freshTable } from '../../support/engine.ts';
 import { eventually } from '../../support/eventually.ts';

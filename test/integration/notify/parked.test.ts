@@ -4,7 +4,7 @@ import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
 import { queueSizes } from '../../../src/queue/pages.ts';
-import { awsTable } from '../../../src/table/aws.ts';
+import { awsTable } from '../../../src/table/aws/table.ts';
 import { leaseNameOf } from '../../../src/table/digest.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 import { exactOnly } from '../../support/engine.ts';

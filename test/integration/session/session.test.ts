@@ -22,6 +22,55 @@ async function queued(lock: ReturnType<typeof newLock>, depth: number): Promise<
   await eventually(async () => expect((await lock.inspect()).body.queueDepth).toBeGreaterThanOrEqual(depth));
 }
 
+describe.concurrent("a session's owner", () => {
+  const ownersOf = async ({ inspect }: ReturnType<typeof newLock>) => {
+    const { holders, queue } = (await inspect()).body as Record<'holders' | 'queue', { owner: string }[]>;
+    return { holders: holders.map(({ owner }) => owner), queue: queue.map(({ owner }) => owner) };
+  };
+
+  it('is shown for holders and waiters under it, unless they name their own', async () => {
+    const [lock, third] = [newLock(), newLock()];
+    const [batch, shop] = [await open({ owner: 'batch' }), await open({ owner: 'shop' })];
+    await lock.acquire({ sessionId: batch });
+    const poll = { waitMs: 20_000, pollMs: 0 };
+    await lock.acquire({ ...poll, sessionId: shop, leaseId: newLeaseId() });
+    await lock.acquire({ ...poll, sessionId: shop, leaseId: newLeaseId(), owner: 'clerk 7' });
+    await lock.acquire({ ...poll, leaseId: newLeaseId() });
+    expect(await ownersOf(lock)).toEqual({ holders: ['batch'], queue: ['shop', 'clerk 7', 'anonymous'] });
+    const locks = { locks: [third.name, newLock().name], sessionId: shop };
+    expect((await service.call('POST', '/v1/test/multi-locks/acquire', locks)).status).toBe(200);
+    expect(await ownersOf(third)).toEqual({ holders: ['shop'], queue: [] });
+  });
+
+  it('is shown for a waiter of several locks', async () => {
+    const lock = newLock();
+    const sessionId = await open({ owner: 'mover' });
+    await lock.acquire({ leaseMs: 60_000 });
+    const body = { locks: [lock.name, newLock().name], sessionId, waitMs: 20_000, leaseId: newLeaseId() };
+    const waiting = service.call('POST', '/v1/test/multi-locks/acquire', body);
+    await queued(lock, 1);
+    expect((await ownersOf(lock)).queue).toEqual(['mover']);
+    await end(sessionId);
+    expect((await waiting).body.code).toBe('session-lost');
+  });
+
+  it('is named in the cycle of a deadlock', exactOnly('a single request may be refused with 429 or 503'), async () => {
+    const [a, b] = [newLock(), newLock()];
+    const [one, two] = [await open({ owner: 'one' }), await open({ owner: 'two' })];
+    await a.acquire({ sessionId: one });
+    await b.acquire({ sessionId: two });
+    const waiting = b.acquire({ sessionId: one, leaseId: newLeaseId(), waitMs: 50_000 });
+    await queued(b, 1);
+    const refused = await a.acquire({ sessionId: two, leaseId: newLeaseId(), waitMs: 50_000 });
+    expect(refused.body.cycle).toMatchObject([
+      { owner: 'two', waitsFor: a.name },
+      { owner: 'one', waitsFor: b.name },
+    ]);
+    await end(two);
+    expect((await waiting).status).toBe(200);
+  });
+});
+
 describe.concurrent('a session', () => {
   it(
     'is created, kept alive, inspected and ended',

@@ -28,6 +28,27 @@ describe('check', () => {
   });
 });
 
+describe('release', () => {
+  it('exits with 76 if the lease was over before, even if nobody has taken the lock since', async () => {
+    const { twin, run } = shell();
+    const acquire = async () => JSON.parse((await run(['acquire', 'a', '--lease', '1s', '--json'])).stdout).leaseId;
+    const release = async () => run(['release', 'a', '--lease-id', await acquire()]);
+    expect(await release()).toMatchObject({ code: 0, stdout: 'a released\n' });
+    const late = await acquire();
+    await twin.advance(1_000);
+    const said = 'a released, but its lease was over before\n';
+    expect(await run(['release', 'a', '--lease-id', late])).toMatchObject({ code: 76, stdout: said });
+  });
+
+  it('says the same for several locks', async () => {
+    const { twin, run } = shell();
+    const both = JSON.parse((await run(['multi', 'acquire', 'a', 'b', '--lease', '1s', '--json'])).stdout);
+    await twin.advance(1_000);
+    const { code, stdout } = await run(['multi', 'release', 'a', 'b', '--lease-id', both.leaseId]);
+    expect([code, stdout.split('\n')[0]]).toEqual([76, 'a released, but its lease was over before']);
+  });
+});
+
 describe('multi release', () => {
   it('exits with 76 if a lock was no longer held, and with 0 if it was only released before', async () => {
     const { other, run } = shell();
@@ -68,7 +89,34 @@ describe('history', () => {
   });
 });
 
+describe('revoke', () => {
+  it('exits with 1 if the fence does not hold, and says where to look', async () => {
+    const { other, run } = shell();
+    const { fence } = await other.acquire('a');
+    const revoke = (lock: string, of: number) => run(['revoke', lock, '--fence', String(of), '--reason', 'stuck']);
+    for (const [lock, of] of [
+      ['never-used', 5],
+      ['a', fence - 1],
+    ] as const) {
+      await expect(revoke(lock, of)).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringContaining(`inspect ${lock}`),
+      });
+    }
+    expect((await revoke('a', fence)).code).toBe(0);
+  });
+});
+
 describe('watch', () => {
+  it('watches every lock with an empty prefix', async () => {
+    const { twin, other, start } = shell();
+    const watching = start(['watch', '--prefix', '', '--count', '2', '--json']);
+    await twin.settle();
+    await other.acquire('a');
+    await other.acquire('b');
+    expect((await watching).stdout).toMatch(/"lock":"a"[^]*"lock":"b"/);
+  });
+
   it('ends after as many events as asked for, without counting its connections', async () => {
     const { twin, other, start } = shell();
     const watching = start(['watch', 'a', '--count', '2', '--json']);

@@ -97,6 +97,26 @@ describe('HttpTransport', () => {
     expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain(leaseId);
   });
 
+  it.each([
+    ['no try was', ['ECONNREFUSED'], 0],
+    ['the first try may have been', ['ECONNRESET', 'ECONNREFUSED'], 1],
+  ])('sends a release after a failed acquire only if a request may have arrived: %s', async (_, codes, releases) => {
+    const paths: string[] = [];
+    const { locks } = clientOf((url) => {
+      const code = codes[Math.min(paths.length, codes.length - 1)] ?? '';
+      paths.push(url.pathname);
+      if (url.pathname.endsWith('/release')) return answer(200, { released: false, reason: 'already_released' });
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error(`connect ${code} 10.0.0.1:1`), { code }) });
+    });
+    const error = await locks.acquire('a', { waitMs: 0 }).catch((caught) => caught);
+    await locks.close();
+    expect(error).toMatchObject({ code: 'unavailable', unsent: releases === 0 });
+    expect(error.message).toBe(
+      "The service at https://locks.example.com/prod can't be reached: nothing listens there (ECONNREFUSED).",
+    );
+    expect(paths.filter((path) => path.endsWith('/release'))).toHaveLength(releases);
+  });
+
   it('does not report a failure to authorize as an outage', async () => {
     const auth = () => Promise.reject(new Error('no keys'));
     const { locks, fetch } = clientOf(() => answer(200, {}), { auth });

@@ -126,8 +126,12 @@ describe('once for a key', () => {
     const first = one.once('charge', run);
     await twin.settle();
     const before = twin.now();
-    expect(await twin.until(other.once('charge', { waitMs: 0 }, run))).toEqual({ ran: false, done: false });
+    const events: object[] = [];
+    const watched = twin.client({ onEvent: (event) => events.push(event) });
+    expect(await twin.until(watched.once('charge', { waitMs: 0 }, run))).toEqual({ ran: false, done: false });
     expect(twin.now()).toBe(before);
+    // The caller's log shows that nobody has done the job.
+    expect(events).toEqual([{ type: 'not-done', name: 'once:charge', waitedMs: 0 }]);
     const patient = other.once('charge', { waitMs: 5_000 }, run);
     expect(await twin.until(patient)).toEqual({ ran: false, done: false });
     expect(twin.now() - before).toBeLessThan(8_000);

@@ -47,6 +47,16 @@ describe('session', () => {
     expect(sent.map(({ body }) => (body as { owner?: string }).owner)).toEqual(['one', 'somebody']);
   });
 
+  it("gives its locks its own owner, and not its client's", async () => {
+    const { twin, one } = world();
+    const [named, plain] = [await one.session({ owner: 'batch' }), await twin.client().session()];
+    await named.acquire('a');
+    await named.acquire('b', { owner: 'clerk' });
+    await plain.acquire('c');
+    const owners = ['a', 'b', 'c'].map(async (name) => (await one.inspect(name)).holders[0]?.owner);
+    expect(await Promise.all(owners)).toEqual(['batch', 'clerk', 'anonymous']);
+  });
+
   it('gives a lock that waited without another request: the lock has no time of its own', async () => {
     const { twin, one, other } = world();
     const held = await other.acquire('a', { leaseMs: 60_000 });

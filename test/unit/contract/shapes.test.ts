@@ -84,12 +84,12 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     200:
       '{ events: [{ at: date-time, ' +
       'type: queued|granted|released|expired|revoked|session-lost|wait-cancelled|wait-timeout, ' +
-      'fence: integer from 0, owner: string, heldMs?: integer from 0, waitedMs?: integer from 0, reason?: string }], ' +
-      'cursor?: string }',
+      'fence: integer from 0, owner: string, heldMs?: integer from 0, waitedMs?: integer from 0, reason?: string, ' +
+      'by?: string }], cursor?: string }',
   },
   acquireLock: {
     body:
-      '{ leaseMs?: integer from 1000=30000, waitMs?: integer from 0=0, pollMs?: integer from 0, leaseId?: string, ' +
+      '{ leaseMs?: integer from 1000, waitMs?: integer from 0=0, pollMs?: integer from 0, leaseId?: string, ' +
       'owner?: string, limit?: integer from 1, permits?: integer from 1, mode?: exclusive|shared, sessionId?: string, ' +
       'lockDelayMs?: integer from 0=0, tier?: correctness|efficiency=correctness, ' +
       'notify?: { type: "event", ref: string } or { type: "task-token", token: string, always?: boolean } ' +
@@ -101,20 +101,20 @@ const shapes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   renewLock: { body: '{ leaseId: string, leaseMs?: integer from 1000 }', 200: granted },
   releaseLock: {
     body: '{ leaseId: string }',
-    200: '{ released: boolean, reason: ok|cancelled|already_released }',
+    200: '{ released: boolean, reason: ok|cancelled|already_released, expired?: true }',
   },
-  revokeLock: { body: '{ fence: integer from 1, reason: string }', 200: '{ revoked: true }' },
+  revokeLock: { body: '{ fence: integer from 1, reason: string, by?: string }', 200: '{ revoked: true }' },
   acquireLocks: {
     body:
       '{ locks: [string or { name: string, limit?: integer from 1, permits?: integer from 1, mode?: exclusive|shared }], ' +
-      'leaseMs?: integer from 1000=30000, waitMs?: integer from 0=0, leaseId?: string, owner?: string, sessionId?: string }',
+      'leaseMs?: integer from 1000, waitMs?: integer from 0=0, leaseId?: string, owner?: string, sessionId?: string }',
     200: grantedMany,
     202: `{ status: "waiting", leaseId: string, ${waiting}, blockedBy: [string] }`,
   },
   renewLocks: { body: '{ leaseId: string, locks: [string], leaseMs?: integer from 1000 }', 200: grantedMany },
   releaseLocks: {
     body: '{ leaseId: string, locks: [string] }',
-    200: '{ released: [string], failed: [{ lock: string, reason: string }] }',
+    200: '{ released: [string], failed: [{ lock: string, reason: string }], expired?: [string] }',
   },
   createSession: { body: '{ ttlMs?: integer from 1000=30000, owner?: string }', 201: `{ ${session} }` },
   getSession: { 200: `{ ${session}, owner: string, locks: [{ lock: string, fence: integer }] }` },
@@ -150,7 +150,7 @@ describe('the contract', () => {
       '{ type: string, title: string, status: integer, detail: string, instance: string, code: any of them, ' +
         `errors?: [{ field: string, message: string }], holders?: [${holder}], queueDepth?: integer, ` +
         'blockedBy?: [string], retryAfterMs?: integer from 0, waitedMs?: integer from 0, ' +
-        'reason?: expired|released|revoked|not_owner|session_lost, limit?: integer, ' +
+        'reason?: expired|released|revoked|not_owner|session_lost, revokedBy?: string, revokedReason?: string, limit?: integer, ' +
         'cycle?: [{ sessionId: string, owner: string, waitsFor: string }], version?: integer or null, ' +
         'fenceFloor?: integer from 0, … }',
     );

@@ -1,6 +1,8 @@
 /** The rules of DynamoDB that the built-in engine keeps, and that the comparison with another engine seldom meets. */
+
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MemoryEngine } from '../../../src/engine/engine.ts';
 import { serveEngine } from '../../../src/engine/server.ts';
 import type { Item } from '../../../src/engine/values.ts';
 import { definition, TableName, world } from './world.ts';
@@ -197,5 +199,20 @@ describe('the engine on a port', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     await engine.stop();
     await closed;
+  });
+});
+
+describe('what DynamoDB refuses', () => {
+  it('is an attribute without a name, at any depth', () => {
+    const { put, update } = world();
+    const nameless = { M: { '': { S: 'k' } } };
+    for (const value of [nameless, { L: [nameless] }, { M: { m: nameless } }]) {
+      expect(() => put('a', { v: value })).toThrow('Attribute name is empty');
+      expect(() => update('a', 'SET v = :v', { ':v': value })).toThrow('Attribute name is empty');
+    }
+  });
+
+  it.each(['toString', 'constructor', '__proto__', 'NoSuchThing'])('is an operation called %s', (operation) => {
+    expect(() => new MemoryEngine().call(operation, {})).toThrow(`There is no operation ${operation} here.`);
   });
 });

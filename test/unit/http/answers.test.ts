@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { createHandler } from '../../../src/http/handler.ts';
 import { refusalOf } from '../../../src/http/locks.ts';
 import { requestOfNode } from '../../../src/http/node-http.ts';
+import { anonymous } from '../../../src/http/request.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { inspect } from '../../../src/service/look.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
-import { MemorySockets } from '../../support/memory-stores.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 const leaseId = 'lease-of-a-caller-0';
 const theirs = 'lease-of-another-00';
@@ -19,13 +20,22 @@ type Body = any;
 function world() {
   const time = new VirtualTime();
   const { service } = memoryService(time, seededRandom(1), () => {});
-  const store = new MemorySockets((id) => (id === 'open=' ? { namespace: 'test', caller: 'anonymous' } : undefined));
+  const { sockets: store, watchers } = memoryStores({ clock: time }).elsewhere;
+  const connectedAt = time.now();
+  void watchers.add({ namespace: 'test', caller: 'anonymous', connectionId: 'open=', connectedAt, subject: 'nothing' });
   const sockets = { store, url: (host?: string) => `wss://${host}/watch` };
-  const handle = createHandler({ ...service, sockets }, { info: () => {}, error: () => {} });
-  const call = async (line: string, body?: object | string, headers: Record<string, string> = {}) => {
+  const lines: object[] = [];
+  const info = (_: string, fields: object = {}) => lines.push(fields);
+  const handle = createHandler({ ...service, sockets }, { info, error: () => {} });
+  const call = async (
+    line: string,
+    body?: object | string,
+    headers: Record<string, string> = {},
+    caller = anonymous,
+  ) => {
     const [method = '', target = ''] = line.split(' ');
-    const answer = await handle(
-      requestOfNode({
+    const answer = await handle({
+      ...requestOfNode({
         id: 'request-1',
         method,
         target: `/v1/test${target}`,
@@ -33,12 +43,13 @@ function world() {
         body: body === undefined ? undefined : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
         gone: () => new AbortController().signal,
       }),
-    );
+      caller,
+    });
     return { ...answer, body: (answer.body === undefined ? undefined : JSON.parse(answer.body)) as Body };
   };
   const take = (name: string, more: object = {}) => call(`POST /locks/${name}/acquire`, { leaseId, ...more });
   const iso = (ms: number) => new Date(time.now() + ms).toISOString();
-  return { time, service, sockets: store, call, take, iso };
+  return { time, service, sockets: store, call, take, iso, lines };
 }
 
 /** Two callers: one holds the lock, the other asks. */
@@ -197,7 +208,7 @@ describe('renew, release and revoke', () => {
   it.each([
     ['not_owner', 'lease-of-nobody-000', 'This lease does not hold the lock, and is not among the leases'],
     ['released', leaseId, 'The lease was released before this request.'],
-    ['revoked', theirs, 'The lease was revoked before this request.'],
+    ['revoked', theirs, 'The lease was revoked by anonymous: "stuck".'],
   ])('are refused if the lease is lost: %s', async (reason, lease, detail) => {
     const { call, take } = world();
     await take('a');
@@ -209,6 +220,30 @@ describe('renew, release and revoke', () => {
     expect(body.detail).toContain(detail);
     if (reason === 'released') return;
     expect((await call('POST /locks/a/release', { leaseId: lease })).body).toMatchObject({ released: false, reason });
+  });
+
+  it.each([
+    [
+      'the authenticated caller, whatever name it gives',
+      'arn:aws:sts::1:assumed-role/ops/olga',
+      'arn:aws:sts::1:assumed-role/ops/olga',
+    ],
+    ['the name that a caller gives, where nobody is authenticated', anonymous, 'olga@desk:7'],
+  ])('record who revoked and why: %s', async (_, caller, by) => {
+    const { call, take, lines } = world();
+    const { fence } = (await take('a')).body;
+    await call('POST /locks/a/revoke', { fence, reason: 'stuck', by: 'olga@desk:7' }, {}, caller);
+    expect(lines.at(-1)).toMatchObject({ fence, reason: 'stuck', by });
+    expect((await call('POST /locks/a/renew', { leaseId })).body).toMatchObject({
+      reason: 'revoked',
+      revokedBy: by,
+      revokedReason: 'stuck',
+      detail: `The lease was revoked by ${by}: "stuck".`,
+    });
+    expect((await call('GET /locks/a/history')).body.events).toMatchObject([
+      { type: 'revoked', by, reason: 'stuck' },
+      { type: 'granted' },
+    ]);
   });
 
   it('refuse to revoke a fence that does not hold the lock', async () => {

@@ -3,10 +3,9 @@ import { routes } from '../../../src/contract/operations.ts';
 import { operationOf } from '../../../src/http/api-gateway.ts';
 import { createHandler } from '../../../src/http/handler.ts';
 import type { Request } from '../../../src/http/request.ts';
-import type { Service } from '../../../src/http/service.ts';
-import { LockMemory } from '../../../src/service/lock-memory.ts';
+import { serviceOn } from '../../../src/process/wiring.ts';
 import { StoreError } from '../../../src/table/store-error.ts';
-import { epochMs } from '../../../src/time/clock.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 const leaseId = 'a-lease-nobody-sees-01';
 const sessionId = 'session-nobody-sees-01';
@@ -16,7 +15,7 @@ interface Line {
   readonly fields: Record<string, unknown>;
 }
 
-/** The handler on a service whose store always behaves as given, and its log. */
+/** The handler on a service whose table and probe always behave as given, and its log. */
 function handlerWith(probe: () => Promise<void>) {
   const lines: Line[] = [];
   const write =
@@ -24,12 +23,9 @@ function handlerWith(probe: () => Promise<void>) {
     (_message: string, fields: Record<string, unknown> = {}) => {
       lines.push({ level, fields });
     };
-  const store = new Proxy({}, { get: () => probe });
-  const clock = { now: () => epochMs(0) };
-  const memory = new LockMemory(clock);
-  const context = { store, clock, memory, sessionStore: store, newLeaseId: () => leaseId, graceMs: 0 };
-  // Only the parts that these requests use.
-  const service = { probe, engine: 'test', version: '1.2.3', locks: context } as unknown as Service;
+  const { access } = memoryStores({ before: probe });
+  const { locks, ...rest } = serviceOn({ access, alone: true, engine: 'test' });
+  const service = { ...rest, locks: { ...locks, newLeaseId: () => leaseId }, probe, version: '1.2.3' };
   const log = { info: write('info'), error: write('error') };
   const handle = createHandler(service, log);
   const request = (routeKey: string, more: Partial<Request> = {}): Request => {
@@ -163,6 +159,14 @@ describe('the handler', () => {
     });
     expect(JSON.stringify(answer.body)).not.toContain('secret plan');
     expect(lines).toMatchObject([{ level: 'error', fields: { error: { message: 'the secret plan failed' } } }]);
+  });
+
+  it('answers 400 if the store itself does not take the request, so that nobody repeats it, and logs it as a fault', async () => {
+    const { call, lines } = handlerWith(failsWith(new StoreError('refused', 'The store does not take this request.')));
+    const { status, body, headers } = await call('GET /v1/health');
+    expect([status, body.code, headers['retry-after']]).toEqual([400, 'invalid-request', undefined]);
+    expect(body.detail).toContain('A repetition does not help');
+    expect(lines).toMatchObject([{ level: 'error' }]);
   });
 
   it('logs one line per request, by its route and without its secrets', async () => {

@@ -49,10 +49,10 @@ describe('the answer to a grant', () => {
       queuedAt: epochMs(acquiredAt + 40),
     };
     const facts = { now: acquiredAt, graceMs: 250 };
-    expect(grantBody({ namespace: 'test', name: 'a' }, holder, unusedLock, facts).waitedMs).toBe(0);
+    const waitedMs = (granted: Holder) =>
+      grantBody({ namespace: 'test', name: 'a' }, 'lease-of-a-waiter', granted, { state: unusedLock, facts }).waitedMs;
+    expect(waitedMs(holder)).toBe(0);
     const queuedAt = epochMs(acquiredAt - 1_500);
-    expect(grantBody({ namespace: 'test', name: 'a' }, { ...holder, queuedAt }, unusedLock, facts).waitedMs).toBe(
-      1_500,
-    );
+    expect(waitedMs({ ...holder, queuedAt })).toBe(1_500);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Answer, Call } from '../../../src/client/transport.ts';
-import { lockLimits } from '../../../src/lock/limits.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
 import { DirectTransport } from '../../../src/server/direct-transport.ts';
 import { memoryService } from '../../../src/testing/memory-service.ts';
 import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
@@ -40,11 +40,9 @@ describe('the longest queue', () => {
       expect(owners(full.queue)).toEqual(Array.from({ length: 100 }, (_, index) => `waiter-${index + 1}`));
 
       // The last page may have a few places more.
-      const more = await Promise.all(
-        Array.from({ length: 2 * lockLimits.pageLengthMax }, (_, index) => park(`more-${index}`)),
-      );
+      const more = await Promise.all(Array.from({ length: 2 * queueSizes.page }, (_, index) => park(`more-${index}`)));
       const refused = more.filter(({ status }) => status === 429);
-      expect(refused.length).toBeGreaterThan(lockLimits.pageLengthMax);
+      expect(refused.length).toBeGreaterThan(queueSizes.page);
       for (const { body } of refused) expect(body).toMatchObject({ code: 'queue-full' });
 
       await lock.release(leaseId);

@@ -70,9 +70,9 @@ describe('the body of a request', () => {
     const messageOf = (metadata: unknown) =>
       (problemOf(() => acquire({ body: JSON.stringify({ metadata }) })).fields.errors as { message: string }[])[0]
         ?.message;
-    expect(messageOf([1, 2])).toBe('must be an object of strings, got a list of 2');
-    expect(messageOf(null)).toBe('must be an object of strings, got null');
-    expect(messageOf(7)).toBe('must be an object of strings, got 7');
+    expect(messageOf([1, 2])).toBe('must be an object of strings without empty keys, got a list of 2');
+    expect(messageOf(null)).toBe('must be an object of strings without empty keys, got null');
+    expect(messageOf(7)).toBe('must be an object of strings without empty keys, got 7');
     expect(messageOf({ job: { deep: true } })).toBe('must be a string, got an object');
   });
 

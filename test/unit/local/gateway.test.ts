@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultGatewayLimits } from '../../../src/local/gateway.ts';
-import { createDynamoDBClient, localPatience } from '../../../src/table/aws.ts';
+import { createDynamoDBClient, localPatience } from '../../../src/table/aws/table.ts';
 
 /** For the pauses between tries, and for the network. */
 const besidesMs = 3_000;

@@ -69,6 +69,23 @@ describe('acquire', () => {
       },
     );
 
+    it('is refused if another task token or callback has it, whether that one holds or waits', () => {
+      const tokenOf = (token: string) =>
+        ({ ...waiting, attendMs: null, notify: { type: 'task-token', token } }) as const;
+      const callback = { ...waiting, attendMs: null, notify: { type: 'durable-callback', id: 'two' } } as const;
+      const lock = new LockStory().after(acquireOf(alice, tokenOf('one')), acquireOf(bob, tokenOf('one')));
+      for (const lease of [alice, bob]) {
+        for (const other of [tokenOf('two'), callback]) {
+          expect(lock.tell(acquireOf(lease, other))).toEqual({ kind: 'lease-of-another' });
+          expect(lock.unchanged).toBe(true);
+        }
+      }
+      expect(lock.tell(acquireOf(bob, tokenOf('one')))).toMatchObject({ kind: 'waiting', position: 1 });
+      // A waiter may still change how it waits: here it polls, and then parks again.
+      expect(lock.tell(acquireOf(bob, waiting))).toMatchObject({ kind: 'waiting', position: 1 });
+      expect(lock.tell(acquireOf(bob, tokenOf('two')))).toMatchObject({ kind: 'waiting', position: 1 });
+    });
+
     it('refuses a lease that was released: a late duplicate does not take the lock again', () => {
       const lock = new LockStory().after(acquireOf(alice), { kind: 'release', leaseId: alice });
       expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'released' });
@@ -83,7 +100,7 @@ describe('acquire', () => {
     it('refuses a lease that was revoked', () => {
       const lock = new LockStory().after(acquireOf(alice));
       lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
-      expect(lock.tell(acquireOf(alice))).toEqual({ kind: 'lost', reason: 'revoked' });
+      expect(lock.tell(acquireOf(alice))).toMatchObject({ kind: 'lost', reason: 'revoked' });
     });
   });
 

@@ -55,8 +55,8 @@ describe('eventsBetween', () => {
 
   it('reports a revocation with its reason', () => {
     const lock = new LockStory().after(acquireOf(alice));
-    lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
-    expect(eventsOf(lock)).toMatchObject([{ type: 'revoked', reason: 'stuck', fence: lock.state.fence }]);
+    lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck', by: 'olga' });
+    expect(eventsOf(lock)).toMatchObject([{ type: 'revoked', reason: 'stuck', by: 'olga', fence: lock.state.fence }]);
   });
 
   it('reports a wait that was cancelled, timed out, or was ended by a deadlock', () => {

@@ -37,7 +37,7 @@ describe('renew', () => {
 
     lock.after(acquireOf(bob));
     lock.after({ kind: 'revoke', fence: lock.state.fence, reason: 'stuck' });
-    expect(lock.tell(renew(bob))).toEqual({ kind: 'lost', reason: 'revoked' });
+    expect(lock.tell(renew(bob))).toEqual({ kind: 'lost', reason: 'revoked', revocation: { reason: 'stuck' } });
 
     lock.after(acquireOf(carol, { leaseMs: 1_000 })).pass(1_000 + graceMs);
     lock.after(acquireOf(dave));
@@ -113,9 +113,10 @@ describe('release', () => {
     expect(lock.queue).toEqual([carol, dave]);
   });
 
-  it('succeeds for an expired lease if nobody has taken the lock', () => {
-    const lock = new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(60_000);
-    expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+  it('succeeds for an expired lease if nobody has taken the lock, and says that it was late', () => {
+    const heldFor = (ms: number) => new LockStory().after(acquireOf(alice, { leaseMs: 1_000 })).pass(ms);
+    expect(heldFor(999).tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+    expect(heldFor(1_000).tell(release(alice))).toEqual({ kind: 'released', reason: 'ok', isExpired: true });
   });
 
   it('is refused for a lease that was taken over, and the new holder keeps the lock', () => {
@@ -171,14 +172,21 @@ describe('release', () => {
 });
 
 describe('revoke', () => {
-  const revoke = (fence: number) => ({ kind: 'revoke', fence, reason: 'stuck' }) as const;
+  const revoke = (fence: number) => ({ kind: 'revoke', fence, reason: 'stuck', by: 'olga' }) as const;
 
   it('ends the lease of that fence, remembers the reason, and grants to the next waiter', () => {
     const lock = new LockStory().after(acquireOf(alice), acquireOf(bob, waiting));
     const { fence } = lock.state;
     expect(lock.tell(revoke(fence))).toEqual({ kind: 'revoked' });
-    expect(lock.state.ended).toEqual([{ leaseId: alice, how: 'revoked', fence, reason: 'stuck' }]);
+    expect(lock.state.ended).toEqual([{ leaseId: alice, how: 'revoked', fence, reason: 'stuck', by: 'olga' }]);
     expect(lock.holders).toEqual([bob]);
+  });
+
+  it('tells the former holder who revoked and why, whichever way it asks', () => {
+    const lock = new LockStory().after(acquireOf(alice));
+    lock.after(revoke(lock.state.fence), { ...revoke(lock.state.fence), by: 'boris' });
+    const lost = { kind: 'lost', reason: 'revoked', revocation: { by: 'olga', reason: 'stuck' } };
+    for (const command of [renew(alice), release(alice), acquireOf(alice)]) expect(lock.tell(command)).toEqual(lost);
   });
 
   it('ends one holder of a semaphore and not the others', () => {

@@ -263,6 +263,6 @@ describe('sweep', () => {
       .pass(60_000)
       .after(sweep);
     expect(lock.unchanged).toBe(true);
-    expect(lock.tell(release(alice))).toEqual({ kind: 'released', reason: 'ok' });
+    expect(lock.tell(release(alice))).toMatchObject({ kind: 'released', reason: 'ok' });
   });
 });

@@ -6,6 +6,7 @@ import {
   type HeldLock,
   InvalidRequestError,
   LockHeldError,
+  PayloadMismatchError,
   QueueFullError,
   ThrottledError,
   UnavailableError,
@@ -20,6 +21,7 @@ import {
   withRecordLocks,
 } from '../../../src/middleware/index.ts';
 import { releaseWithin, withinInvocation } from '../../../src/middleware/invocation.ts';
+import { keyFrom } from '../../../src/middleware/key.ts';
 import { answerRefusal } from '../../../src/middleware/refusal.ts';
 import { Twin } from '../../../src/testing/index.ts';
 import { callsOf } from '../client/inside.ts';
@@ -87,18 +89,37 @@ describe('a refusal', () => {
 
   it('tells an HTTP caller what is the matter, and never who holds the lock', () => {
     const error = new LockHeldError('held', { retryAfterMs: 1_500, holders: [{ owner: 'they', fence: 7 } as never] });
-    const answer = answerRefusal(httpEvent, error, { refusedStatus: 423 }) as { headers: object; body: string };
+    const answer = answerRefusal(httpEvent, error, { refusedStatus: 423 }, 'wallet:42') as {
+      headers: object;
+      body: string;
+    };
     expect(answer).toMatchObject({
       statusCode: 423,
       headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', 'retry-after': '2' },
     });
     expect(JSON.parse(answer.body)).toEqual({
       type: 'urn:holdfast:problem:lock-held',
-      title: 'This request is already being worked on',
+      title: 'The lock is held',
+      detail: 'The lock wallet:42 could not be taken for this request.',
+      lock: 'wallet:42',
       status: 423,
       code: 'lock-held',
       retryAfterMs: 1_500,
     });
+  });
+
+  it('asks for the same time in the header and in the body, and never for none', () => {
+    const { headers, body } = answerRefusal(httpEvent, new WaitTimeoutError('late'), {}, 'a') as {
+      headers: Record<string, string>;
+      body: string;
+    };
+    expect([headers['retry-after'], JSON.parse(body).retryAfterMs]).toEqual(['1', 1_000]);
+  });
+
+  it('does not speak of a lock if the same request is already being worked on', () => {
+    const { body } = answerRefusal(httpEvent, new LockHeldError('held'), {}) as { body: string };
+    expect(JSON.parse(body)).toMatchObject({ title: 'This request is already being worked on' });
+    expect(JSON.parse(body)).not.toHaveProperty('lock');
   });
 
   it('tells an HTTP caller that the service is away, with its own status', () => {
@@ -108,7 +129,7 @@ describe('a refusal', () => {
     };
     expect([statusCode, JSON.parse(body)]).toMatchObject([
       503,
-      { title: 'The lock service cannot be reached', status: 503, code: 'unavailable', retryAfterMs: 0 },
+      { title: 'The lock service cannot be reached', status: 503, code: 'unavailable', retryAfterMs: 1_000 },
     ]);
   });
 
@@ -506,10 +527,66 @@ describe.each([
     await expect(handler(webhook('a'), contextWith(30_000))).rejects.toMatchObject({ code: 'too-large' });
   });
 
-  it('fails with an error that no repeat would mend', async () => {
+  it('takes any characters in a key, and tells keys apart', async () => {
+    const { locks, twin } = world();
+    let runs = 0;
+    const handler = handle(locks, async () => ++runs);
+    const ids = ['a b', 'a/b', 'a=20b', 'ä', '…', 'x'.repeat(1_000), `${'x'.repeat(1_000)}y`];
+    for (const [index, id] of ids.entries()) {
+      for (let time = 0; time < 2; time++) expect(await handler(webhook(id), contextWith(30_000))).toBe(index + 1);
+    }
+    const names: string[] = [];
+    for await (const { lock } of twin.client().list()) names.push(lock);
+    expect(names.filter((name) => name.startsWith('once:sha256:'))).toHaveLength(6);
+    // A key that looks like a digest is not the key with that digest.
+    expect(keyFrom(keyFrom('a b'))).not.toBe(keyFrom('a b'));
+  });
+
+  it('answers 400 if a part of the key is missing, and does not run', async () => {
     const { locks } = world();
     const handler = handle(locks, async () => 'never');
-    await expect(handler(webhook('not a name'), contextWith(30_000))).rejects.toThrow(InvalidRequestError);
+    for (const id of [undefined, 'null', '[object Object]'] as (string | undefined)[]) {
+      const { statusCode, body } = (await handler(webhook(id), contextWith(30_000))) as {
+        statusCode: number;
+        body: string;
+      };
+      expect([statusCode, JSON.parse(body).code]).toEqual([400, 'invalid-request']);
+    }
+    const { requestContext: _, ...other } = webhook();
+    await expect(handler(other as Webhook, contextWith(30_000))).rejects.toThrow(InvalidRequestError);
+  });
+
+  it('answers 422 to another request with the same key, and the kept answer to the same one', async () => {
+    const { locks } = world();
+    let runs = 0;
+    const handler = handle(locks, async () => ({ statusCode: 200, body: String(++runs) }));
+    const event = (body: string) => ({ ...webhook('a'), rawPath: '/pay', body });
+    expect(await handler(event('5'), contextWith(30_000))).toEqual({ statusCode: 200, body: '1' });
+    expect(await handler(event('5'), contextWith(30_000))).toEqual({ statusCode: 200, body: '1' });
+    const others = [event('6'), { ...event('5'), rawPath: '/refund' }, { ...event('5'), rawQueryString: 'x=1' }];
+    for (const other of others) {
+      const refused = (await handler(other, contextWith(30_000))) as { statusCode: number; body: string };
+      expect(refused.statusCode).toBe(422);
+      expect(JSON.parse(refused.body)).toEqual({
+        type: 'urn:holdfast:problem:payload-mismatch',
+        title: 'The key was used before, for another request',
+        status: 422,
+        code: 'payload-mismatch',
+      });
+    }
+    expect(runs).toBe(1);
+  });
+
+  it('handles a batch again if it reported a part of it as failed', async () => {
+    const { locks } = world();
+    const answers = [{ batchItemFailures: [{ itemIdentifier: 'm1' }] }, { batchItemFailures: [] }];
+    let runs = 0;
+    const handler = handle(locks, async () => answers[runs++]);
+    const delivered = { ...batch(message('m1', '{}')), id: 'batch' } as unknown as Webhook;
+    expect(await handler(delivered, contextWith(30_000))).toEqual(answers[0]);
+    expect(await handler(delivered, contextWith(30_000))).toEqual(answers[1]);
+    expect(await handler(delivered, contextWith(30_000))).toEqual(answers[1]);
+    expect(runs).toBe(2);
   });
 
   it.each([{ statusCode: 499 }, { statusCode: '500' }, 'text', null])('keeps the answer %j', async (answer) => {
@@ -521,6 +598,21 @@ describe.each([
     });
     for (let time = 0; time < 2; time++) expect(await handler(webhook('a'), contextWith(30_000))).toEqual(answer);
     expect(runs).toBe(1);
+  });
+});
+
+describe('the payload of an event', () => {
+  it.each([
+    ['is compared if the options say what it is', (event: { amount: number }) => event.amount, PayloadMismatchError],
+    ['is not compared if the options say so', false as const, undefined],
+    ['is not compared for events that are not HTTP requests', undefined, undefined],
+  ])('%s', async (_, payload, error) => {
+    const { locks } = world();
+    const handler = withOnceHandler({ locks, key: 'job', payload }, async (event: { amount: number }) => event.amount);
+    await handler({ amount: 1 }, contextWith(30_000));
+    const again = handler({ amount: 2 }, contextWith(30_000));
+    if (error === undefined) expect(await again).toBe(1);
+    else await expect(again).rejects.toThrow(error);
   });
 });
 

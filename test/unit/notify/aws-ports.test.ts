@@ -12,15 +12,18 @@ import { awsHandOffs, awsNotifierPorts, awsPublisherPorts, awsReaperPorts } from
 import { SqsTimers } from '../../../src/notify/aws/timers.ts';
 import { HandOffs } from '../../../src/notify/hand-offs.ts';
 import type { BusEvent } from '../../../src/notify/ports.ts';
-import { WatcherStore } from '../../../src/store/watchers.ts';
 import { HistoryStore } from '../../../src/store/history.ts';
 import { AwaitedLocks, DeliveryStore } from '../../../src/store/notices.ts';
+import { WatcherStore } from '../../../src/store/watchers.ts';
+import type { TablePort } from '../../../src/table/port.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs, systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 import { createWorld, lockKey } from './world.ts';
 
-const table = { client: {} as never, tableName: 'locks', log: { info: () => {}, warn: () => {}, error: () => {} } };
+const access = { table: { call: () => Promise.reject(new Error('Nothing is asked.')) }, tableName: 'locks' };
+const table = { access, log: { info: () => {}, warn: () => {}, error: () => {} } };
 const websocketEndpoint = 'http://127.0.0.1:1';
 
 describe('the ports on AWS', () => {
@@ -54,10 +57,7 @@ describe('the ports on AWS', () => {
     [{ busName: 'bus', keepsHistory: false }, true, false],
   ])('of the publisher have what the deployment asks for: %j', (asked, hasBus, hasHistory) => {
     const ports = awsPublisherPorts({ ...table, ...asked, websocketEndpoint, metricNamespaces: ['test'] });
-    expect([ports.bus instanceof EventBridgeBus, ports.history instanceof HistoryStore]).toEqual([
-      hasBus,
-      hasHistory,
-    ]);
+    expect([ports.bus instanceof EventBridgeBus, ports.history instanceof HistoryStore]).toEqual([hasBus, hasHistory]);
     expect(ports).toMatchObject({ clock: systemClock, pauses: systemTimers, log: table.log });
     expect([ports.watchers, ports.connections, ports.meter]).toEqual([
       expect.any(WatcherStore),
@@ -87,15 +87,16 @@ describe('the calls of the ports on AWS', () => {
       };
       vi.spyOn(Client.prototype, 'send').mockImplementation(send as never);
     }
-    const send = async ({ input }: { input: Record<string, unknown> }) => {
-      sent.push({ to: 'DynamoDB', input });
-      return {};
+    const { access: memory } = memoryStores();
+    const call: TablePort['call'] = (operation, input) => {
+      sent.push({ to: 'DynamoDB', input: { ...input } });
+      return memory.table.call(operation, { ...input, TableName: memory.tableName });
     };
     const lines: string[] = [];
     vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
     const { locks, ...lockWorld } = createWorld();
     const names = { busName: 'bus', timerQueueUrl: 'http://127.0.0.1:1/queue' };
-    const setting = { ...table, ...names, client: { send } as never, locks, websocketEndpoint };
+    const setting = { ...table, ...names, access: { ...access, table: { call } }, locks, websocketEndpoint };
     return { sent, endpoints, lines, locks, lockWorld, setting };
   }
   const grant = { namespace: 'test', name: 'Grants', unit: 'Count', value: 1 } as const;

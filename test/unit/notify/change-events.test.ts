@@ -1,9 +1,9 @@
 /** What one change of a lock or of a page means for its waiters, its history and the bus. */
 import { describe, expect, it } from 'vitest';
 import type { LockCommand } from '../../../src/lock/commands.ts';
-import { append, close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import type { Notify, Waiter } from '../../../src/lock/state.ts';
 import { busEventOf, eventsOfChange, eventsOfPage } from '../../../src/notify/change-events.ts';
+import { append, close, emptyPage, leaveIn, type Page } from '../../../src/queue/pages.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, LockStory } from '../lock/story.ts';

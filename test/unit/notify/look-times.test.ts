@@ -89,9 +89,9 @@ describe('lookAgainAt', () => {
 
   it('looks at a lock whose waiters are all in pages', () => {
     const [, state] = states([0, take(10_000)]) as [LockState, LockState];
-    const inPages = { ...state, pages: { first: 7, last: 7 } };
+    const inPages = { ...state, behind: { first: 7, last: 7 } };
     expect(lookDueAt(inPages, at(1))).toBe(startOfTime + 10_000 + graceMs);
-    expect(lookDueAt({ ...state, pages: { first: 8, last: 7 } }, at(1))).toBeNull();
+    expect(lookDueAt({ ...state, behind: { first: 8, last: 7 } }, at(1))).toBeNull();
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { queueSizes } from '../../../src/queue/pages.ts';
 import { EmbeddedMeter } from '../../../src/notify/aws/meter.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { createWorld, type World } from './world.ts';
 

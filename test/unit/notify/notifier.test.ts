@@ -9,6 +9,7 @@ import { historyPage } from '../../../src/service/look.ts';
 import { createSession } from '../../../src/service/sessions.ts';
 import type { HistoryEntry } from '../../../src/store/history.ts';
 import { epochMs, toIso } from '../../../src/time/clock.ts';
+import { lockIn, outOfReach, requestName, storesOn } from '../../support/memory-table.ts';
 import { createWorld, lockKey, settled, type World } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -245,14 +246,10 @@ describe('a delivery to a parked waiter', () => {
     const world = await heldWorld(token('answered'), event('next'));
     await world.release(holder);
     world.ways.task = async () => 'gone';
-    const { store } = world;
-    const swap = store.swap.bind(store);
-    store.swap = async (...args) => {
-      store.swap = swap;
+    world.table.beforeNext('replace', async () => {
       await world.clock.advance(1);
       await world.do({ kind: 'renew', leaseId: waiter });
-      return swap(...args);
-    };
+    });
     expect(await world.drain()).toEqual([]);
     expect((await world.store.read(lockKey)).holders.map(({ leaseId }) => leaseId)).toEqual([waiter]);
   });
@@ -325,12 +322,8 @@ describe('what is optional', () => {
 
   it('never delays a delivery or a timer, even if the bus, the history and the watchers all hang', async () => {
     const world = await heldWorld(token('token-1'), token('token-2'));
-    const publisher = createPublisher({
-      ...world.ports,
-      bus: { publish: hanging },
-      history: { append: hanging, page: hanging },
-      watchers: { ...world.ports.watchers, welcomed: hanging },
-    });
+    const { history, watchers } = storesOn({ ...world.access, table: { call: hanging } });
+    const publisher = createPublisher({ ...world.ports, bus: { publish: hanging }, history, watchers });
     const notifier = createNotifier(world.ports);
     await world.release(holder);
     const batch = { Records: structuredClone(world.records()) };
@@ -513,11 +506,8 @@ describe('the front of a long queue', () => {
     }
     await world.drain();
     const refilled: string[] = [];
-    const { store } = world;
-    const closePage = store.closePage.bind(store);
-    store.closePage = (page, ...more) => {
-      refilled.push(page.lock.name);
-      return closePage(page, ...more);
+    world.table.before = (operation, request) => {
+      if (requestName(operation, request) === 'close page') refilled.push(lockIn(request)?.replace(/#.*/, '') ?? '');
     };
     const inFront = async (key = lockKey) => (await world.store.read(key)).queue.map(({ leaseId }) => leaseId);
     return { world, refilled, inFront };
@@ -614,10 +604,9 @@ describe('a batch of the stream', () => {
     const world = createWorld();
     await world.acquire(holder);
     await world.release(holder);
-    const { append } = world.ports.history;
-    world.ports.history.append = async (entries) => entries;
+    world.table.meddle('BatchWriteItem', outOfReach);
     expect(await world.drain()).toEqual([world.records()[1]?.dynamodb?.SequenceNumber]);
-    world.ports.history.append = append;
+    world.table.restore('BatchWriteItem');
     await world.deliver(world.records());
     expect(await world.historyTypes()).toEqual(['granted', 'released']);
   });

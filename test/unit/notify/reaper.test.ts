@@ -5,6 +5,7 @@ import { createReaperHandler, type ReaperEvent } from '../../../src/notify/aws/r
 import type { LockTimers } from '../../../src/notify/ports.ts';
 import { createReaper } from '../../../src/notify/reaper.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { lockIn } from '../../support/memory-table.ts';
 import { createWorld, lockKey } from './world.ts';
 
 const holder = 'lease-holder-00001';
@@ -103,13 +104,15 @@ describe('the reaper', () => {
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.park('lease-waiter-00001', event('first'));
     await world.park('lease-waiter-00002', event('second'));
-    world.awaited.keys = [lockKey, idle];
+    await world.strand(idle);
+    expect((await world.awaitedNames()).sort()).toEqual(['idle', 'wallet']);
     // No function has read the stream, so no timer is set.
     await world.clock.advance(10_000);
     const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
     expect(swept).toEqual({ looked: 2, failed: 0, complete: true });
+    expect([await world.awaitedNames(), world.timers.size]).toEqual([['wallet'], 1]);
     await world.drain();
-    expect([world.toldRefs(), world.awaited.keys, world.timers.size]).toEqual([['first'], [lockKey], 1]);
+    expect(world.toldRefs()).toEqual(['first']);
   });
 
   it('keeps a lock in its list whose waiters are all in pages', async () => {
@@ -118,10 +121,9 @@ describe('the reaper', () => {
     await world.park('lease-waiter-00001', event('first'));
     await world.park('lease-waiter-00002', event('second'));
     await world.release('lease-waiter-00001');
-    expect(await world.store.read(lockKey)).toMatchObject({ queue: [], pages: {} });
-    world.awaited.keys = [lockKey];
+    expect(await world.store.read(lockKey)).toMatchObject({ queue: [], behind: {} });
     await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
-    expect(world.awaited.keys).toEqual([lockKey]);
+    expect(await world.awaitedNames()).toEqual(['wallet']);
   });
 
   it('does not rely on the timer that has just fired', async () => {
@@ -142,15 +144,15 @@ describe('the reaper', () => {
     const broken = { namespace: 'test', name: 'broken' };
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.park('lease-waiter-00001', event('first'));
-    world.awaited.keys = [broken, lockKey];
-    const attempt = world.store.attempt.bind(world.store);
-    world.store.attempt = (key, ...more) =>
-      key.name === 'broken' ? Promise.reject(new Error('out of reach')) : attempt(key, ...more);
+    await world.strand(broken);
+    world.table.before = (operation, request) => {
+      if (operation !== 'Query' && lockIn(request) === 'broken') throw new Error('out of reach');
+    };
     await world.clock.advance(10_000);
     const swept = await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
     expect(swept).toEqual({ looked: 2, failed: 1, complete: true });
     expect((await world.store.read(lockKey)).holders).toMatchObject([{ leaseId: 'lease-waiter-00001' }]);
-    expect(world.awaited.keys, 'a lock that could not be read may still be awaited').toContain(broken);
+    expect(await world.awaitedNames(), 'a lock that could not be read may still be awaited').toContain('broken');
     expect(world.logged).toMatchObject([{ fields: { namespace: 'test', error: expect.stringContaining('reach') } }]);
   });
 
@@ -158,11 +160,9 @@ describe('the reaper', () => {
     const world = createWorld();
     await world.acquire(holder, { leaseMs: 60_000 });
     await world.park('lease-waiter-00001', event('first'));
-    world.awaited.keys = [lockKey];
-    const forgotten: unknown[] = [];
-    world.awaited.forget = async (key) => void forgotten.push(key);
+    world.table.take();
     await world.reaper.sweepAwaited(epochMs(world.clock.now() + 1_000));
-    expect(forgotten).toEqual([]);
+    expect(world.table.take()).not.toContain('forget awaited');
   });
 
   it('has swept everything if nothing is awaited', async () => {
@@ -172,7 +172,7 @@ describe('the reaper', () => {
 
   it('stops sweeping when its time is up, and says so', async () => {
     const world = createWorld();
-    world.awaited.keys = [lockKey];
+    await world.strand(lockKey);
     expect(await world.reaper.sweepAwaited(world.clock.now())).toEqual({ looked: 0, failed: 0, complete: false });
   });
 });
@@ -204,7 +204,6 @@ describe('the reaper as a function', () => {
     const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
     await world.acquire(holder, { leaseMs: 1_000 });
     await world.park('lease-waiter-00001', event('first'));
-    world.awaited.keys = [lockKey];
     await world.clock.advance(2_000);
     const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
     expect(await handler(scheduled, context)).toEqual({ batchItemFailures: [] });
@@ -214,7 +213,7 @@ describe('the reaper as a function', () => {
   it('stops five seconds before its time is up, so that it can still answer', async () => {
     const world = createWorld();
     const handler = createReaperHandler(world.reaper, { clock: world.clock, log: world.ports.log });
-    world.awaited.keys = [lockKey];
+    await world.strand(lockKey);
     const scheduled = { source: 'aws.events', 'detail-type': 'Scheduled Event', detail: {} } as ReaperEvent;
     for (const leftMs of [5_000, 5_001])
       await handler(scheduled, { getRemainingTimeInMillis: () => leftMs } as Context);

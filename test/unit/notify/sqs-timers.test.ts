@@ -2,18 +2,20 @@ import type { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { readTimer, SqsTimers } from '../../../src/notify/aws/timers.ts';
-import { type EpochMs, epochMs } from '../../../src/time/clock.ts';
+import type { TimerNotes } from '../../../src/store/notices.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 import { startOfTime } from '../../support/lock-worlds.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 const key = { namespace: 'test', name: 'wallet' };
 const now = epochMs(startOfTime);
 let sent: number[];
-let noted: EpochMs | undefined;
+let notes: TimerNotes;
 let timers: SqsTimers;
 
 beforeEach(() => {
   sent = [];
-  noted = undefined;
+  notes = memoryStores().timerNotes;
   const client = {
     send: async ({ input }: SendMessageCommand) => void sent.push(readTimer(input.MessageBody ?? '').firesAt - now),
   };
@@ -21,43 +23,38 @@ beforeEach(() => {
     client: client as unknown as SQSClient,
     queueUrl: 'timers',
     clock: { now: () => now },
-    notes: {
-      read: async () => noted,
-      write: async (_key, firesAt) => {
-        noted = firesAt;
-      },
-    },
+    notes,
   });
 });
 
 describe('arming a timer', () => {
   it('relies on one that fires in time', async () => {
-    noted = epochMs(now + 2_000);
+    await notes.write(key, epochMs(now + 2_000));
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([]);
   });
 
   it('does not rely on one that may have fired already, by a clock that is ahead', async () => {
-    noted = epochMs(now + lockLimits.graceMs);
+    await notes.write(key, epochMs(now + lockLimits.graceMs));
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([3_000]);
   });
 
   it('does not rely on the timer that is being handled, even if its clock was far ahead', async () => {
-    noted = epochMs(now + 2_000);
-    await timers.arm(key, epochMs(now + 3_000), noted);
+    await notes.write(key, epochMs(now + 2_000));
+    await timers.arm(key, epochMs(now + 3_000), epochMs(now + 2_000));
     expect(sent).toEqual([3_000]);
   });
 
   it('does not rely on one that fires too late', async () => {
-    noted = epochMs(now + 10_000);
+    await notes.write(key, epochMs(now + 10_000));
     await timers.arm(key, epochMs(now + 3_000));
     expect(sent).toEqual([3_000]);
   });
 
   it('fires at once if the time has come, and after a quarter of an hour at the latest', async () => {
     await timers.arm(key, epochMs(now - 5_000));
-    noted = undefined;
+    notes = memoryStores().timerNotes;
     await timers.arm(key, epochMs(now + 7_200_000));
     expect(sent).toEqual([0, 900_000]);
   });
@@ -66,7 +63,7 @@ describe('arming a timer', () => {
     await timers.arm(key, epochMs(now + 2_001));
     expect(sent).toEqual([3_000]);
     // The note says when it fires, and not when it should.
-    expect(noted).toBe(now + 3_000);
+    expect(await notes.read(key)).toBe(now + 3_000);
   });
 
   it('writes when it fires, so the next one for the same time is not armed', async () => {

@@ -57,7 +57,7 @@ describe('the first message of a watcher', () => {
     const world = await worldWithNewWatcher();
     world.ways.post = () => Promise.reject(new Error('throttled'));
     const { batchItemFailures } = await world.deliver([arrival('new')]);
-    expect([batchItemFailures, world.watchers.size]).toEqual([[{ itemIdentifier: '1' }], 1]);
+    expect([batchItemFailures, world.connected.size]).toEqual([[{ itemIdentifier: '1' }], 1]);
     world.ways.post = async () => 'sent';
     expect(await world.deliver([arrival('new')])).toEqual({ batchItemFailures: [] });
     expect(textsTo(world, 'new')).toEqual([{ type: 'connected', connectionId: 'new' }]);
@@ -68,7 +68,7 @@ describe('the first message of a watcher', () => {
     world.ways.post = async () => 'gone';
     const delivering = world.deliver([arrival('new')]);
     await world.clock.advance(5_000);
-    expect([await delivering, world.watchers.size]).toEqual([{ batchItemFailures: [] }, 0]);
+    expect([await delivering, world.connected.size]).toEqual([{ batchItemFailures: [] }, 0]);
   });
 });
 
@@ -104,7 +104,7 @@ describe('showing events to watchers', () => {
     world.ways.post = async (connectionId) => (connectionId === 'there' ? 'sent' : 'gone');
     await world.acquire(holder);
     expect(await world.drain()).toEqual([]);
-    expect([world.watchers.size, textsTo(world, 'there').length]).toEqual([1, 1]);
+    expect([world.connected.size, textsTo(world, 'there').length]).toEqual([1, 1]);
   });
 
   it('is not delayed and does not fail because of one watcher that hangs', async () => {
@@ -120,7 +120,7 @@ describe('showing events to watchers', () => {
     expect(world.posted).toHaveLength(200);
     await world.clock.advance(1_000);
     expect(await draining).toEqual([]);
-    expect(world.watchers.size).toBe(101);
+    expect(world.connected.size).toBe(101);
     const { message, fields } = world.logged[0] ?? {};
     expect([world.logged.length, message, fields]).toEqual([
       1,

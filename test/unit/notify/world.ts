@@ -1,10 +1,9 @@
 /** The notifier and the reaper with a clock that the test advances, and a stream that shows every write. */
 
-import { marshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
+import type { Change } from '../../../src/engine/change-stream.ts';
 import { ProcessTimers } from '../../../src/local/timers.ts';
 import type { LockCommand } from '../../../src/lock/commands.ts';
-import type { QueueSizes } from '../../../src/queue/pages.ts';
 import type { LockKey, Notify } from '../../../src/lock/state.ts';
 import type { Measure } from '../../../src/notify/measures.ts';
 import { notifierEffects } from '../../../src/notify/notifier.ts';
@@ -12,58 +11,54 @@ import type { BusEvent, Completions, Delivered, NotifierPorts, PublisherPorts } 
 import { publisherEffects } from '../../../src/notify/publisher.ts';
 import { createReaper } from '../../../src/notify/reaper.ts';
 import { createStreamHandler } from '../../../src/notify/stream-handler.ts';
+import type { QueueSizes } from '../../../src/queue/pages.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../../src/service/context.ts';
 import { historyPage } from '../../../src/service/look.ts';
-import { toLockItem } from '../../../src/queue/lock-item.ts';
-import { MemoryHistory } from '../../../src/store/memory/history-store.ts';
-import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import type { AwaitedLocks } from '../../../src/store/notices.ts';
+import type { HistoryStore } from '../../../src/store/history.ts';
 import type { Watcher } from '../../../src/store/watchers.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { acquireOf, startOfTime } from '../../support/lock-worlds.ts';
-import { MemoryDeliveries, MemoryWatchers } from '../../support/memory-stores.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 import { missedByFilter } from '../../support/missed-by-filter.ts';
-import { toPageItem } from '../../support/page-items.ts';
 
 /** Resolves after everything that only waits for other promises has run. */
 export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A store whose every write, to a lock or to a page of its queue, is shown as the table's stream shows it. */
-function createStreamedStore(clock: VirtualTime) {
+/** The stores of a table whose writes to locks and to pages of their queues are shown as the table's stream shows them. */
+function createStreamedStores(clock: VirtualTime) {
   const records: DynamoDBRecord[] = [];
-  const images = new Map<string, Record<string, unknown>>();
-  const show = (item: Record<string, unknown>) => {
-    const id = `${item.pk} ${item.sk}`;
-    const before = images.get(id);
-    images.set(id, item);
+  /** The ids of the open connections. */
+  const connected = new Set<string>();
+  const onChange = ({ keys, before, after }: Change) => {
+    const { pk, sk } = keys as { pk: { S: string }; sk: { S: string } };
+    if (sk.S === 'connection') connected[after === undefined ? 'delete' : 'add'](pk.S);
+    if (sk.S !== 'lock' && sk.S !== 'page') return;
     records.push({
       eventID: `event-${records.length + 1}`,
       eventName: before === undefined ? 'INSERT' : 'MODIFY',
       dynamodb: {
         SequenceNumber: String(records.length + 1).padStart(21, '0'),
-        Keys: marshall({ pk: item.pk, sk: item.sk }) as never,
-        ...(before === undefined ? {} : { OldImage: marshall(before) as never }),
-        NewImage: marshall(item) as never,
+        Keys: keys as never,
+        ...(before === undefined ? {} : { OldImage: before as never }),
+        NewImage: after as never,
       },
     });
   };
-  const store = new MemoryLockStore({
-    lockWritten: (key, _, state) => show(toLockItem(key, state, 86_400_000) as Record<string, unknown>),
-    pageWritten: ({ lock }, _, page) => show(toPageItem(lock, page, clock.now())),
-  });
-  return { store, records };
+  return { ...memoryStores({ clock, timers: clock, random: () => 0, onChange }), records, connected };
 }
+
+/** As `acquire` gives it: the delivery carries the leaseId, unless it goes to a bus. */
+const withSecret = (way: Notify, leaseId: string): Notify => (way.type === 'event' ? way : { ...way, leaseId });
 
 export const lockKey: LockKey = { namespace: 'test', name: 'wallet' };
 
 export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
   const clock = new VirtualTime({ startAt: startOfTime });
-  const { store, records } = createStreamedStore(clock);
-  const sessionStore = new MemorySessionStore();
+  const { records, connected, ...stores } = createStreamedStores(clock);
+  const { table, store, watchers, awaited } = stores;
   const locks: LockContext = {
-    ...systemLockContext({ store, sessionStore, alone: false, clock, timers: clock, random: () => 0, sizes }),
+    ...systemLockContext({ ...stores, alone: false, clock, timers: clock, random: () => 0, sizes }),
     newLeaseId: () => 'made-by-the-service',
     newSessionId: () => 'made-by-the-service',
   };
@@ -74,7 +69,6 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
   const logged: { message: string; fields: unknown }[] = [];
   const log = (message: string, fields?: unknown) => void logged.push({ message, fields });
   const timers = new ProcessTimers({ clock, timers: clock });
-  const watchers = new MemoryWatchers();
   /** What each way of delivery does next. A test sets it. */
   const completions: Completions = {
     succeed: async (token, output) => {
@@ -93,7 +87,7 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
     task: async (_token: string): Promise<Delivered> => 'sent',
     post: async (_connectionId: string, _text: string): Promise<Delivered> => 'sent',
   };
-  const ports: NotifierPorts & PublisherPorts & { history: MemoryHistory } = {
+  const ports: NotifierPorts & PublisherPorts & { history: HistoryStore } = {
     locks,
     clock,
     pauses: clock,
@@ -114,20 +108,11 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
       },
     },
     timers,
-    history: new MemoryHistory({ clock }),
+    history: stores.history,
     watchers,
-    deliveries: new MemoryDeliveries(),
+    deliveries: stores.deliveries,
     meter: { record: (measures) => void measured.push(...measures), flush: () => {} },
     log: { info: log, warn: log, error: log },
-  };
-  const awaited: AwaitedLocks & { keys: LockKey[] } = {
-    keys: [],
-    async *list() {
-      yield* [...this.keys];
-    },
-    async forget(key) {
-      if ((await store.read(key)).queue.length === 0) this.keys = this.keys.filter((other) => other !== key);
-    },
   };
   const reaper = createReaper({ locks, timers, awaited, log: ports.log });
   timers.onFire((key) => void reaper.look(key));
@@ -138,6 +123,8 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
   let notify = createBoth();
   const world = {
     clock,
+    table,
+    access: stores.elsewhere.access,
     store,
     locks,
     ports,
@@ -149,14 +136,31 @@ export function createWorld({ sizes }: { readonly sizes?: QueueSizes } = {}) {
     logged,
     timers,
     watchers,
+    connected,
     reaper,
     awaited,
+    /** The names of the locks in the index of locks with waiters. */
+    awaitedNames: async () => {
+      const names: string[] = [];
+      for await (const { name } of stores.elsewhere.awaited.list()) names.push(name);
+      return names;
+    },
+    /** A lock that is in that index, though nobody waits for it any more. */
+    strand: async (key: LockKey) => {
+      await world.acquire('lease-stranded-001', {}, key);
+      await world.acquire('lease-stranded-002', { waitMs: 1_000 }, key);
+      for (const leaseId of ['lease-stranded-001', 'lease-stranded-002']) await world.release(leaseId, key);
+    },
     do: (command: LockCommand, key = lockKey) => apply(locks, key, command),
     /** A parked waiter joins the queue, or a holder takes the lock. */
     acquire: (leaseId: string, more: Parameters<typeof acquireOf>[1] = {}, key = lockKey) =>
       apply(locks, key, acquireOf(leaseId, more)),
     park: (leaseId: string, way: Notify, more: Parameters<typeof acquireOf>[1] = {}, key = lockKey) =>
-      apply(locks, key, acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: way, ...more })),
+      apply(
+        locks,
+        key,
+        acquireOf(leaseId, { waitMs: 3_600_000, attendMs: null, notify: withSecret(way, leaseId), ...more }),
+      ),
     release: (leaseId: string, key = lockKey) => apply(locks, key, { kind: 'release', leaseId }),
     records: () => records,
     /** Gives these records to the notifier. */

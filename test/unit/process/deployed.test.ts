@@ -4,6 +4,7 @@ import { afterwards } from '../../../src/process/logger.ts';
 import { version } from '../../../src/process/version.ts';
 import { serviceOn } from '../../../src/process/wiring.ts';
 import { acquire } from '../../../src/service/acquire.ts';
+import { memoryStores } from '../../support/memory-table.ts';
 
 const env = { HOLDFAST_TABLE: 'locks', HOLDFAST_ENDPOINT: 'http://127.0.0.1:1', AWS_REGION: 'us-east-1' };
 
@@ -37,13 +38,12 @@ describe('the environment of a deployed function', () => {
   it('keeps an idle lock for as long as the stack says', async () => {
     const days = 90;
     const written: string[] = [];
-    const refuse = (input: unknown) => {
-      written.push(JSON.stringify(input));
+    const call = (_operation: string, request: unknown) => {
+      written.push(JSON.stringify(request));
       return Promise.reject(new Error('Nothing is written.'));
     };
-    const calls = new Proxy({} as never, { get: () => refuse });
     const retention = { ...env, HOLDFAST_RETENTION_MS: String(days * 86_400_000) };
-    const { locks } = deployedService(retention, { ...deployedTable(env), calls });
+    const { locks } = deployedService(retention, { ...deployedTable(env), table: { call } });
     const wanted = { leaseId: 'lease-of-a-test', owner: 'test', leaseMs: 1_000, waitMs: 0 } as const;
     await acquire(locks, { namespace: 'test', name: 'a' }, wanted).catch(() => undefined);
     // The lock's item is collected at a time in epoch seconds.
@@ -52,9 +52,8 @@ describe('the environment of a deployed function', () => {
   });
 
   it('is not healthy if its store does not answer', async () => {
-    const away = () => Promise.reject(new Error('The store is away.'));
-    const calls = new Proxy({} as never, { get: () => away });
-    const service = deployedService(env, { ...deployedTable(env), calls });
+    const call = () => Promise.reject(new Error('The store is away.'));
+    const service = deployedService(env, { ...deployedTable(env), table: { call } });
     await expect(service.probe()).rejects.toThrow("can't be reached");
   });
 
@@ -74,19 +73,13 @@ describe('the environment of a deployed function', () => {
 
 describe('a service on a table', () => {
   it('names its version, and its probe reads the table', async () => {
-    const sent: unknown[] = [];
-    const client = {
-      send: async ({ input }: { input: unknown }) => {
-        sent.push(input);
-        return {};
-      },
-    };
-    const service = serviceOn({ client: client as never, tableName: 'locks', alone: true, engine: 'test' });
+    const { access, table } = memoryStores();
+    const service = serviceOn({ access, alone: true, engine: 'test' });
     expect(service).toMatchObject({ engine: 'test', version });
     expect(version).toMatch(/^\d+\.\d+\.\d+/);
     expect(service.locks.rememberedMs).toBe(Number.POSITIVE_INFINITY);
     await service.probe();
-    expect(sent).toMatchObject([{ TableName: 'locks', ConsistentRead: true }]);
+    expect(table.take()).toEqual(['read']);
   });
 });
 

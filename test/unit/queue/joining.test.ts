@@ -132,7 +132,7 @@ describe('a waiter that joins', () => {
     await tell('release', 2);
     table.take();
     expect(await ask(3, newcomer, other)).toMatchObject({ kind: 'waiting', position: 2 });
-    expect(table.take()).toEqual(['open-page', 'arrive']);
+    expect(table.take()).toEqual(['arrive']);
     expect(await ask(4, newcomer)).toMatchObject({ kind: 'waiting', position: 3, place: expect.any(Number) });
   });
 

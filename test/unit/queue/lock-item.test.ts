@@ -35,7 +35,7 @@ describe("a lock's item", () => {
     const fence = startOfTime + 2;
     const lock = new LockStory().after(
       acquireOf(carol),
-      { kind: 'revoke', fence: startOfTime + 1, reason: 'stuck' },
+      { kind: 'revoke', fence: startOfTime + 1, reason: 'stuck', by: 'olga' },
       acquireOf(alice, { owner: 'alice' }),
       acquireOf(bob, { ...waiting, owner: 'bob' }),
     );
@@ -54,7 +54,7 @@ describe("a lock's item", () => {
       pf: 7,
       pl: 8,
       e0: carol,
-      ed: { [carol]: { w: 'revoked', f: startOfTime + 1, r: 'stuck' } },
+      ed: { [carol]: { w: 'revoked', f: startOfTime + 1, r: 'stuck', b: 'olga' } },
       ap: 'awaited/1',
       as: startOfTime,
       ttl: ttlAfter(retentionMsDefault),

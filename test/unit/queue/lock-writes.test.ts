@@ -272,7 +272,6 @@ describe('releaseAndHandOff', () => {
   it.each([
     ['frees a lock that nobody waits for', held()],
     ['frees the lock of a session', new LockStory().after(acquireOf(alice, bySession))],
-    ['frees an expired lock', held().pass(60_000)],
     ['frees a lock whose pages have all moved up', withState(held(), { behind: { first: 8, last: 7 } })],
     [
       'remembers a few endings',
@@ -290,6 +289,7 @@ describe('releaseAndHandOff', () => {
 
   it.each<[string, LockStory, string?, object?]>([
     ['another lease', held(), bob],
+    ['an expired lease, which must learn that it was late', held().pass(60_000)],
     ['if the first waiter is absent', held(acquireOf(bob, { ...waiting, attendMs: 100 })).pass(100)],
     [
       'if the first waiter wants a part',
@@ -318,6 +318,7 @@ describe('releasePart', () => {
 
   it.each<[string, LockStory, string?, object?]>([
     ['a lease without a part', parts(), carol],
+    ['an expired part, whose holder must learn that it was late', parts().pass(60_000)],
     ['a lock that others wait for', parts().after(acquireOf(carol, { ...all, ...waiting }))],
     ['a lock that others wait for in pages', withState(parts(), { behind })],
     ['a lock of which a session holds a part', parts().after(acquireOf(carol, { ...three, ...bySession }))],

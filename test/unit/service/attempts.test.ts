@@ -13,7 +13,7 @@ describe('the attempts of a command', () => {
     const { time, attempts } = budget();
     const pausedAfter: number[] = [];
     const losses = async () => {
-      for (let tries = 1; ; tries++) {
+      for (let tries = 1; tries < 1_000; tries++) {
         const isLast = attempts.isLastOfRound;
         if ((await attempts.lost()) !== isLast) throw new Error('It did not say that this was the last of a round.');
         if (isLast) pausedAfter.push(tries);
@@ -48,7 +48,7 @@ describe('the attempts of a command', () => {
     const { time, attempts } = budget(() => 0);
     let steps = 0;
     const outcome = (async () => {
-      for (; ; steps++) await step(attempts);
+      for (; steps < 1_000; steps++) await step(attempts);
     })().catch((error: unknown) => error);
     await time.advance(1_000);
     expect(await outcome).toMatchObject({ code: 'conflict' });

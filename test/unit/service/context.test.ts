@@ -1,32 +1,30 @@
 import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
-import {
-  factsAbout,
-  factsAmong,
-  factsForLook,
-  readAndLearn,
-  systemLockContext,
-  unlessThrottled,
-} from '../../../src/service/context.ts';
-import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { StoreError } from '../../../src/table/store-error.ts';
+import { lockItemKey } from '../../../src/queue/lock-item.ts';
+import { queueSizes } from '../../../src/queue/pages.ts';
+import { acquire } from '../../../src/service/acquire.ts';
+import { apply } from '../../../src/service/apply.ts';
+import { factsAbout, factsAmong, factsForLook, peekAndLearn, systemLockContext } from '../../../src/service/context.ts';
+import { release, revoke } from '../../../src/service/lease.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
+import { toStored } from '../../../src/table/json.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
-import { LockStory } from '../lock/story.ts';
-import { key } from './world.ts';
+import { memoryStores } from '../../support/memory-table.ts';
+import { alice, bob, carol, LockStory } from '../lock/story.ts';
+import { key, serviceOnTable } from './world.ts';
 
-const stores = () => ({ store: new MemoryLockStore(), sessionStore: new MemorySessionStore() });
+const stores = () => memoryStores();
 
 describe('a context', () => {
   it('has the real clock and the limits of the rules, unless it is told otherwise', () => {
     const context = systemLockContext({ ...stores(), alone: true });
     expect(context).toMatchObject({ clock: systemClock, timers: systemTimers, random: Math.random });
-    expect(context).toMatchObject({ graceMs: lockLimits.graceMs, pollMs: 20_000 });
-    for (const setting of ['sizes', 'leaseMsMax', 'waitMsMax']) expect(context).not.toHaveProperty(setting);
+    expect(context).toMatchObject({ graceMs: lockLimits.graceMs, pollMs: 20_000, sizes: queueSizes });
+    for (const setting of ['leaseMsMax', 'waitMsMax']) expect(context).not.toHaveProperty(setting);
     const given = {
       clock: new VirtualTime(),
       timers: new VirtualTime(),
@@ -79,7 +77,7 @@ describe('the facts for a decision', () => {
     const { time, context, reads, state } = await world();
     const facts = await factsAbout(context, key, state);
     expect(facts).toMatchObject({ now: time.now(), graceMs: lockLimits.graceMs });
-    expect(facts).not.toHaveProperty('sizes');
+    expect(facts.frontLengthMax).toBe(queueSizes.front);
     expect([...(facts.sessions?.keys() ?? [])].sort()).toEqual(['one', 'two']);
     expect(reads).toEqual([['one', 'two']]);
   });
@@ -104,21 +102,95 @@ describe('the facts for a decision', () => {
   });
 });
 
-describe('a read', () => {
-  it('is remembered', async () => {
-    const time = new VirtualTime();
-    const context = systemLockContext({ ...stores(), alone: true, clock: time, timers: time });
-    await context.store.swap(key, { ...unusedLock, rev: 1 });
-    const state = await readAndLearn(context, key);
-    expect(context.memory.seen(key)).toEqual({ state, at: time.now() });
+/** Two processes on one table. */
+function twoProcesses() {
+  const { table, elsewhere, newProcess, ...rest } = serviceOnTable({ alone: false });
+  const { access, store } = elsewhere;
+  /** What the table shows now. Eventually consistent reads can be made to show it later. */
+  const itemNow = () => {
+    const Key = toStored({ ...lockItemKey(key) });
+    return access.table.call('GetItem', { TableName: access.tableName, Key, ConsistentRead: true });
+  };
+  type Shown = Awaited<ReturnType<typeof itemNow>>;
+  const showInPeeks = (shown: Shown) => table.meddle('peek', async () => shown);
+  return { ...rest, lock: () => store.read(key), itemNow, showInPeeks, here: newProcess(), there: newProcess() };
+}
+
+const never = () => false;
+
+describe('peekAndLearn', () => {
+  /** A lock that was written twice: its states in order. Peeks show the first one. */
+  async function twoStates() {
+    const all = twoProcesses();
+    const { state: first } = await apply(all.there, key, acquireOf(alice));
+    all.showInPeeks(await all.itemNow());
+    const { state: second } = await apply(all.there, key, acquireOf(bob, { waitMs: 60_000 }));
+    return { ...all, first, second };
+  }
+
+  it('learns a state that is newer than the known one, though others have written since', async () => {
+    const { here, first } = await twoStates();
+    expect(await peekAndLearn(here, key, never)).toEqual(first);
+    expect(here.cache.seen(key)?.state).toEqual(first);
+  });
+
+  it('ignores a state that is older than the known one', async () => {
+    const { here, second } = await twoStates();
+    here.cache.learn(key, second);
+    expect(await peekAndLearn(here, key, never)).toEqual(second);
+    expect(here.cache.seen(key)?.state).toEqual(second);
+  });
+
+  it('reads the lock again if a wait would end', async () => {
+    const { here, second } = await twoStates();
+    expect(await peekAndLearn(here, key, () => true)).toEqual(second);
+  });
+
+  it('reads the lock again if it shows no item, and does not forget what it knows', async () => {
+    const { here, second, showInPeeks } = await twoStates();
+    here.cache.learn(key, second);
+    showInPeeks({});
+    expect(await peekAndLearn(here, key, never)).toEqual(second);
+    expect(here.cache.seen(key)?.state).toEqual(second);
+  });
+
+  it('learns that the item was deleted', async () => {
+    const { second } = await twoStates();
+    const { here } = twoProcesses();
+    here.cache.learn(key, second);
+    expect(await peekAndLearn(here, key, never)).toEqual(unusedLock);
+    expect(here.cache.seen(key)).toBeUndefined();
   });
 });
 
-describe('a request that the store throttles', () => {
-  it('counts as not sent, unlike any other failure', async () => {
-    expect(await unlessThrottled(Promise.resolve('written'))).toBe('written');
-    expect(await unlessThrottled(Promise.reject(new StoreError('throttled', 'Less traffic, please.')))).toBeUndefined();
-    const failures = [new StoreError('unavailable', 'No answer came.'), new Error('throttled')];
-    for (const failure of failures) await expect(unlessThrottled(Promise.reject(failure))).rejects.toBe(failure);
+describe('a waiter that is not the next', () => {
+  const ask = (leaseId: string, waitMs = 60_000) => ({ leaseId, owner: leaseId, leaseMs: 300_000, waitMs });
+
+  it('is not told of a grant that was revoked before the peek', async () => {
+    const { time, lock, itemNow, showInPeeks, here, there } = twoProcesses();
+    await acquire(there, key, ask(alice, 0));
+    void acquire(there, key, ask(bob));
+    await time.settle();
+    const waiting = acquire(here, key, ask(carol));
+    await time.settle();
+    await release(there, key, { leaseId: alice });
+    await release(there, key, { leaseId: bob });
+    const granted = await lock();
+    expect(granted.holders).toMatchObject([{ leaseId: leaseNameOf(carol) }]);
+    showInPeeks(await itemNow());
+    await revoke(there, key, { fence: granted.fence, reason: 'by hand' });
+    await time.advance(1_000);
+    expect((await waiting).answer).toMatchObject({ kind: 'lost', reason: 'revoked' });
+  });
+
+  it('keeps its place while its peeks show a time before it joined', async () => {
+    const { time, itemNow, showInPeeks, here, there } = twoProcesses();
+    await acquire(there, key, ask(alice, 0));
+    void acquire(there, key, ask(bob));
+    await time.settle();
+    showInPeeks(await itemNow());
+    const waiting = acquire(here, key, { ...ask(carol), pollMs: 1_000 });
+    await time.advance(1_000);
+    expect((await waiting).answer).toMatchObject({ kind: 'waiting', position: 2 });
   });
 });

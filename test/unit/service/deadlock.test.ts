@@ -1,49 +1,37 @@
 /** The search for a deadlock: what it reads, and when it ends a wait. */
 import { describe, expect, it } from 'vitest';
-import type { LockKey } from '../../../src/lock/state.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { type LockContext, systemLockContext } from '../../../src/service/context.ts';
 import { breakDeadlock } from '../../../src/service/deadlock.ts';
 import { publicSessionId } from '../../../src/session/public-id.ts';
-import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import type { TableRequests } from '../../../src/table/port.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
+import { memoryStores } from '../../support/memory-table.ts';
+import { serviceOnTable } from './world.ts';
 
 const namespace = 'test';
 const ttlMs = 600_000;
 const leaseOf = (sessionId: string, name: string) => `lease-of-${sessionId}-on-${name}`;
 
-class SeenLocks extends MemoryLockStore {
-  /** The names of each batch read. */
-  readonly reads: string[][] = [];
-  instead: MemoryLockStore | undefined;
-
-  override readMany(keys: readonly LockKey[]) {
-    this.reads.push(keys.map(({ name }) => name));
-    return this.instead === undefined ? super.readMany(keys) : this.instead.readMany(keys);
-  }
-}
-
-class SeenSessions extends MemorySessionStore {
-  readonly reads: (readonly string[])[] = [];
-  onRead: (ids: readonly string[]) => void = () => {};
-
-  override read(at: string, ids: readonly string[]) {
-    this.reads.push(ids);
-    this.onRead(ids);
-    return super.read(at, ids);
-  }
-}
-
 function world() {
-  const time = new VirtualTime();
-  const sessionStore = new SeenSessions();
-  const contextOn = (store: MemoryLockStore) =>
-    systemLockContext({ store, sessionStore, alone: true, clock: time, timers: time });
-  const store = new SeenLocks();
-  const context = contextOn(store);
+  const { time, table, store, sessionStore, locks: context, ...rest } = serviceOnTable();
+  const parts = { sessionStore, clock: time, timers: time, alone: true };
+  const contextOn = (stores: ReturnType<typeof memoryStores>) => systemLockContext({ ...stores, ...parts });
+  /** The names in each batch read of locks, and the ids in each read of sessions. */
+  const reads = { locks: [] as string[][], sessions: [] as (readonly string[])[] };
+  const onSessionsRead: ((ids: readonly string[]) => void)[] = [];
+  const { readMany } = store;
+  store.readMany = (keys) => {
+    reads.locks.push(keys.map(({ name }) => name));
+    return readMany.call(store, keys);
+  };
+  const { read } = sessionStore;
+  sessionStore.read = (at, ids) => {
+    reads.sessions.push(ids);
+    for (const listener of onSessionsRead) listener(ids);
+    return read.call(sessionStore, at, ids);
+  };
 
   const open = (sessionId: string) =>
     sessionStore.create(namespace, {
@@ -72,13 +60,27 @@ function world() {
   };
   /** What one search reads: first the locks, then the sessions. */
   const search = async (sessionId: string) => {
-    store.reads.length = 0;
-    sessionStore.reads.length = 0;
+    reads.locks.length = 0;
+    reads.sessions.length = 0;
     await breakDeadlock(context, { namespace, sessionId });
-    return { locks: store.reads, sessions: sessionStore.reads };
+    return reads;
   };
   const waitersOf = async (name: string) => (await store.read({ namespace, name })).queue.map(({ owner }) => owner);
-  return { time, store, sessionStore, context, contextOn, open, hold, wait, search, waitersOf };
+  return {
+    ...rest,
+    time,
+    table,
+    store,
+    sessionStore,
+    context,
+    contextOn,
+    onSessionsRead,
+    open,
+    hold,
+    wait,
+    search,
+    waitersOf,
+  };
 }
 
 /** Each session holds the lock of its name, and waits for the next one. The last waits for the first. */
@@ -161,6 +163,10 @@ describe('a search for a deadlock', () => {
   });
 });
 
+/** The request that is under way. */
+const latestOf = (requests: ReturnType<typeof world>['table']['requests']) =>
+  requests.at(-1)?.request as TableRequests['BatchGetItem'];
+
 describe('a cycle', () => {
   it('that both searches see ends its youngest wait, and tells it every step', async () => {
     const { store, search, waitersOf } = await ring(['one', 'two', 'three']);
@@ -198,17 +204,17 @@ describe('a cycle', () => {
     expect(JSON.parse(ended[0]?.reason ?? '')).toHaveLength(steps);
   });
 
-  /** Two sessions that wait for each other. The second search sees the locks as they are in another store. */
+  /** Two sessions that wait for each other. The second search sees the locks as they are in another table. */
   async function changed(change: (all: Awaited<ReturnType<typeof ring>>, later: LockContext) => Promise<void>) {
     const all = await ring(['one', 'two']);
-    const { store, sessionStore } = all;
-    const later = new MemoryLockStore();
+    const { table } = all;
+    const later = memoryStores({ clock: all.time });
     await change(all, all.contextOn(later));
     let searches = 0;
-    sessionStore.onRead = (ids) => {
+    all.onSessionsRead.push((ids) => {
       if (ids.length === 1 && ids[0] === 'one') searches += 1;
-      store.instead = searches > 1 ? later : undefined;
-    };
+      if (searches === 2) table.meddle('read many', () => later.table.call('BatchGetItem', latestOf(table.requests)));
+    });
     await all.search('one');
     expect(searches).toBe(2);
     return { queues: [await all.waitersOf('lock-two'), await all.waitersOf('lock-one')] };
@@ -230,10 +236,8 @@ describe('a cycle', () => {
       for (const name of ['lock-one', 'lock-two']) {
         const state = await store.read({ namespace, name });
         const queue = state.queue.map((waiter) => ({ ...waiter, leaseId: `another-${waiter.leaseId}` }));
-        await on.store.swap(
-          { namespace, name },
-          { ...state, rev: 1, queue: name === 'lock-one' ? queue : state.queue },
-        );
+        const next = { ...state, rev: 1, queue: name === 'lock-one' ? queue : state.queue };
+        await on.store.write({ namespace, name }, { kind: 'replace', next });
       }
     });
     expect(seen).toEqual(untouched);
@@ -244,7 +248,8 @@ describe('a cycle', () => {
       for (const name of ['lock-one', 'lock-two']) {
         const state = await store.read({ namespace, name });
         const holders = state.holders.map((holder) => ({ ...holder, sessionId: 'three' }));
-        await on.store.swap({ namespace, name }, { ...state, rev: 1, ...(name === 'lock-one' ? { holders } : {}) });
+        const next = { ...state, rev: 1, ...(name === 'lock-one' ? { holders } : {}) };
+        await on.store.write({ namespace, name }, { kind: 'replace', next });
       }
       await open('three');
       await hold('one', 'lock-three', { on });

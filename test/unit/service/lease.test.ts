@@ -51,6 +51,6 @@ describe('a revocation', () => {
     expect(await expiresAt()).toBeDefined();
     await revoke(locks, key, { fence, reason: 'by hand' });
     expect(await expiresAt()).toBeUndefined();
-    expect((await renew(locks, key, { leaseId })).answer).toEqual({ kind: 'lost', reason: 'revoked' });
+    expect((await renew(locks, key, { leaseId })).answer).toMatchObject({ kind: 'lost', reason: 'revoked' });
   });
 });

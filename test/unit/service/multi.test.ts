@@ -293,7 +293,11 @@ describe('several locks', () => {
     locks.grants.on(({ name: lock }, grantedTo) => told.push([lock, grantedTo.map(({ owner }) => owner)]));
     await acquire(locks, { namespace, name: 'a' }, { ...theirs, limit: 3, permits: 2, leaseMs: 1_000 });
     const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'r' } } as const;
-    await acquire(locks, { namespace, name: 'a' }, { ...theirs, ...parked, leaseId: 'lease-of-a-waiter', limit: 3, permits: 2 });
+    await acquire(
+      locks,
+      { namespace, name: 'a' },
+      { ...theirs, ...parked, leaseId: 'lease-of-a-waiter', limit: 3, permits: 2 },
+    );
     await time.advance(1_000 + lockLimits.graceMs);
     const entries = [{ name: 'a', limit: 3, permits: 1 }, { name: 'b' }];
     expect(await acquireAll(locks, namespace, { ...both, entries, waitMs: 0 })).toMatchObject({ kind: 'granted' });

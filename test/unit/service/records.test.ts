@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import type { RecordCommand } from '../../../src/record/commands.ts';
-import { unwrittenRecord } from '../../../src/record/state.ts';
 import { type RecordContext, readRecord, systemRecordContext, writeRecord } from '../../../src/service/records.ts';
-import { MemoryRecordStore } from '../../../src/store/memory/record-store.ts';
 import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { systemClock } from '../../../src/time/clock.ts';
+import { answerLost, memoryStores, refused } from '../../support/memory-table.ts';
 
 const key = { namespace: 'test', key: 'wallet' };
+/** A record is written in one request, or in a transaction if its value has an item of its own. */
+const writes = ['UpdateItem record', 'write together'];
 const create = { kind: 'put', expects: { kind: 'absent' }, value: '1' } as const;
 
 function world() {
   const time = new VirtualTime();
-  const store = new MemoryRecordStore();
+  const { table, records: store } = memoryStores({ clock: time, timers: time, random: () => 0.5 });
   let ids = 0;
   const context: RecordContext = { store, clock: time, newWriteId: () => `write-${ids++}` };
-  return { time, store, context };
+  return { time, table, context };
 }
 
 describe('a write of a record', () => {
@@ -36,16 +36,14 @@ describe('a write of a record', () => {
   });
 
   it('gets an id of its own if its caller gave none, so that its repetition by the store is known', async () => {
-    const { store, context } = world();
-    const attempts: RecordCommand[] = [];
-    const attempt = store.attempt.bind(store);
-    store.attempt = (asked, command, now) => {
-      attempts.push(command);
-      return attempt(asked, command, now);
-    };
-    await writeRecord(context, key, create);
-    await writeRecord(context, key, { ...create, writeId: 'mine' });
-    expect(attempts.map(({ writeId }) => writeId)).toEqual(['write-0', 'mine']);
+    const { table, context } = world();
+    for (const name of writes) table.meddle(name, answerLost);
+    expect((await writeRecord(context, key, create)).answer).toMatchObject({ kind: 'written', version: 1 });
+    const own = { ...create, expects: { kind: 'present' }, writeId: 'mine' } as const;
+    expect((await writeRecord(context, key, own)).answer).toMatchObject({ kind: 'written', version: 2 });
+    for (const name of writes) table.restore(name);
+    expect((await writeRecord(context, key, own)).answer, 'the id of the caller').toMatchObject({ version: 2 });
+    expect((await readRecord(context, key)).state.version).toBe(2);
   });
 
   it('is refused with the reason of the rules, and changes nothing', async () => {
@@ -71,8 +69,8 @@ describe('a write of a record', () => {
   });
 
   it('is not reported as written if the store refuses what the rules allow', async () => {
-    const { store, context } = world();
-    store.attempt = async () => ({ applied: false, state: unwrittenRecord });
+    const { table, context } = world();
+    for (const name of writes) table.meddle(name, refused);
     await expect(writeRecord(context, key, create)).rejects.toThrow('The store refused a write that the rules allow.');
   });
 });
@@ -89,7 +87,7 @@ describe('a read of a record', () => {
 
 describe('the context of a deployed service', () => {
   it('has the real clock, and makes ids of 128 random bits', () => {
-    const store = new MemoryRecordStore();
+    const { records: store } = memoryStores();
     const context = systemRecordContext(store);
     expect(context).toMatchObject({ store, clock: systemClock });
     expect(context.newWriteId()).toMatch(/^[\w-]{22}$/);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/lock/decide.ts';
 import { lockLimits } from '../../../src/lock/limits.ts';
-import type { Answered } from '../../../src/service/apply.ts';
 import { LockCache } from '../../../src/queue/lock-cache.ts';
+import type { Answered } from '../../../src/service/apply.ts';
 import { Refusals } from '../../../src/service/refusals.ts';
 import { acquireOf, type Kind } from '../../support/lock-worlds.ts';
 import { alice, bob, carol, dave } from '../lock/story.ts';

@@ -1,22 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { SessionLives } from '../../../src/service/session-lives.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
 import { epochMs } from '../../../src/time/clock.ts';
+import { memoryStores, outOfReach } from '../../support/memory-table.ts';
 
 const now = epochMs(1_800_000_000_000);
 
-class CountedSessions extends MemorySessionStore {
-  reads = 0;
-  failure: Error | undefined;
-
-  override read(namespace: string, sessionIds: readonly string[]) {
-    this.reads += sessionIds.length;
-    return this.failure === undefined ? super.read(namespace, sessionIds) : Promise.reject(this.failure);
-  }
-}
-
 async function crowd(count: number) {
-  const store = new CountedSessions();
+  const { table, elsewhere, sessionStore: store } = memoryStores();
   const ids = Array.from({ length: count }, (_, index) => `session-${index}`);
   for (const sessionId of ids) {
     const session = {
@@ -29,18 +19,20 @@ async function crowd(count: number) {
     };
     await store.create('test', session);
   }
-  return { store, ids, lives: new SessionLives({ store, graceMs: 250 }) };
+  const reads = () => table.take().filter((name) => name.endsWith('Item session')).length;
+  reads();
+  return { store, table, elsewhere, reads, ids, lives: new SessionLives({ store, graceMs: 250 }) };
 }
 
 describe('the lives of sessions', () => {
   it('are read once per moment, even if many ask', async () => {
-    const { store, ids, lives } = await crowd(30);
+    const { reads, ids, lives } = await crowd(30);
     const looks = await Promise.all(ids.map(() => lives.lately('test', ids, now)));
     await lives.lately('test', ids, epochMs(now + 99));
-    expect(store.reads).toBe(ids.length);
+    expect(reads()).toBe(1);
     expect(looks.every((facts) => ids.every((id) => facts.get(id)?.alive))).toBe(true);
     await lives.lately('test', ids, epochMs(now + 100));
-    expect(store.reads).toBe(2 * ids.length);
+    expect(reads()).toBe(1);
   });
 
   it('are read each time for a decision', async () => {
@@ -51,26 +43,20 @@ describe('the lives of sessions', () => {
   });
 
   it('are read again after a read that failed', async () => {
-    const { store, ids, lives } = await crowd(1);
-    store.failure = new Error('out of reach');
-    await expect(lives.lately('test', ids, now)).rejects.toThrow('out of reach');
-    store.failure = undefined;
+    const { table, ids, lives } = await crowd(1);
+    table.meddle('GetItem session', outOfReach, 1);
+    await expect(lives.lately('test', ids, now)).rejects.toMatchObject({ code: 'unavailable' });
     expect((await lives.lately('test', ids, now)).get('session-0')).toMatchObject({ alive: true });
   });
 
   it('are kept apart by namespace, and no session is read if none is asked for', async () => {
-    const { store, ids, lives } = await crowd(1);
+    const { reads, ids, lives } = await crowd(1);
     expect((await lives.lately('test', ids, now)).get('session-0')).toMatchObject({ alive: true });
     expect((await lives.lately('other', ids, now)).get('session-0')).toMatchObject({ alive: false });
-    const { reads } = store;
-    const asked: unknown[] = [];
-    store.read = async (...session) => {
-      asked.push(session);
-      return [];
-    };
+    reads();
     expect(await lives.lately('test', [], now)).toEqual(new Map());
     expect(await lives.lately('test', ids, now)).toHaveProperty('size', 1);
-    expect([store.reads, asked]).toEqual([reads, []]);
+    expect(reads()).toBe(0);
   });
 
   it('end after the grace, and the end is written before it is reported', async () => {
@@ -87,14 +73,10 @@ describe('the lives of sessions', () => {
   });
 
   it('go on if a keepalive came between the read and the write of the end', async () => {
-    const { store, ids, lives } = await crowd(1);
+    const { table, elsewhere, ids, lives } = await crowd(1);
     const session = { namespace: 'test', sessionId: 'session-0' };
-    const { expire } = store;
-    store.expire = async (...asked) => {
-      // The keepalive was sent before the end. Its sender has another clock.
-      await store.keepAlive(session, epochMs(now + 29_999));
-      return expire.apply(store, asked);
-    };
+    // The keepalive was sent before the end. Its sender has another clock.
+    table.beforeNext('expire session', () => elsewhere.sessionStore.keepAlive(session, epochMs(now + 29_999)));
     const facts = await lives.of('test', ids, epochMs(now + 30_250));
     expect(facts.get('session-0')).toEqual({ alive: true, expiresAt: now + 59_999 });
   });

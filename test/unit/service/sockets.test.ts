@@ -8,44 +8,25 @@ import { systemLockContext } from '../../../src/service/context.ts';
 import { release } from '../../../src/service/lease.ts';
 import { createSession } from '../../../src/service/sessions.ts';
 import { acquireOnSocket, issueTicket, leaveConnection } from '../../../src/service/sockets.ts';
-import { MemoryLockStore } from '../../../src/store/memory/lock-store.ts';
-import { MemorySessionStore } from '../../../src/store/memory/session-store.ts';
-import { VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { leaseNameOf } from '../../../src/table/digest.ts';
 import { createWebsocketHandler } from '../../../src/websocket/handler.ts';
-import { MemorySockets } from '../../support/memory-stores.ts';
-import { key } from './world.ts';
+import { afterWork, outOfReach, thenDo } from '../../support/memory-table.ts';
+import { key, serviceOnTable } from './world.ts';
 
 const leaseId = 'lease-of-a-waiter-1';
 const asked = { leaseId, owner: 'waiter', leaseMs: 10_000, waitMs: 60_000 } as const;
 const holder = 'lease-of-the-holder';
 
-/** Notes the names of the methods that write, when they are called. A write that is refused counts: it is billed. */
-function noting<T extends object>(target: T, writes: string[]): T {
-  const isRead = (name: string) => ['read', 'readMany', 'readPages', 'connection', 'waitsOn', 'locksOf'].includes(name);
-  return new Proxy(target, {
-    get(_, name) {
-      const found = Reflect.get(target, name) as unknown;
-      if (typeof found !== 'function') return found;
-      return (...args: unknown[]) => {
-        if (!isRead(String(name))) writes.push(String(name));
-        return (found as (...args: unknown[]) => unknown).apply(target, args);
-      };
-    },
-  });
-}
-
 type More = Partial<AcquireRequest>;
 
 /** A lock that somebody holds, and a connection on which to wait for it. `claim`: how all of them ask. */
 async function heldLock({ sizes, claim = {} }: { readonly sizes?: QueueSizes; readonly claim?: More } = {}) {
-  const time = new VirtualTime();
-  const writes: string[] = [];
-  const store = noting(new MemoryLockStore(), writes);
-  const sessionStore = noting(new MemorySessionStore(() => []), writes);
-  const parts = { store, sessionStore, clock: time, timers: time, sizes };
-  const context = systemLockContext({ ...parts, alone: true });
-  const open = new Map([['here', { namespace: key.namespace, caller: 'me' }]]);
-  const sockets = noting(new MemorySockets((id) => open.get(id)), writes);
+  const service = serviceOnTable({ sizes });
+  const { time, table, sockets, elsewhere, locks: context } = service;
+  const connect = (connectionId: string, namespace = key.namespace) =>
+    elsewhere.watchers.add({ connectionId, namespace, caller: 'me', connectedAt: time.now(), subject: 'nothing' });
+  const disconnect = (connectionId: string) => elsewhere.watchers.remove(connectionId);
+  await connect('here');
   const parkMore = (connectionId: string, more: More, served = context) => {
     const notify = { type: 'websocket', connectionId } as const;
     return acquireOnSocket(served, sockets, key, { ...asked, ...claim, ...more, notify }, 'me');
@@ -54,36 +35,30 @@ async function heldLock({ sizes, claim = {} }: { readonly sizes?: QueueSizes; re
     acquireOnSocket(context, sockets, key, { ...asked, ...more, notify: { type: 'websocket', connectionId } }, caller);
   await parkMore('here', { leaseId: holder, ...claim });
   /** Another process that serves. It remembers nothing of the lock. */
-  const another = () => systemLockContext({ ...parts, alone: false });
-  const waiterOf = async (lease = leaseId) => (await store.read(key)).queue.find((waiter) => waiter.leaseId === lease);
+  const another = () => systemLockContext({ ...service, clock: time, timers: time, sizes, alone: false });
+  const waiterOf = async (lease = leaseId) =>
+    (await elsewhere.store.read(key)).queue.find((waiter) => waiter.leaseId === leaseNameOf(lease));
   const presentMs = async () => {
     const waiter = await waiterOf();
     return waiter === undefined ? undefined : waiter.presentUntil - time.now();
   };
-  /** What was written since the last call. */
-  const taken = () => writes.splice(0);
+  /** What was written since the last call. A write that is refused counts: it is billed. */
+  const taken = () => table.take().filter((name) => !/read|peek|GetItem|Query/.test(name));
   const openSession = async (owner: string) =>
     (await createSession(context, key.namespace, { ttlMs: 600_000, owner })).session.sessionId;
-  return { time, store, context, sockets, open, park, parkMore, another, waiterOf, presentMs, taken, openSession };
+  return { ...service, context, connect, disconnect, park, parkMore, another, waiterOf, presentMs, taken, openSession };
 }
 
 describe('the end of a connection', () => {
   it('is written before its waits are read, so a later wait finds it', async () => {
-    const { context, sockets, open, park, presentMs } = await heldLock();
-    const { waitsOn } = sockets;
-    sockets.waitsOn = async (...asked) => {
-      expect(open.has('here')).toBe(false);
-      return waitsOn.call(sockets, ...asked);
-    };
-    const watchers = {
-      add: async () => {},
-      welcome: async () => true,
-      welcomed: async () => [],
-      remove: async (id: string) => void open.delete(id),
-    };
+    const { table, context, sockets, watchers, elsewhere, park, presentMs } = await heldLock();
     const log = { info: () => {}, error: () => {} };
     const handler = createWebsocketHandler({ watchers, sockets, locks: context, needsTicket: true, log });
     await park('here');
+    table.meddle(
+      'Query',
+      afterWork(async () => expect(await elsewhere.sockets.connection('here')).toBeUndefined()),
+    );
     await handler.disconnect('here');
     expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
   });
@@ -97,24 +72,23 @@ describe('a wait on a connection', () => {
   });
 
   it('does not begin if it can not be noted, because the end of the connection would not find it', async () => {
-    const { sockets, park, presentMs } = await heldLock();
-    sockets.noteWait = () => Promise.reject(new Error('The store can not be reached.'));
-    await expect(park('here')).rejects.toThrow('can not be reached');
+    const { table, park, presentMs } = await heldLock();
+    table.meddle('PutItem parked wait', outOfReach);
+    await expect(park('here')).rejects.toMatchObject({ code: 'unavailable' });
     expect(await presentMs()).toBeUndefined();
   });
 
   it('is absent if the connection ended before or after the wait was written', async () => {
-    const { context, sockets, open, park, presentMs } = await heldLock();
-    const { noteWait } = sockets;
-    sockets.noteWait = async (...wait) => {
-      await noteWait.call(sockets, ...wait);
-      // Its end was handled a moment ago, and found no wait.
-      open.delete('here');
-    };
+    const { table, context, sockets, connect, disconnect, park, presentMs } = await heldLock();
+    // Its end was handled a moment ago, and found no wait.
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
     await park('here');
     expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
-    open.set('there', { namespace: key.namespace, caller: 'me' });
-    sockets.noteWait = noteWait;
+    await connect('there');
     await park('there');
     expect(await presentMs()).toBe(asked.waitMs);
     await leaveConnection(context, sockets, 'here', key.namespace);
@@ -123,20 +97,23 @@ describe('a wait on a connection', () => {
     expect(await presentMs()).toBe(lockLimits.waiterAbsenceMs);
   });
 
-  it('is noted until its deadline, and is refused on a connection of another namespace', async () => {
-    const { time, sockets, open, park } = await heldLock();
-    const noted: unknown[] = [];
-    sockets.noteWait = async (...wait) => void noted.push(wait);
+  it('is noted by the name of its lease, and is refused on a connection of another namespace', async () => {
+    const { sockets, connect, park } = await heldLock();
     await park('here');
-    expect(noted).toEqual([['here', { key, leaseId }, time.now() + asked.waitMs]]);
-    open.set('other', { namespace: 'other', caller: 'me' });
+    const waits = await sockets.waitsOn('here', key.namespace);
+    expect(waits).toContainEqual({ key, leaseId: leaseNameOf(leaseId) });
+    await connect('other', 'other');
     expect(await park('other')).toBeUndefined();
   });
 
   it('keeps what it got if the connection ended after the grant, because only a wait can be absent', async () => {
-    const { store, sockets, open, park } = await heldLock();
+    const { table, store, disconnect, park } = await heldLock();
     const [before] = (await store.read(key)).holders;
-    sockets.noteWait = async () => void open.delete('here');
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
     const acquired = await park('here', 'me', { leaseId: holder });
     expect(acquired).toMatchObject({ answer: { kind: 'granted' } });
     expect((await store.read(key)).holders).toMatchObject([{ fence: before?.fence, expiresAt: before?.expiresAt }]);
@@ -149,7 +126,7 @@ describe('a wait on a connection', () => {
     expect((await polled).answer.kind).toBe('waiting');
     taken();
     expect(await parkMore('here', {})).toMatchObject({ answer: { kind: 'waiting', position: 1 } });
-    expect(taken()).toEqual(['noteWait', 'swap']);
+    expect(taken()).toEqual(['PutItem parked wait', 'replace']);
     const waiter = await waiterOf();
     expect(waiter?.presentUntil).toBe(waiter?.deadlineAt);
   });
@@ -159,37 +136,40 @@ describe('waits in pages on a connection', () => {
   async function parkedInPages() {
     const world = await heldLock({ sizes: { front: 1, page: 2 } });
     for (let index = 0; index < 4; index++) await world.park('here', 'me', { leaseId: `lease-of-waiter-${index}-000` });
-    const { pages } = await world.store.read(key);
+    const { behind } = await world.store.read(key);
     const presentInPages = async () =>
-      (await world.store.readPages([pages?.first ?? 0, pages?.last ?? 0].map((number) => ({ lock: key, number }))))
+      (
+        await world.elsewhere.pages.read(
+          [behind?.first ?? 0, behind?.last ?? 0].map((number) => ({ lock: key, number })),
+        )
+      )
         .flatMap(({ waiters }) => waiters)
         .map(({ presentUntil }) => presentUntil - world.time.now());
     return { ...world, presentInPages };
   }
 
   it('are absent after its end, and their pages are searched once for all of them', async () => {
-    const { time, store, context, sockets, presentInPages, waiterOf } = await parkedInPages();
+    const { time, table, context, sockets, presentInPages, waiterOf } = await parkedInPages();
     expect(await presentInPages()).toEqual([asked.waitMs, asked.waitMs, asked.waitMs]);
-    let searches = 0;
-    const readPages = store.readPages.bind(store);
-    store.readPages = (...pages) => {
-      searches += 1;
-      return readPages(...pages);
-    };
+    table.take();
     await leaveConnection(context, sockets, 'here', key.namespace);
     // The second search is for the lease that holds the lock, which no page knows.
-    expect(searches).toBe(2);
+    expect(table.take().filter((name) => name === 'read pages')).toHaveLength(2);
     const inFront = await waiterOf('lease-of-waiter-0-000');
     expect(inFront?.presentUntil).toBe(time.now() + lockLimits.waiterAbsenceMs);
     expect(await presentInPages()).toEqual(Array(3).fill(lockLimits.waiterAbsenceMs));
   });
 
   it('are absent if it ended before they were written, and the lock is not searched for them', async () => {
-    const { store, sockets, open, park, presentInPages } = await parkedInPages();
-    sockets.noteWait = async () => void open.delete('here');
-    store.readPages = () => Promise.reject(new Error('The answer names the page.'));
+    const { table, disconnect, park, presentInPages } = await parkedInPages();
+    table.meddle(
+      'PutItem parked wait',
+      thenDo(() => disconnect('here')),
+      1,
+    );
+    table.take();
     await park('here', 'me', { leaseId: 'lease-of-a-late-one', place: 'new' });
-    Reflect.deleteProperty(store, 'readPages');
+    expect(table.take(), 'the answer names the page').not.toContain('read pages');
     expect((await presentInPages()).at(-1)).toBe(lockLimits.waiterAbsenceMs);
   });
 });
@@ -223,12 +203,12 @@ describe('a parked wait that asks again', () => {
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const first = await parkMore('here', {});
     if (first?.answer.kind !== 'waiting') throw new Error('It does not wait.');
-    const { waiter, page } = first.answer;
-    expect(page !== undefined).toBe(how === behind);
+    const { waiter, place } = first.answer;
+    expect(place !== undefined).toBe(how === behind);
     taken();
     await time.advance(5_000);
     // The SDK sends the place from the last answer, and what is left of its wait.
-    const again = await parkMore('here', { place: page, waitMs: asked.waitMs - 5_000 }, another());
+    const again = await parkMore('here', { place, waitMs: asked.waitMs - 5_000 }, another());
     expect(again).toMatchObject({ answer: { kind: 'waiting', position: 2, waiter }, etaMs: null });
     expect(again?.answer).toEqual(first.answer);
     expect(taken()).toEqual([]);
@@ -238,15 +218,15 @@ describe('a parked wait that asks again', () => {
     ['in the front', {}],
     ['in a page', behind],
   ])('is written to another connection if it names one: %s', async (_, how) => {
-    const { context, sockets, open, parkMore, another, taken } = await heldLock(how);
+    const { context, sockets, connect, parkMore, another, taken } = await heldLock(how);
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const first = await parkMore('here', {});
-    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
-    open.set('there', { namespace: key.namespace, caller: 'me' });
+    const place = first?.answer.kind === 'waiting' ? first.answer.place : undefined;
+    await connect('there');
     taken();
     const again = await parkMore('there', { place }, another());
     expect(again?.answer).toMatchObject({ kind: 'waiting', waiter: { notify: { connectionId: 'there' } } });
-    expect(taken()).toContain('noteWait');
+    expect(taken()).toContain('PutItem parked wait');
     // Its old connection has nothing to do with it any more. The end of its new one makes it absent.
     await leaveConnection(context, sockets, 'here', key.namespace);
     taken();
@@ -261,8 +241,8 @@ describe('a parked wait that asks again', () => {
     const { time, context, parkMore, another, taken } = await heldLock(how);
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const first = await parkMore('here', {});
-    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
-    const absence = { kind: 'step-away', leaseId, connectionId: 'here' } as const;
+    const place = first?.answer.kind === 'waiting' ? first.answer.place : undefined;
+    const absence = { kind: 'step-away', leaseId: leaseNameOf(leaseId), connectionId: 'here' } as const;
     await apply(context, key, place === undefined ? absence : { ...absence, place });
     taken();
     await time.advance(1_000);
@@ -273,9 +253,9 @@ describe('a parked wait that asks again', () => {
   });
 
   it('is refused if the connection has ended, and does not become present by that', async () => {
-    const { context, sockets, open, park, presentMs, taken } = await heldLock();
+    const { context, sockets, disconnect, park, presentMs, taken } = await heldLock();
     await park('here');
-    open.delete('here');
+    await disconnect('here');
     taken();
     expect(await park('here')).toBeUndefined();
     expect(taken()).toEqual([]);
@@ -289,7 +269,9 @@ describe('a parked wait that asks again', () => {
     await parkMore('here', {});
     await release(context, key, { leaseId: holder });
     expect((await context.store.read(key)).holders[0]).toHaveProperty('notify');
-    expect(await parkMore('here', {}, another())).toMatchObject({ answer: { kind: 'granted', holder: { leaseId } } });
+    expect(await parkMore('here', {}, another())).toMatchObject({
+      answer: { kind: 'granted', holder: { leaseId: leaseNameOf(leaseId) } },
+    });
     expect((await context.store.read(key)).holders[0]).not.toHaveProperty('notify');
   });
 
@@ -297,10 +279,10 @@ describe('a parked wait that asks again', () => {
     const { context, parkMore, another } = await heldLock(behind);
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const first = await parkMore('here', {});
-    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    const place = first?.answer.kind === 'waiting' ? first.answer.place : undefined;
     for (const held of [holder, 'lease-of-one-ahead']) await release(context, key, { leaseId: held });
     const again = await parkMore('here', { place }, another());
-    expect(again).toMatchObject({ answer: { kind: 'granted', holder: { leaseId } } });
+    expect(again).toMatchObject({ answer: { kind: 'granted', holder: { leaseId: leaseNameOf(leaseId) } } });
   });
 
   it.each([
@@ -310,31 +292,31 @@ describe('a parked wait that asks again', () => {
     const { time, parkMore, another } = await heldLock({ ...how, claim: { leaseMs: 600_000 } });
     await parkMore('here', { leaseId: 'lease-of-one-ahead', waitMs: 600_000 });
     const first = await parkMore('here', {});
-    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    const place = first?.answer.kind === 'waiting' ? first.answer.place : undefined;
     await time.advance(asked.waitMs);
     expect((await parkMore('here', { place }, another()))?.answer.kind).toBe('wait-timeout');
   });
 
   it('waits at the end if it was absent for too long, even if its old entry is still in the front', async () => {
-    const { time, context, sockets, open, parkMore, another } = await heldLock(behind);
+    const { time, context, sockets, connect, parkMore, another } = await heldLock(behind);
     const first = await parkMore('here', {});
     expect(first).toMatchObject({ answer: { kind: 'waiting', position: 1 } });
-    open.set('there', { namespace: key.namespace, caller: 'me' });
+    await connect('there');
     await parkMore('there', { leaseId: 'lease-of-one-behind' });
     await leaveConnection(context, sockets, 'here', key.namespace);
     await time.advance(lockLimits.waiterAbsenceMs);
     const again = await parkMore('here', {}, another());
     expect(again?.answer).toMatchObject({ kind: 'waiting', position: 2 });
-    expect(again?.answer).toHaveProperty('page');
+    expect(again?.answer).toHaveProperty('place');
   });
 
   it('is written again if it has left the queue, and is told so if it gave its place back', async () => {
     const { context, parkMore, another, taken } = await heldLock();
     await parkMore('here', {});
-    await apply(context, key, { kind: 'give-up', leaseId });
+    await apply(context, key, { kind: 'give-up', leaseId: leaseNameOf(leaseId) });
     taken();
     expect((await parkMore('here', {}, another()))?.answer.kind).toBe('waiting');
-    expect(taken()).toContain('noteWait');
+    expect(taken()).toContain('PutItem parked wait');
     await release(context, key, { leaseId });
     expect((await parkMore('here', {}, another()))?.answer).toEqual({ kind: 'lost', reason: 'released' });
   });
@@ -382,52 +364,50 @@ describe('a parked wait under a session that asks again', () => {
 
   it.each([
     ['nothing', undefined],
-    ['only a wait of this lease for another lock', { lock: 'another', leaseId }],
+    ['only a wait of this lease for another lock', { lock: 'another', leaseId: leaseNameOf(leaseId) }],
     ['only a wait of another lease for this lock', { lock: key.name, leaseId: 'lease-of-another' }],
   ])('is noted again if the session knows %s', async (_, known) => {
     const { context, parkMore, another, taken, openSession } = await heldLock();
     const sessionId = await openSession('me');
     await parkMore('here', { ...underSession, sessionId });
     const session = { namespace: key.namespace, sessionId };
-    await context.sessionStore.forgetWait(session, { lock: key.name, leaseId });
+    await context.sessionStore.forgetWait(session, { lock: key.name, leaseId: leaseNameOf(leaseId) });
     if (known !== undefined) await context.sessionStore.noteWait(session, known);
     taken();
     await parkMore('here', { ...underSession, sessionId }, another());
     const [noted] = await context.sessionStore.read(key.namespace, [sessionId]);
-    expect(noted?.waits).toContainEqual({ lock: key.name, leaseId });
+    expect(noted?.waits).toContainEqual({ lock: key.name, leaseId: leaseNameOf(leaseId) });
   });
 
   it('leaves its page if the session has ended, and the pages are not searched for it', async () => {
-    const { store, context, parkMore, another, openSession } = await heldLock({ sizes: { front: 1, page: 4 } });
+    const { table, elsewhere, context, parkMore, another, openSession } = await heldLock({
+      sizes: { front: 1, page: 4 },
+    });
     await parkMore('here', { leaseId: 'lease-of-one-ahead' });
     const sessionId = await openSession('me');
     const first = await parkMore('here', { ...underSession, sessionId });
-    const place = first?.answer.kind === 'waiting' ? first.answer.page : undefined;
+    const place = first?.answer.kind === 'waiting' ? first.answer.place : undefined;
     expect(place).toBeDefined();
     await context.sessionStore.end({ namespace: key.namespace, sessionId }, context.clock.now());
-    const searched: unknown[] = [];
-    const readPages = store.readPages.bind(store);
-    store.readPages = (pages) => {
-      searched.push(pages);
-      return readPages(pages);
-    };
+    table.take();
     const again = await parkMore('here', { ...underSession, sessionId, place }, another());
     expect(again?.answer).toEqual({ kind: 'lost', reason: 'session_lost' });
-    const looks = searched.length;
-    const [page] = await readPages([{ lock: key, number: place ?? 0 }]);
+    const looks = table.take().filter((name) => name === 'read pages').length;
+    const [page] = await elsewhere.pages.read([{ lock: key, number: place ?? 0 }]);
     expect([page?.waiters, looks]).toEqual([[], 1]);
   });
 
   it('does not begin if its part of the lock can not be noted, because later requests do not note it', async () => {
-    const { context, parkMore, waiterOf, openSession } = await heldLock({ claim: { limit: 2, permits: 2 } });
+    const { table, parkMore, waiterOf, openSession } = await heldLock({ claim: { limit: 2, permits: 2 } });
     const sessionId = await openSession('me');
-    context.sessionStore.notePart = () => Promise.reject(new Error('The store can not be reached.'));
-    await expect(parkMore('here', { ...underSession, sessionId, permits: 1 })).rejects.toThrow('can not be reached');
+    table.meddle('PutItem part', outOfReach);
+    const refused = parkMore('here', { ...underSession, sessionId, permits: 1 });
+    await expect(refused).rejects.toMatchObject({ code: 'unavailable' });
     expect(await waiterOf()).toBeUndefined();
   });
 
   it('is searched for a deadlock again, because the first search may have failed', async () => {
-    const { time, context, parkMore, openSession } = await heldLock();
+    const { time, table, context, parkMore, openSession } = await heldLock();
     const [one, other] = [await openSession('one'), await openSession('other')];
     const take = (name: string, lease: string, more: More) =>
       acquire(context, { namespace: key.namespace, name }, { leaseId: lease, owner: 'me', waitMs: 0, ...more });
@@ -438,10 +418,9 @@ describe('a parked wait under a session that asks again', () => {
     await take('b', 'lease-of-one-b-00000', { sessionId: one, ...event });
     // The youngest wait is the victim.
     await time.advance(10);
-    const { readMany } = context.store;
-    context.store.readMany = () => Promise.reject(new Error('The store can not be reached.'));
-    await expect(parkMore('here', { ...underSession, sessionId: other })).rejects.toThrow('can not be reached');
-    context.store.readMany = readMany;
+    table.meddle('read many', outOfReach, 1);
+    const unsearched = parkMore('here', { ...underSession, sessionId: other });
+    await expect(unsearched).rejects.toMatchObject({ code: 'unavailable' });
     // This request finds the cycle. The next one is told of it.
     await parkMore('here', { ...underSession, sessionId: other });
     const told = await parkMore('here', { ...underSession, sessionId: other });

@@ -27,10 +27,16 @@ describe('a failure', () => {
     [
       'a wrong size',
       named('ValidationException', 'The size is wrong'),
+      'refused',
+      'The store does not take this request.',
+    ],
+    ['too many keys', named('ValidationException', 'It exceeded'), 'refused', 'The store does not take this request.'],
+    [
+      'a refusal after a try without an answer',
+      Object.assign(named('ValidationException'), { [mayHaveTakenEffect]: true }),
       'unavailable',
       unreachable('ValidationException'),
     ],
-    ['too many keys', named('ValidationException', 'It exceeded'), 'unavailable', unreachable('ValidationException')],
     ['a large thing', named('Error', 'The size exceeds'), 'unavailable', unreachable('Error')],
     ['no connection', named('TimeoutError'), 'unavailable', unreachable('TimeoutError')],
     ['a text', 'down', 'unavailable', unreachable('unknown')],
@@ -83,7 +89,7 @@ describe('a transaction that was cancelled', () => {
     ['for its traffic', 'throttled', { Code: 'ThrottlingError' }],
     ['for its provisioned traffic', 'throttled', { Code: 'ProvisionedThroughputExceeded' }],
     ['for its rights', 'unavailable', { Code: 'AccessDenied', Message: 'The size exceeds what is allowed' }],
-    ['for what it asks', 'unavailable', { Code: 'ValidationError', Message: 'The provided key is not valid' }],
+    ['for what it asks', 'refused', { Code: 'ValidationError', Message: 'The provided key is not valid' }],
   ])('%s is reported as %s', (_why, code, reason) => {
     expect(isConditionFailure(cancelled(reason))).toBe(false);
     expect(toStoreError(cancelled(reason))).toMatchObject({ code, cause: expect.any(TransactionCanceledException) });

@@ -542,8 +542,8 @@ describe('a request to the table', () => {
 
   it('fails if it was not refused by a condition', async () => {
     const broken = named('ValidationException');
-    await expect(refusedBy(broken).update(item, raise)).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(refusedBy(broken).writeAll([{ Item: item }])).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(refusedBy(broken).update(item, raise)).rejects.toMatchObject({ code: 'refused' });
+    await expect(refusedBy(broken).writeAll([{ Item: item }])).rejects.toMatchObject({ code: 'refused' });
   });
 
   it('ends when enough items are found, and does not read the next page', async () => {

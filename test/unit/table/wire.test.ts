@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws.ts';
+import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws/table.ts';
 import { ItemTable } from '../../../src/table/item-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { patientServer } from '../../support/patient-server.ts';
@@ -200,7 +200,7 @@ describe('a call over the wire', () => {
 
   it('is not repeated if the request itself is wrong', async () => {
     const { sent, table } = await storeThatAnswers(refuse(400, 'ValidationException'));
-    await expect(table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(table.get(key)).rejects.toMatchObject({ code: 'refused' });
     expect(sent).toHaveLength(1);
   });
 

@@ -1,16 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { memoryService } from '../../../src/testing/memory-service.ts';
-import { seededRandom, VirtualTime } from '../../../src/testing/virtual-time.ts';
+import { systemLockContext } from '../../../src/service/context.ts';
+import { arrivalOf, type Watcher } from '../../../src/store/watchers.ts';
+import { VirtualTime } from '../../../src/testing/virtual-time.ts';
 import { epochMs } from '../../../src/time/clock.ts';
 import { apiGatewayWebsocketHandler } from '../../../src/websocket/api-gateway.ts';
 import { createWebsocketHandler } from '../../../src/websocket/handler.ts';
-import { MemorySockets, MemoryWatchers } from '../../support/memory-stores.ts';
+import { afterWork, memoryStores, outOfReach } from '../../support/memory-table.ts';
 
 function world({ needsTicket = true } = {}) {
   const time = new VirtualTime();
-  const { locks } = memoryService(time, seededRandom(1), () => {}).service;
-  const watchers = new MemoryWatchers();
-  const sockets = new MemorySockets((id) => watchers.find(id));
+  const parts = { clock: time, timers: time };
+  /** The connections that the stream showed, as the publisher sees them. */
+  const arrived: Watcher[] = [];
+  const stores = memoryStores({
+    ...parts,
+    onChange: ({ keys, before, after }) => {
+      const eventName = before === undefined ? 'INSERT' : 'MODIFY';
+      const arrival = arrivalOf({ eventName, dynamodb: { Keys: keys as never, NewImage: after as never } });
+      if (arrival !== undefined) arrived.push(arrival);
+    },
+  });
+  const { table, watchers, sockets, elsewhere } = stores;
+  const locks = systemLockContext({ ...stores, ...parts, alone: true });
+  const known = () => elsewhere.sockets.connection('c=');
   const logged: { message: string; fields: unknown }[] = [];
   const log = { info: () => {}, error: (message: string, fields: unknown) => void logged.push({ message, fields }) };
   const handler = createWebsocketHandler({ watchers, sockets, locks, needsTicket, log });
@@ -20,7 +32,7 @@ function world({ needsTicket = true } = {}) {
   };
   const issue = async (ticket: string) =>
     sockets.issue(ticket, { namespace: 'test', caller: 'me', expiresAt: epochMs(time.now() + 1_000) });
-  return { time, watchers, sockets, handler, connect, issue, logged };
+  return { time, table, arrived, known, handler, connect, issue, logged };
 }
 
 describe('a connection', () => {
@@ -30,27 +42,23 @@ describe('a connection', () => {
     [{ prefix: 'a' }, { prefix: 'a' }],
     [{ prefix: '' }, { prefix: '' }],
   ])('opens with a ticket, for its owner and %j', async (query, subject) => {
-    const { watchers, connect, issue } = world();
+    const { arrived, known, connect, issue } = world();
     await issue('ticket');
     expect(await connect({ ticket: 'ticket', ...query })).toEqual({ status: 200, body: undefined });
-    expect(watchers.find('c=')).toEqual({
-      namespace: 'test',
-      caller: 'me',
-      subject,
-      connectionId: 'c=',
-      connectedAt: 7,
-    });
+    const watcher = { namespace: 'test', caller: 'me', subject, connectionId: 'c=', connectedAt: 7 };
+    expect(arrived).toEqual([watcher]);
+    expect(await known()).toEqual({ namespace: 'test', caller: 'me' });
   });
 
   it.each([
     ['without a ticket', {}, 401, 'unauthorized', 'A ticket is required to open a connection.'],
     ['with a ticket that was never issued', { ticket: 'other' }, 403, 'forbidden', 'The ticket is not valid.'],
   ])('is refused %s', async (_how, query, status, code, detail) => {
-    const { watchers, connect, logged } = world();
+    const { arrived, connect, logged } = world();
     const refused = await connect(query);
     expect(refused).toMatchObject({ status, body: { code, instance: 'urn:holdfast:request:request-1' } });
     expect(refused.body.detail).toContain(detail);
-    expect([watchers.size, logged]).toEqual([0, []]);
+    expect([arrived, logged]).toEqual([[], []]);
   });
 
   it('is refused with a ticket that was used or is too old', async () => {
@@ -79,9 +87,9 @@ describe('a connection', () => {
   });
 
   it('needs no ticket where every program is trusted, but then a namespace and what it watches', async () => {
-    const { watchers, connect, issue } = world({ needsTicket: false });
+    const { arrived, connect, issue } = world({ needsTicket: false });
     expect(await connect({ namespace: 'test', lock: 'a' })).toEqual({ status: 200, body: undefined });
-    expect(watchers.find('c=')).toMatchObject({ namespace: 'test', caller: 'anonymous', subject: { lock: 'a' } });
+    expect(arrived).toMatchObject([{ namespace: 'test', caller: 'anonymous', subject: { lock: 'a' } }]);
     for (const query of [{ namespace: 'test' }, { namespace: 'test', lock: 'a', prefix: 'a' }])
       expect(await connect(query as never)).toMatchObject({
         status: 400,
@@ -92,53 +100,48 @@ describe('a connection', () => {
     expect((await connect({ lock: 'a' })).body.errors).toMatchObject([{ field: 'namespace' }]);
     await issue('ticket');
     expect((await connect({ ticket: 'ticket' })).status).toBe(200);
-    expect(watchers.find('c='), 'a ticket says who connects').toMatchObject({ caller: 'me', subject: 'nothing' });
+    expect(arrived.at(-1), 'a ticket says who connects').toMatchObject({ caller: 'me', subject: 'nothing' });
   });
 
   it('is refused and logged if the store fails', async () => {
-    const { watchers, connect, issue, logged } = world();
+    const { table, connect, issue, logged } = world();
     await issue('ticket');
-    watchers.add = () => Promise.reject(new TypeError('a fault in the code'));
-    expect(await connect({ ticket: 'ticket' })).toMatchObject({ status: 500, body: { code: 'internal' } });
-    expect(logged).toEqual([
-      {
-        message: 'connect',
-        fields: { requestId: 'request-1', code: 'internal', error: 'TypeError: a fault in the code' },
-      },
-    ]);
+    table.meddle('PutItem connection', outOfReach);
+    expect(await connect({ ticket: 'ticket' })).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(logged).toMatchObject([{ message: 'connect', fields: { requestId: 'request-1', code: 'unavailable' } }]);
   });
 
   it('is refused without its ticket in the log if the ticket can not be looked up', async () => {
-    const { sockets, connect, logged } = world();
-    sockets.redeem = () => Promise.reject(new Error('broken'));
-    expect(await connect({ ticket: 'secret-ticket' })).toMatchObject({ status: 500 });
+    const { table, connect, logged } = world();
+    table.meddle('UpdateItem ticket', outOfReach);
+    expect(await connect({ ticket: 'secret-ticket' })).toMatchObject({ status: 503 });
     expect(logged).toHaveLength(1);
     expect(JSON.stringify(logged)).not.toContain('secret-ticket');
   });
 
   it('is forgotten before its waits become absent, so that none of them parks on it again', async () => {
-    const { watchers, sockets, connect, issue, handler } = world();
+    const { table, known, connect, issue, handler } = world();
     await issue('ticket');
     await connect({ ticket: 'ticket' });
     const knownMeanwhile: unknown[] = [];
-    sockets.waitsOn = async () => {
-      knownMeanwhile.push(watchers.find('c='));
-      return [];
-    };
+    table.meddle(
+      'Query',
+      afterWork(async () => knownMeanwhile.push(await known())),
+    );
     await handler.disconnect('c=');
     expect(knownMeanwhile).toEqual([undefined]);
   });
 
   it('that ended before is left alone', async () => {
-    const { watchers, handler } = world();
-    watchers.remove = () => Promise.reject(new Error('There is nothing to remove.'));
+    const { table, handler } = world();
     await handler.disconnect('never opened');
+    expect(table.take()).toEqual(['GetItem connection']);
   });
 });
 
 describe('the adapter for API Gateway', () => {
   it('opens, answers and closes', async () => {
-    const { watchers, handler, issue } = world();
+    const { arrived, known, handler, issue } = world();
     const handle = apiGatewayWebsocketHandler(handler);
     const event = (routeKey: string, query?: Record<string, string>) => ({
       requestContext: { routeKey, connectionId: 'c=', connectedAt: 7, requestId: 'request-1' },
@@ -146,13 +149,13 @@ describe('the adapter for API Gateway', () => {
     });
     await issue('ticket');
     expect(await handle(event('$connect', { ticket: 'ticket' }))).toEqual({ statusCode: 200, headers: {} });
-    expect(watchers.find('c=')).toMatchObject({ connectedAt: 7 });
+    expect(arrived).toMatchObject([{ connectedAt: 7 }]);
     expect(await handle(event('$default'))).toEqual({
       statusCode: 200,
       body: JSON.stringify({ type: 'connected', connectionId: 'c=' }),
     });
     expect(await handle(event('$disconnect'))).toEqual({ statusCode: 200 });
-    expect(watchers.find('c=')).toBeUndefined();
+    expect(await known()).toBeUndefined();
     expect(await handle(event('$connect'))).toMatchObject({
       statusCode: 401,
       headers: { 'content-type': 'application/problem+json', 'x-request-id': 'request-1' },

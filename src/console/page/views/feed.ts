@@ -10,8 +10,13 @@ import { type Column, table } from '../table.ts';
 import { mark } from './drawings.ts';
 
 /** The other fields of an event. */
-const detailsOf = ({ waitedMs, heldMs, reason }: Happening): string =>
-  joined(waitedMs ? `waited ${spanOf(waitedMs)}` : '', heldMs !== undefined && `held ${spanOf(heldMs)}`, reason);
+const detailsOf = ({ waitedMs, heldMs, by, reason }: Happening): string =>
+  joined(
+    waitedMs ? `waited ${spanOf(waitedMs)}` : '',
+    heldMs !== undefined && `held ${spanOf(heldMs)}`,
+    by !== undefined && `by ${by}`,
+    reason,
+  );
 
 /** How a table shows events. */
 export const eventColumns: readonly [Column<Happening>, Column<Happening>, Column<Happening>] = [

@@ -5,9 +5,9 @@
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
-import { defined } from '../tools/collections.ts';
-import { isThrottling, mayHaveTakenEffect } from './failures.ts';
-import type { TableAnswers, TableOperation, TablePort, TableRequests } from './port.ts';
+import { defined } from '../../tools/collections.ts';
+import { isThrottling, mayHaveTakenEffect } from '../failures.ts';
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../port.ts';
 
 /** The errors by which DynamoDB refuses a signature because its time or its credentials are out of date. */
 const untimely = new Set([

@@ -10,9 +10,9 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import { defined } from '../tools/collections.ts';
-import { isThrottling, mayHaveTakenEffect } from './failures.ts';
-import type { TableAnswers, TableOperation, TablePort, TableRequests } from './port.ts';
+import { defined } from '../../tools/collections.ts';
+import { isThrottling, mayHaveTakenEffect } from '../failures.ts';
+import type { TableAnswers, TableOperation, TablePort, TableRequests } from '../port.ts';
 import { WireTable } from './wire.ts';
 
 export interface StoreAddress {

@@ -56,9 +56,7 @@ describe('a wait under a session that is over', () => {
     const { time, table, locks, elsewhere, open, take } = world();
     const sessionId = await open('ending');
     await take('gate', 'holder');
-    table.beforeNext('note wait of session', () =>
-      elsewhere.sessionStore.end({ namespace, sessionId }, time.now()),
-    );
+    table.beforeNext('note wait of session', () => elsewhere.sessionStore.end({ namespace, sessionId }, time.now()));
     expect(await take('gate', 'ending', { sessionId, ...parked })).toMatchObject({
       answer: { kind: 'lost', reason: 'session_lost' },
     });
