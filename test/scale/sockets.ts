@@ -6,6 +6,7 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import { pauseFor } from '../../src/time/timers.ts';
 import type { WebsocketEvent } from '../../src/websocket/api-gateway.ts';
 import type { Chance } from '../world/chance.ts';
+import { socketRoutes } from '../world/functions.ts';
 import type { Bill } from './bill.ts';
 import { delayOf } from './delays.ts';
 import { amountOf } from './facts.ts';
@@ -23,6 +24,7 @@ type Query = Readonly<Record<string, string>>;
 
 export class ModelledSockets implements Connections {
   readonly #parts: SocketParts;
+  readonly #routes: ReturnType<typeof socketRoutes>;
   readonly #openings: TokenBucket;
   readonly #delay: () => number;
   readonly #postDelay: () => number;
@@ -32,6 +34,7 @@ export class ModelledSockets implements Connections {
 
   constructor(parts: SocketParts) {
     this.#parts = parts;
+    this.#routes = socketRoutes((event) => parts.target().invoke(event));
     this.#openings = new TokenBucket(amountOf('connectionRate'), parts.time.now());
     this.#delay = delayOf(parts.chance.branch(), 'gatewayMsP50', 'gatewayMsP99');
     this.#postDelay = delayOf(parts.chance.branch(), 'postMsP50', 'postMsP99');
@@ -93,7 +96,8 @@ export class ModelledSockets implements Connections {
       throw new Error('API Gateway opens no more connections now.');
     }
     this.#openings.take(1);
-    const { statusCode = 200 } = await this.#invoke('$connect', connectionId, query);
+    const opening = { requestId: connectionId, connectionId, connectedAt: time.now(), query };
+    const statusCode = await this.#routes.connect(opening);
     if (statusCode >= 400) throw new Error(`The connection was refused with ${statusCode}.`);
     this.#open.set(connectionId, handlers);
     handlers.open();
@@ -104,7 +108,7 @@ export class ModelledSockets implements Connections {
     const delayMs = this.#delay();
     bill.socketMessages += 2;
     await pauseFor(time, delayMs / 2);
-    const { body } = await this.#invoke('$default', connectionId);
+    const body = await this.#routes.message(connectionId);
     await pauseFor(time, delayMs / 2);
     if (body !== undefined) this.#open.get(connectionId)?.message(JSON.parse(body));
   }
@@ -112,16 +116,6 @@ export class ModelledSockets implements Connections {
   async #leave(connectionId: string): Promise<void> {
     if (!this.#open.delete(connectionId)) return;
     await pauseFor(this.#parts.time, this.#delay());
-    await this.#invoke('$disconnect', connectionId);
-  }
-
-  #invoke(
-    routeKey: string,
-    connectionId: string,
-    queryStringParameters?: Query,
-  ): Promise<APIGatewayProxyStructuredResultV2> {
-    const { time, target } = this.#parts;
-    const requestContext = { routeKey, connectionId, connectedAt: time.now(), requestId: connectionId };
-    return target().invoke({ requestContext, queryStringParameters });
+    await this.#routes.disconnect(connectionId);
   }
 }

@@ -7,7 +7,15 @@ import type { VirtualTime } from '../../src/testing/virtual-time.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import type { Opening } from '../../src/websocket/handler.ts';
 import type { Chance } from '../world/chance.ts';
-import { handOffsIn, httpIn, type ProcessAccess, serviceIn, silent, websocketIn } from '../world/functions.ts';
+import {
+  handOffsIn,
+  httpIn,
+  type ProcessAccess,
+  serviceIn,
+  silent,
+  socketRoutes,
+  websocketIn,
+} from '../world/functions.ts';
 import { type Cause, causeOfTimer, runAs } from './cause.ts';
 import type { DriftingClock } from './clock.ts';
 import type { Outside } from './outside.ts';
@@ -56,7 +64,7 @@ export class Host implements SocketHost {
   readonly release: Release;
   readonly #service: Service;
   readonly #answer: ReturnType<typeof httpIn>;
-  readonly #websocket: ReturnType<typeof websocketIn>;
+  readonly #sockets: ReturnType<typeof socketRoutes>;
   readonly #time: VirtualTime;
 
   constructor(parts: HostParts) {
@@ -75,7 +83,7 @@ export class Host implements SocketHost {
       socketUrl: outside && 'ws://simulated/v1/watch',
       newId: (kind) => `${kind}-${name}-${String(++ids).padStart(16, '0')}`,
     });
-    this.#websocket = websocketIn(this.#service, access);
+    this.#sockets = socketRoutes(websocketIn(this.#service, access));
     const connections = outside && new ApiGatewayConnections({ client: outside.clientOf(this.process) });
     const handOffs = connections && handOffsIn(this.#service, access, connections);
     this.#answer = httpIn(this.#service, {
@@ -89,26 +97,20 @@ export class Host implements SocketHost {
     return runAs(cause, () => this.#answer(call, { name: cause.client, signal }));
   }
 
-  async connect({ requestId, connectionId, connectedAt, query }: Opening): Promise<number> {
-    const context = { routeKey: '$connect', connectionId, connectedAt, requestId };
-    const event = { requestContext: context, queryStringParameters: query };
-    const { statusCode = 500 } = await runAs(this.#cause('connect'), () => this.#websocket(event));
-    return statusCode;
+  connect(opening: Opening): Promise<number> {
+    return runAs(this.#cause('connect'), () => this.#sockets.connect(opening));
   }
 
   async message(connectionId: string): Promise<string> {
-    const context = { routeKey: '$default', connectionId, connectedAt: 0, requestId: 'message' };
-    return (await this.#websocket({ requestContext: context })).body ?? '';
+    return (await this.#sockets.message(connectionId)) ?? '';
   }
 
-  async disconnect(connectionId: string): Promise<boolean> {
-    const context = { routeKey: '$disconnect', connectionId, connectedAt: 0, requestId: 'disconnect' };
-    try {
-      await runAs(this.#cause('disconnect'), () => this.#websocket({ requestContext: context }));
-      return true;
-    } catch {
-      return false;
-    }
+  disconnect(connectionId: string): Promise<boolean> {
+    const told = runAs(this.#cause('disconnect'), () => this.#sockets.disconnect(connectionId));
+    return told.then(
+      () => true,
+      () => false,
+    );
   }
 
   #cause(operation: string): Cause {

@@ -170,7 +170,8 @@ export class Traffic {
     const session: Session = await this.#client.locks.session({ ttlMs: chance.pick([1_500, 4_000]) });
     for (let turns = chance.between(1, 3); turns > 0; turns--) {
       try {
-        await (chance.happens(0.3) ? this.#several(session) : this.#lock(session, chance.pick(mutexes)));
+        if (chance.happens(0.2)) await this.#lock(session, 'pool1', { limit: 3, permits: chance.between(1, 3) });
+        else await (chance.happens(0.3) ? this.#several(session) : this.#lock(session, chance.pick(mutexes)));
       } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         this.#parts.verdicts.count(`met ${error.code} under a session`);

@@ -2,7 +2,7 @@
  * The functions as they are deployed (functions/*.ts), in a process of a virtual world. Only what is around them is not AWS: the table
  * behind its port, time, chance, and the services that they call.
  */
-import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
+import type { APIGatewayProxyStructuredResultV2, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
 import { type Answer, type Call, pathOf } from '../../src/client/transport.ts';
 import { type Operation, operations } from '../../src/contract/operations.ts';
 import { createHandler, type HandlerOptions } from '../../src/http/handler.ts';
@@ -25,8 +25,8 @@ import type { TableAccess } from '../../src/table/item-table.ts';
 import type { Clock } from '../../src/time/clock.ts';
 import type { Timers } from '../../src/time/timers.ts';
 import type { Log } from '../../src/tools/log.ts';
-import { apiGatewayWebsocketHandler } from '../../src/websocket/api-gateway.ts';
-import { createWebsocketHandler } from '../../src/websocket/handler.ts';
+import { apiGatewayWebsocketHandler, type WebsocketEvent } from '../../src/websocket/api-gateway.ts';
+import { createWebsocketHandler, type Opening } from '../../src/websocket/handler.ts';
 
 export const silent: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -102,6 +102,28 @@ export const websocketIn = (service: Service, access: ProcessAccess) =>
       log: silent,
     }),
   );
+
+type WebsocketHandler = (event: WebsocketEvent) => Promise<APIGatewayProxyStructuredResultV2>;
+
+/** The events that the gateway sends for one connection. */
+export const socketRoutes = (handle: WebsocketHandler) => ({
+  /** The status of the answer to the opening. */
+  connect: async ({ requestId, connectionId, connectedAt, query }: Opening): Promise<number> => {
+    const requestContext = { routeKey: '$connect', connectionId, connectedAt, requestId };
+    const { statusCode = 200 } = await handle({ requestContext, queryStringParameters: query });
+    return statusCode;
+  },
+  /** The answer to a message of the client. */
+  message: async (connectionId: string): Promise<string | undefined> => {
+    const requestContext = { routeKey: '$default', connectionId, connectedAt: 0, requestId: 'message' };
+    return (await handle({ requestContext })).body;
+  },
+  disconnect: async (connectionId: string): Promise<void> => {
+    await handle({
+      requestContext: { routeKey: '$disconnect', connectionId, connectedAt: 0, requestId: 'disconnect' },
+    });
+  },
+});
 
 export const handOffsIn = (service: Service, access: ProcessAccess, connections: Connections): HandOffs =>
   new HandOffs({ locks: service.locks, connections, deliveries: new DeliveryStore(access), log: silent });
