@@ -30,8 +30,8 @@ export class AskError extends Error {
 
 type At = { readonly at: number };
 
-/** How far deliveries and events were behind at the last answer. 0 if they were not. */
-export let behindMs = 0;
+/** How far deliveries were behind at the last answer, if they were. */
+export let behindMs: number | undefined;
 
 /** The server part answers within this time, even if the service does not. */
 const answerMs = 15_000;
@@ -48,7 +48,7 @@ export async function ask<T>(parts: readonly string[], search: unknown = '', mor
     error?: { code: string; message: string };
     behindMs?: number;
   };
-  behindMs = answer.behindMs ?? 0;
+  behindMs = answer.behindMs;
   if (response.ok) return answer as T;
   const { status } = response;
   const { code = 'unexpected', message = `The console answered with status ${status}.` } = answer.error ?? {};
