@@ -36,7 +36,10 @@ export interface NotificationOptions {
 }
 
 export interface Notifications {
-  readonly handler: StreamHandler;
+  /** For the pump that delivers: waiters wait for it. */
+  readonly deliver: StreamHandler;
+  /** For the pump that writes the history and shows events: nobody waits for it. */
+  readonly publish: StreamHandler;
   readonly watchers: WatcherStore;
   /** Sets the timers again that ended with the last process, and starts the sweeps. */
   start(): void;
@@ -93,8 +96,8 @@ export function createNotifications(options: NotificationOptions): Notifications
   };
   let sweeping: NodeJS.Timeout | undefined;
   return {
-    // One pump reads the stream for both. Each of their calls ends in limited time.
-    handler: createStreamHandler([...notifying, ...publishing], shared.log),
+    deliver: createStreamHandler(notifying, shared.log),
+    publish: createStreamHandler(publishing, shared.log),
     watchers,
     start() {
       track(sweep());

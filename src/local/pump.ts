@@ -8,6 +8,7 @@ import type { Checkpoints } from './pump/checkpoints.ts';
 import { type Delivery, deliver, type StreamHandler, sequenceNumberOf } from './pump/delivery.ts';
 import { FaultLog, faultOf } from './pump/faults.ts';
 import { Generation } from './pump/generation.ts';
+import { Lag } from './pump/lag.ts';
 import { engineBackoff, handlerBackoff, localPace, type Pace, retryInMs } from './pump/pace.ts';
 import { pause } from './pump/pause.ts';
 import type { Reading, ReadingEnd, ShardReader } from './pump/reader.ts';
@@ -17,6 +18,8 @@ export { type Checkpoint, type Checkpoints, fileCheckpoints, memoryCheckpoints }
 export type { StreamHandler } from './pump/delivery.ts';
 
 export interface PumpOptions {
+  /** What it is for, in log lines. */
+  readonly name?: string;
   readonly client: DynamoDBStreamsClient;
   /** A function is called again after each failure, so that the stream of a re-created table is found. */
   readonly streamArn: string | (() => Promise<string>);
@@ -33,6 +36,11 @@ export interface PumpOptions {
   readonly filter?: (record: DynamoDBRecord) => boolean;
   /** Lambda's default for streams. */
   readonly batchSize?: number;
+  /**
+   * When a record was written, if that is known. The stream itself tells it only to the second, and DynamoDB Local to
+   * the minute.
+   */
+  readonly writtenAt?: (record: DynamoDBRecord) => number | undefined;
   /**
    * Five: with the backoff they take about a second. That is enough for a conflict or a short failure, and short for
    * the records behind it.
@@ -62,6 +70,7 @@ export class Pump {
   readonly #stream: Stream;
   readonly #stopping = new AbortController();
   readonly #faultLog: FaultLog;
+  readonly #lag: Lag;
   readonly #random: () => number;
   /** Ends the pause before the next look. Aborted when the list of shards may have changed. */
   #lookNow = new AbortController();
@@ -76,6 +85,7 @@ export class Pump {
     this.#random = options.random ?? Math.random;
     this.#stream = new Stream(options.client, this.#stopping.signal);
     this.#faultLog = new FaultLog(options.logger, systemClock);
+    this.#lag = new Lag(options.name ?? 'stream', options.logger, systemClock);
     this.ready = this.#becameReady.promise;
     // A caller that awaits `ready` learns if the pump stopped too early. Callers do not have to await it.
     this.ready.catch(() => {});
@@ -93,6 +103,7 @@ export class Pump {
       streamArn: this.#generation?.streamArn ?? null,
       shardsReading: this.#generation?.running.size ?? 0,
       shardsDrained: this.#generation?.drainedCount ?? 0,
+      behindMs: this.#lag.behindMs,
       ...this.#count,
     };
   }
@@ -187,9 +198,10 @@ export class Pump {
         generation.positioned(reader);
         this.#checkReady(generation);
       },
-      onPage: (reader) => {
+      onPage: (reader, received) => {
         this.#faultLog.worked(reader.id);
         this.#count.polls += 1;
+        if (received === 0) this.#lag.handled();
       },
       onRestarted: (reader, reason, error) => {
         const fields = { shardId: reader.id, reason, error: errorText(error) };
@@ -205,6 +217,9 @@ export class Pump {
     const last = records.at(-1);
     if (delivery.ending.aborted || !last) return;
     this.#count.filtered += records.length - wanted.length;
+    const times = wanted.map((record) => this.#options.writtenAt?.(record)).filter((time) => time !== undefined);
+    // Records that nobody needs say nothing.
+    if (times.length > 0) this.#lag.handled(Math.min(...times));
     // Records that the filter rejected need no handler, even at the end of a page.
     if (last !== wanted.at(-1)) delivery.onTaken(sequenceNumberOf(last), 0);
   }

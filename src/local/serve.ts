@@ -4,7 +4,7 @@ import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBStreamEvent } from 'aws-lambda';
 import { createHandler } from '../http/handler.ts';
 import type { Service } from '../http/service.ts';
-import { changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
+import { changedAtIn, changedLock, type LockChange, lockChangeOf, revisionOf } from '../notify/lock-change.ts';
 import { passesFilter, publisherFilter } from '../notify/stream-filter.ts';
 import { afterwards, createLogger } from '../process/logger.ts';
 import { serviceOn } from '../process/wiring.ts';
@@ -19,7 +19,7 @@ import { type Gateway, type Mount, startGateway } from './gateway.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import type { LocalOptions } from './options.ts';
 import { awaitingPace } from './pump/pace.ts';
-import { fileCheckpoints, memoryCheckpoints, type Pump, startPump } from './pump.ts';
+import { fileCheckpoints, memoryCheckpoints, type Pump, type PumpOptions, startPump } from './pump.ts';
 import { StartError } from './start-error.ts';
 import { ensureTable } from './table.ts';
 import { type WebsocketOptions, watchPath } from './websocket.ts';
@@ -33,6 +33,8 @@ export interface Running {
   readonly failed: Promise<string>;
   /** Answers some paths beside the service, on the same port. */
   mount(mount: Mount): void;
+  /** How far the deliveries are behind the writes to the table. */
+  behindMs(): number;
   /** Namespaces in which a lock changed since the start. */
   namespaces(): readonly string[];
   stop(): Promise<void>;
@@ -70,7 +72,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise
   const settings = { region, eventsUrl, tasksUrl, callbacksUrl, connections, log };
   const notifications = createNotifications({ locks, access, ...settings });
   const namespaces = new Set<string>();
-  const pump = startStreamPump(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
+  const pump = startPumps(service, { tables: client, isRemote, options, address, log, notifications, namespaces });
   const handler = createWebsocketHandler({
     watchers: notifications.watchers,
     sockets: new SocketStore(access),
@@ -98,6 +100,7 @@ async function serveOn(engine: Engine, options: LocalOptions, log: Log): Promise
     url: gateway.url,
     engine,
     mount: (mount) => gateway.mount(mount),
+    behindMs: () => pump.behindMs(),
     namespaces: () => [...namespaces],
     failed: engine.exited.then((exit) => `The engine ended: ${JSON.stringify(exit)}.`),
     stop: () => {
@@ -130,8 +133,15 @@ async function openGateway(
   }
 }
 
-/** DynamoDB allows five reads a second from a shard, and bills each. A local engine is read far more often. */
-const remotePace = { busyMs: 250, idleMaxMs: 1_000 };
+/** DynamoDB allows five reads a second from a shard, and bills each. Two pumps read it. A local engine is read far more often. */
+const remotePace = { busyMs: 500, idleMaxMs: 1_000 };
+/** Nobody waits for the history. Changes that come together are stored together, which leaves the engine free for callers. */
+const publishingPace = { busyMs: 250, idleMaxMs: 250 };
+/**
+ * Half of what a stream gives at once. A busy table writes hundreds of changes a second, and most of them are not about
+ * locks. With Lambda's 100, a pump would read more often than the engine can answer.
+ */
+const recordsPerRead = 500;
 
 interface PumpSetting {
   readonly tables: DynamoDBClient;
@@ -143,41 +153,79 @@ interface PumpSetting {
   readonly namespaces: Set<string>;
 }
 
+/**
+ * Two pumps read the stream, as two functions do in a deployment. One delivers, and one writes the history, which takes
+ * the engine far longer. So no delivery waits for the history of other locks.
+ */
+function startPumps(service: Service, setting: PumpSetting): Pick<Pump, 'ready' | 'stop'> & { behindMs(): number } {
+  const { notifications, namespaces, isRemote } = setting;
+  const delivering = startStreamPump('deliveries', setting, {
+    pace: isRemote ? remotePace : awaitingPace(() => service.locks.waits.openCount > 0),
+    handler: (event) => {
+      learnFrom(event, service);
+      return notifications.deliver(event);
+    },
+  });
+  const publishing = startStreamPump('history', setting, {
+    pace: isRemote ? remotePace : publishingPace,
+    handler: (event) => {
+      noteNamespaces(event, namespaces);
+      return notifications.publish(event);
+    },
+  });
+  const pumps = [delivering, publishing];
+  const ready = Promise.all(pumps.map((pump) => pump.ready)).then(() => undefined);
+  // If the gateway can't be opened, nobody waits for it.
+  ready.catch(() => {});
+  return {
+    ready,
+    behindMs: () => delivering.stats().behindMs,
+    stop: async () => void (await Promise.all(pumps.map((pump) => pump.stop()))),
+  };
+}
+
 function startStreamPump(
-  service: Service,
-  { tables, isRemote, options, address, log, notifications, namespaces }: PumpSetting,
+  name: string,
+  { tables, isRemote, options, address, log }: PumpSetting,
+  more: Pick<PumpOptions, 'handler' | 'pace'>,
 ): Pump {
   return startPump({
+    name,
     client: new DynamoDBStreamsClient(defined(address)),
     // Called again after a failure, because the table may have been re-created.
     streamArn: () => ensureTable(tables, options.table),
-    handler: (event) => {
-      learnFrom(event, service, namespaces);
-      return notifications.handler(event);
-    },
     checkpoints: options.memory
       ? memoryCheckpoints()
-      : fileCheckpoints(join(options.dataFolder, `stream-${options.table}.json`), log),
+      : fileCheckpoints(join(options.dataFolder, `stream-${options.table}-${name}.json`), log),
     // A shared table's stream has a day of changes that others have already delivered. Our own stream begins with the
     // first change.
     startAt: isRemote ? 'LATEST' : 'TRIM_HORIZON',
-    pace: isRemote ? remotePace : awaitingPace(() => service.locks.waits.openCount > 0),
     onDeadLetter: (records, error) => log.error('dead-letter', { records: records.length, error: String(error) }),
     // The publisher's filter is enough, because it lets through every record that the notifier needs.
     filter: (record) => passesFilter(record, publisherFilter),
+    batchSize: recordsPerRead,
+    writtenAt: changedAtIn,
     logger: log,
+    ...more,
   });
 }
 
 /** More namespaces than a person would choose from. */
 const namespacesMax = 200;
 
-/** Notes the namespaces in use. Wakes the next waiter here if the stream shows a release in another process. */
-function learnFrom(event: DynamoDBStreamEvent, { locks }: Service, namespaces: Set<string>): void {
+/** Notes the namespaces in use. */
+function noteNamespaces(event: DynamoDBStreamEvent, namespaces: Set<string>): void {
+  for (const record of event.Records) {
+    const key = changedLock(record);
+    if (key !== undefined && namespaces.size < namespacesMax) namespaces.add(key.namespace);
+  }
+}
+
+/** Wakes the next waiter here if the stream shows a release in another process. */
+function learnFrom(event: DynamoDBStreamEvent, { locks }: Service): void {
   for (const record of event.Records) {
     const key = changedLock(record);
     if (key === undefined) continue;
-    if (namespaces.size < namespacesMax) namespaces.add(key.namespace);
     if (!locks.cache.isNewer(key, revisionOf(record))) continue;
     try {
       locks.cache.learn(key, (lockChangeOf(record) as LockChange).after);

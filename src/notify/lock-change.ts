@@ -22,6 +22,12 @@ export function changedLock({ dynamodb }: DynamoDBRecord): LockKey | undefined {
 export const revisionOf = ({ dynamodb }: DynamoDBRecord): number =>
   Number(dynamodb?.NewImage?.[lockWords.revision]?.N ?? 0);
 
+/** When the write of a stream record of a lock was made, by its writer's clock. Undefined if the record is about something else. */
+export function changedAtIn(record: DynamoDBRecord): number | undefined {
+  const at = record.dynamodb?.NewImage?.[lockWords.changedAt]?.N;
+  return changedLock(record) === undefined || at === undefined ? undefined : Number(at);
+}
+
 /** The change of a lock in a stream record. Undefined if the record is about something else. */
 export function lockChangeOf(record: DynamoDBRecord): LockChange | undefined {
   const key = changedLock(record);

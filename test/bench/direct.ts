@@ -129,7 +129,7 @@ if (import.meta.main) {
   const lines: string[] = [];
   for (const waiting of [2, 10, 50, 200]) {
     for (const processes of [1, 20, waiting + 1]) {
-      for (const holdMs of [0, 40, 200]) {
+      for (const holdMs of [0, 5, 20, 40, 200]) {
         const { p50, p99, used, readUnitsPerSecond } = await measureDirect({ waiting, processes, holdMs });
         const cells = [waiting, processes, holdMs, p50.toFixed(1), p99.toFixed(1), used.requests.toFixed(1)];
         const units = [used.writeUnits.toFixed(1), used.readUnits.toFixed(1)];

@@ -1491,13 +1491,13 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a locked section asks again under a lease whose token is no longer in use',
     file: 'infra/locked-section.ts',
-    text: "      JsonPath.stringAt('$$.State.RetryCount'),\n",
-    instead: "      '0',\n",
+    text: "JsonPath.hash(JsonPath.taskToken, 'SHA-256')",
+    instead: "JsonPath.hash(JsonPath.stringAt('$$.Execution.Name'), 'SHA-256')",
   },
   {
     name: 'a locked section that lost its lease succeeds',
     file: 'infra/locked-section.ts',
-    text: '    released.addCatch(lost, { errors: [lostLease], resultPath: JsonPath.DISCARD });\n',
+    text: '    released.addCatch(lost, { errors: conflict, resultPath: JsonPath.DISCARD });\n',
     instead: '',
   },
   {

@@ -96,6 +96,7 @@ export function mountConsole(running: Running, options: LocalOptions): string {
       token,
       namespace,
       namespaces: () => running.namespaces(),
+      behindMs: () => running.behindMs(),
       mayChange: options.consoleMayChange,
     }),
   );

@@ -30,6 +30,9 @@ export class AskError extends Error {
 
 type At = { readonly at: number };
 
+/** How far deliveries were behind at the last answer, if they were. */
+export let behindMs: number | undefined;
+
 /** The server part answers within this time, even if the service does not. */
 const answerMs = 15_000;
 
@@ -41,7 +44,11 @@ export async function ask<T>(parts: readonly string[], search: unknown = '', mor
       throw new AskError(0, 'console-gone', 'The console does not answer. Is it still running?');
     },
   );
-  const answer = (await response.json().catch(() => ({}))) as { error?: { code: string; message: string } };
+  const answer = (await response.json().catch(() => ({}))) as {
+    error?: { code: string; message: string };
+    behindMs?: number;
+  };
+  behindMs = answer.behindMs;
   if (response.ok) return answer as T;
   const { status } = response;
   const { code = 'unexpected', message = `The console answered with status ${status}.` } = answer.error ?? {};

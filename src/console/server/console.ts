@@ -21,6 +21,8 @@ export interface ConsoleOptions {
   readonly namespace: string;
   /** Other namespaces in use. */
   readonly namespaces?: () => readonly string[];
+  /** How far the service's deliveries are behind the writes to its table, if that is known. */
+  readonly behindMs?: () => number;
   /** Whether the page may do more than read. */
   readonly mayChange: boolean;
 }
@@ -38,6 +40,8 @@ const bodyBytesMax = 8 * 1024;
 const beatMs = 10_000;
 /** If a page is this far behind, its connection is closed. It gets the missed events when it connects again. */
 const unreadBytesMax = 4 * 1024 * 1024;
+/** A shorter delay of deliveries is not worth a line on the page. */
+const shownBehindMs = 5_000;
 /** Each relay has a connection to the service. Nobody watches more namespaces on one machine. */
 const relaysMax = 20;
 
@@ -157,7 +161,8 @@ export class Console {
       if (answer === undefined) return notFound(response);
       // `at` is the time of this answer, by the clock of the events.
       const at = Date.now();
-      sendJson(response, 200, { ...(await answer), at });
+      const behindMs = this.#options.behindMs?.() ?? 0;
+      sendJson(response, 200, { ...(await answer), at, ...(behindMs < shownBehindMs ? {} : { behindMs }) });
     } catch (error) {
       if (response.destroyed) return;
       if (!isHoldfastError(error)) throw error;

@@ -15,7 +15,7 @@ export interface Reading {
   /** Aborts when the pump stops or the table has another stream. */
   readonly ending: AbortSignal;
   readonly onPositioned: (reader: ShardReader) => void;
-  readonly onPage: (reader: ShardReader) => void;
+  readonly onPage: (reader: ShardReader, received: number) => void;
   /**
    * Called when the shard is read from its start again, because its position was trimmed or does not belong to the
    * stream.
@@ -86,7 +86,7 @@ export class ShardReader {
     const page = await reading.stream.read(this.#iterator, reading.batchSize);
     this.#isRepositioned = false;
     this.#internalFailures = 0;
-    reading.onPage(this);
+    reading.onPage(this, page.records.length);
     return page;
   }
 

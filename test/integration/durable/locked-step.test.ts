@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
 import { LocalDurableTestRunner } from '@aws/durable-execution-sdk-js-testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -74,6 +77,37 @@ describe('docs/jobs.md', () => {
     await held.release();
     expect((await ended).getResult()).toEqual({ receipt: `${wallet} true` });
     expect(await stateOf(`wallet:${wallet}`)).toBe('free');
+  });
+});
+
+describe('docs/jobs.md, testing on one machine', () => {
+  it('completes the callbacks of a function through the endpoint of the example', async () => {
+    type Example = { callbacksOf(runner: LocalDurableTestRunner, lock: string): Server };
+    const { callbacksOf } = await loadExample<Example>('jobs.md', 'A durable function', 1);
+    const lock = randomUUID();
+    let client: Holdfast | undefined;
+    const handlerFunction = withDurableExecution(async (_: unknown, ctx: DurableContext) =>
+      lockedStep(ctx, client as Holdfast, lock, { leaseMs: 60_000 }, async ({ fence }) => ({ fence })),
+    );
+    const runner = new LocalDurableTestRunner({ handlerFunction });
+    const server = callbacksOf(runner, lock).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const callbacksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const own = await startService({ callbacksUrl });
+    client = new Holdfast({ url: own.url, namespace: 'test', patience: patient });
+    try {
+      const held = await client.acquire(lock);
+      const ended = runner.run({ payload: {} });
+      while ((await client.inspect(lock)).queueDepth === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      await held.release();
+      const { fence } = (await ended).getResult() as { fence: number };
+      expect(fence).toBeGreaterThan(held.fence);
+    } finally {
+      await client.close();
+      await own.stop();
+      server.closeAllConnections();
+      server.close();
+    }
   });
 });
 

@@ -30,12 +30,16 @@ describe.concurrent("a session's owner", () => {
 
   it('is shown for holders and waiters under it, unless they name their own', async () => {
     const [lock, third] = [newLock(), newLock()];
-    const [batch, shop] = [await open({ owner: 'batch' }), await open({ owner: 'shop' })];
+    const [batch, shop] = [
+      await open({ owner: 'batch', ttlMs: 600_000 }),
+      await open({ owner: 'shop', ttlMs: 600_000 }),
+    ];
     await lock.acquire({ sessionId: batch });
-    const poll = { waitMs: 20_000, pollMs: 0 };
-    await lock.acquire({ ...poll, sessionId: shop, leaseId: newLeaseId() });
-    await lock.acquire({ ...poll, sessionId: shop, leaseId: newLeaseId(), owner: 'clerk 7' });
-    await lock.acquire({ ...poll, leaseId: newLeaseId() });
+    // Parked waiters stay, however long the machine takes.
+    const parked = { waitMs: 600_000, notify: { type: 'event', ref: 'somebody' } };
+    await lock.acquire({ ...parked, sessionId: shop, leaseId: newLeaseId() });
+    await lock.acquire({ ...parked, sessionId: shop, leaseId: newLeaseId(), owner: 'clerk 7' });
+    await lock.acquire({ ...parked, leaseId: newLeaseId() });
     expect(await ownersOf(lock)).toEqual({ holders: ['batch'], queue: ['shop', 'clerk 7', 'anonymous'] });
     const locks = { locks: [third.name, newLock().name], sessionId: shop };
     expect((await service.call('POST', '/v1/test/multi-locks/acquire', locks)).status).toBe(200);
@@ -44,8 +48,8 @@ describe.concurrent("a session's owner", () => {
 
   it('is shown for a waiter of several locks', async () => {
     const lock = newLock();
-    const sessionId = await open({ owner: 'mover' });
-    await lock.acquire({ leaseMs: 60_000 });
+    const sessionId = await open({ owner: 'mover', ttlMs: 600_000 });
+    await lock.acquire({ leaseMs: 600_000 });
     const body = { locks: [lock.name, newLock().name], sessionId, waitMs: 20_000, leaseId: newLeaseId() };
     const waiting = service.call('POST', '/v1/test/multi-locks/acquire', body);
     await queued(lock, 1);
@@ -56,7 +60,7 @@ describe.concurrent("a session's owner", () => {
 
   it('is named in the cycle of a deadlock', exactOnly('a single request may be refused with 429 or 503'), async () => {
     const [a, b] = [newLock(), newLock()];
-    const [one, two] = [await open({ owner: 'one' }), await open({ owner: 'two' })];
+    const [one, two] = [await open({ owner: 'one', ttlMs: 600_000 }), await open({ owner: 'two', ttlMs: 600_000 })];
     await a.acquire({ sessionId: one });
     await b.acquire({ sessionId: two });
     const waiting = b.acquire({ sessionId: one, leaseId: newLeaseId(), waitMs: 50_000 });

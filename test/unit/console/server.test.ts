@@ -34,10 +34,21 @@ let page: Console;
 let server: Server;
 let port: number;
 
+let behindMs = 0;
+
 async function open(mayChange = false): Promise<void> {
   service = new FakeService();
+  behindMs = 0;
   const serviceUrl = 'https://locks.example';
-  page = new Console({ transport: service, serviceUrl, auth: 'bearer', token, namespace: 'demo', mayChange });
+  page = new Console({
+    transport: service,
+    serviceUrl,
+    auth: 'bearer',
+    token,
+    namespace: 'demo',
+    behindMs: () => behindMs,
+    mayChange,
+  });
   server = createServer((incoming, response) => {
     if (!page.handle(incoming, response)) response.writeHead(404).end();
   });
@@ -177,6 +188,14 @@ describe('what the console gives out', () => {
       expect((await ask(`/console/${path}`, await cookie())).status).toBe(404);
     },
   );
+
+  it('tells the page if deliveries are far behind', async () => {
+    const shown = async () => JSON.parse((await ask('/console/api/demo/locks', await cookie())).text).behindMs;
+    behindMs = 4_999;
+    expect(await shown()).toBeUndefined();
+    behindMs = 7_000;
+    expect(await shown()).toBe(7_000);
+  });
 
   it('shows the words of the refusal of the service', async () => {
     service.answer = { status: 403, headers: {}, body: { code: 'forbidden', detail: 'Not for you.', status: 403 } };

@@ -7,6 +7,7 @@ import { now } from '../draw.ts';
 import { lastEventAt, link, staleSince } from '../knowledge.ts';
 import { instead } from '../parts.ts';
 import { addressOf, name, namespace, view, views } from '../route.ts';
+import { behindMs } from '../server.ts';
 import { changeDialog, notice, permissionWords } from './change.ts';
 import { feedView } from './feed.ts';
 import { lockView } from './lock.ts';
@@ -77,6 +78,7 @@ function statusLine(url: string): TemplateResult {
       : warning(`No events from the service since ${since}. Trying again. ${trouble?.message ?? ''}`);
   }
   if (trouble) return warning(trouble.message);
+  if (behindMs) return warning(`Deliveries are ${(behindMs / 1e3) | 0} s late`);
   const last = lastEventAt ? `last event ${agoOf(now() - lastEventAt)}` : 'no event yet';
   const how = link === 'unwatched' ? 'This service sends no events: the page looks every few seconds.' : last;
   return html`<span>${how}</span><span class="quiet">${url} · ${permissionWords()}</span>`;
