@@ -25,7 +25,22 @@ const simulation: Suite = { project: 'simulation', paths: [] };
 
 /** Tests outside of `test/unit/<folder>` that were written for a source. They run before the rest of their project. */
 const near: readonly (readonly [start: string, suite: Suite])[] = [
-  ['src/store/', contract],
+  [
+    'src/queue/',
+    {
+      project: 'contract',
+      paths: ['lock-', 'pages', 'late-writes', 'layout', 'large-claims'].map((x) => `test/contract/${x}`),
+    },
+  ],
+  [
+    'src/store/',
+    {
+      project: 'contract',
+      paths: ['connections', 'history', 'records', 'session-store'].map((x) => `test/contract/${x}`),
+    },
+  ],
+  ['src/table/', { project: 'contract', paths: ['harsh', 'requests'].map((x) => `test/contract/${x}`) }],
+  ['src/engine/', { project: 'contract', paths: ['test/contract/memory-engine'] }],
   ['src/session/', { project: 'contract', paths: ['test/contract/session-store'] }],
   [
     'src/local/',

@@ -134,6 +134,9 @@ describe('a page', () => {
   it('lets a waiter ask again, and wait in another way', () => {
     const story = with2();
     expect(story.attend({ leaseId: 'a', presentUntil: inMs(20_000), notify: onSocket })).toBe(true);
+    const onAnother = { ...onSocket, connectionId: 'two' };
+    expect(story.attend({ leaseId: 'a', presentUntil: inMs(20_000), notify: onAnother })).toBe(true);
+    expect(story.table.item).toMatchObject({ 'n-a': toNotifyItem(onAnother) });
     expect(story.attend({ leaseId: 'b', presentUntil: inMs(90_000) })).toBe(true);
     expect(story.table.item).not.toHaveProperty('n-b');
     expect(story.attend({ leaseId: 'stranger', presentUntil: inMs(20_000) })).toBe(false);

@@ -8,7 +8,7 @@ import { apply, sweepForWaiters } from '../../../src/service/apply.ts';
 import { release as releaseLease } from '../../../src/service/lease.ts';
 import { pauseFor } from '../../../src/time/timers.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
-import { afterWork, answerLost, outOfReach, refused, throttled } from '../../support/memory-table.ts';
+import { afterWork, answerLost, outOfReach, refused, thenDo, throttled } from '../../support/memory-table.ts';
 import { alice, bob, carol, dave } from '../lock/story.ts';
 import { holdersOf, key, leaseOf, leasesIn, longQueue, newcomer, processes, waiting } from '../queue/long-queue.ts';
 
@@ -281,6 +281,21 @@ describe('a sweep for the waiters of a process', () => {
     expect(second.state).toEqual(first.state);
     expect([second.grantedTo, told]).toEqual([[], [bob]]);
   });
+
+  it('shows all who share it what was written after it, too', async () => {
+    const { time, table, context, tell } = world();
+    await tell(acquireOf(alice, { leaseMs: 1_000 }));
+    await tell(acquireOf(bob, waiting));
+    await time.advance(1_000 + lockLimits.graceMs);
+    // The answer to the sweep arrives after that to a later write.
+    table.meddle(
+      'replace',
+      thenDo(() => tell(acquireOf(carol, waiting))),
+      1,
+    );
+    const [, shared] = await Promise.all([sweepForWaiters(context, key), sweepForWaiters(context, key)]);
+    expect([holdersOf(shared.state), leasesIn(shared.state)]).toEqual([[bob], [carol]]);
+  });
 });
 
 describe('a process that knows the lock', () => {
@@ -422,6 +437,14 @@ describe('the requests of one command', () => {
     const { table, tell } = await longQueue(waiters);
     await tell('release', index);
     expect(table.take()[0]).toBe('release');
+  });
+
+  it('that release a place in a page find it in the front, if the page moves up meanwhile', async () => {
+    const { tell, newProcess, close, first, lock } = await longQueue(4);
+    // Another process closed the page, and died before it moved up.
+    await close(first);
+    expect(await tell('release', 3, {}, newProcess())).toEqual({ kind: 'released', reason: 'cancelled' });
+    expect(leasesIn(await lock())).toEqual([1, 2, 4].map(leaseOf));
   });
 
   it('that release a part begin with the common case if nobody waits', async () => {
