@@ -6,6 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../src/client/index.ts';
+import { Agent as LockAgent } from '../../src/mcp/agent.ts';
 import { serveHttp } from '../../src/mcp/listen.ts';
 import { program } from '../e2e/cli-rig.ts';
 import { patient, startService, type TestService } from '../support/service.ts';
@@ -183,12 +184,13 @@ describe('holdfast mcp', () => {
   });
 
   it('opens one session for locks that are taken at the same time', async () => {
-    const transport = new StreamableHTTPClientTransport(new URL(http.url));
-    const agent = await new Agent('busy').connect(transport as Transport);
+    const agent = new LockAgent(locks, 'busy', 60_000, () => {});
     const names = ['busy:1', 'busy:2', 'busy:3'];
-    await Promise.all(names.map((lock) => agent.call('acquire', { lock })));
-    await transport.terminateSession();
-    for (const name of names) await expect.poll(async () => (await locks.inspect(name)).state).toBe('free');
+    const wish = { waitMs: 0, signal: new AbortController().signal };
+    await Promise.all(names.map((name) => agent.acquire(name, wish)));
+    await agent.end();
+    await expect(agent.acquire('busy:4', wish)).rejects.toThrow('The agent has left.');
+    for (const name of names) expect((await locks.inspect(name)).state).toBe('free');
   });
 
   it('refuses pages that reach it by another name, and sessions that are over', async () => {
