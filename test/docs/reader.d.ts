@@ -97,3 +97,39 @@ declare module 'redis' {
   }
   export function createClient(): { connect(): Promise<Client> };
 }
+
+declare module 'testcontainers' {
+  interface StartedTestContainer {
+    getHost(): string;
+    getMappedPort(port: number): number;
+    stop(): Promise<unknown>;
+  }
+  class GenericContainer {
+    constructor(image: string);
+    withEnvironment(environment: Record<string, string>): this;
+    withCommand(command: string[]): this;
+    withExposedPorts(...ports: number[]): this;
+    withWaitStrategy(strategy: object): this;
+    start(): Promise<StartedTestContainer>;
+  }
+  const Wait: { forLogMessage(message: string | RegExp): object };
+}
+
+declare function $config(config: {
+  app(input: object): { name: string; home: string };
+  run(): Promise<Record<string, unknown>>;
+}): object;
+declare namespace sst.aws {
+  // biome-ignore lint/suspicious/noShadowRestrictedNames: SST calls it so.
+  class Function {
+    constructor(
+      name: string,
+      options: {
+        handler: string;
+        environment?: Record<string, string>;
+        permissions?: { actions: string[]; resources: string[] }[];
+      },
+    );
+    readonly name: string;
+  }
+}

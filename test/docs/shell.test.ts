@@ -11,7 +11,7 @@ import { type Block, blocksIn, root } from './blocks.ts';
  * Blocks that need an account, a registry or another clone, blocks that never end, and blocks with a gap for the reader
  * to fill.
  */
-const notRunnable = /\b(npm|npx|aws|cdk|pip)\b|sigv4|…|holdfast (watch|serve|console|doctor)\b/;
+const notRunnable = /\b(npm|npx|aws|cdk|pip)\b|sigv4|…|holdfast (watch|serve|console|doctor|mcp)\b/;
 
 const blocks = blocksIn('sh').filter(({ text }) => !notRunnable.test(text.replaceAll(/#.*$/gm, '')));
 

@@ -136,8 +136,18 @@ const folders: Record<string, Folder> = {
   'src/console/server': { may: ['src/client', 'src/tools'], packages: ['esbuild'] },
   'src/console/model': { may: ['src/client'] },
   'src/console/page': { may: ['src/console/model', 'src/client'], packages: ['lit-html'] },
+  'src/mcp': { may: ['src/client'], packages: ['@modelcontextprotocol/sdk', 'zod'] },
   'src/cli': {
-    may: ['src/local', 'src/client', 'src/console/server', 'src/time', 'src/tools', 'src/process', ...plainContract],
+    may: [
+      'src/local',
+      'src/client',
+      'src/mcp',
+      'src/console/server',
+      'src/time',
+      'src/tools',
+      'src/process',
+      ...plainContract,
+    ],
   },
   'src/demo': { may: ['src/local', 'src/client', 'src/guards'] },
   // Wiring only: each function gets its adapters here and decides nothing, so it needs no rules and no use cases.

@@ -23,6 +23,7 @@ from holdfast import (
     WaitTimeoutError,
 )
 from holdfast.core import Hold
+from holdfast.flow import Wait
 from holdfast.jobs import Candidate, run_once
 
 from .virtual import LOST, Reply, Sent, Service, World, acquired, granted, problem, waiting
@@ -140,6 +141,19 @@ class Calling(RuleTest):
             self.world.run(self.core.ask(_inspect(), deadline_ms=1_200))
         self.assertLessEqual(self.world.now_ms, 1_200)
 
+    def test_gives_a_later_try_no_more_than_the_rest_of_the_deadline(self) -> None:
+        count = [0]
+
+        def slow_then_silent(sent: Sent) -> Reply:
+            count[0] += 1
+            return problem("unavailable", 503, after_ms=700) if count[0] == 1 else LOST
+
+        self.world.service = slow_then_silent
+        with self.assertRaises(UnavailableError):
+            self.world.run(self.core.ask(_inspect(), deadline_ms=1_200))
+        self.assertEqual(len(self.world.sent), 2)
+        self.assertLessEqual(self.world.now_ms, 1_201)
+
     def test_names_the_service_in_the_error_and_no_secret(self) -> None:
         self.world.service = lambda _: LOST
         with self.assertRaises(UnavailableError) as caught:
@@ -167,6 +181,12 @@ class Keeping(RuleTest):
         hold = self.hold(lease_ms=30_000, wait_ms=5_000, deadline_ms=20_000)
         # A slow answer costs its holder the time that it took. A second is the margin to stop in.
         self.assertAlmostEqual(hold.tenure.remaining_ms(), 30_000 - 8_000 - 1_000, delta=20)
+
+    def test_counts_a_renewed_lease_from_before_its_renewal_was_sent(self) -> None:
+        hold = self.hold(lease_ms=30_000)
+        self.on("renewLock", lambda sent: granted(sent, after_ms=6_000))
+        self.world.run(hold.tenure.renew())
+        self.assertAlmostEqual(hold.tenure.remaining_ms(), 30_000 - 6_000 - 1_000, delta=20)
 
     def test_is_lost_before_the_lease_can_end_if_the_service_falls_silent(self) -> None:
         hold = self.hold(lease_ms=6_000)
@@ -267,7 +287,7 @@ class Keeping(RuleTest):
         self.assertTrue(hold.tenure.is_alive())
 
 
-class Waiting(RuleTest):
+class WaitingTest(RuleTest):
     def test_repeats_the_request_in_its_place_with_the_rest_of_its_wait(self) -> None:
         self.replies(
             lambda sent: waiting(sent, place=3, after_ms=10_000), lambda sent: waiting(sent, place=2, after_ms=10_000)
@@ -277,6 +297,18 @@ class Waiting(RuleTest):
         self.assertEqual([one.body["waitMs"] for one in asked], [60_000, 50_000, 40_000])
         self.assertEqual([one.body.get("place") for one in asked], ["new", 3, 2])
         self.assertEqual(len({one.body["leaseId"] for one in asked}), 1)
+
+    def test_is_delayed_and_not_ended_by_a_breaker_that_other_calls_opened(self) -> None:
+        self.replies(lambda sent: waiting(sent, retryAfterMs=3_000, after_ms=10))
+        self.on("inspectLock", problem("unavailable", 503))
+        task = self.world.start(self.core.acquire("a", {"wait_ms": 60_000}))
+        self.world.advance(2_000)
+        with self.assertRaises(UnavailableError):
+            self.world.run(self.core.ask(_inspect(), deadline_ms=900))
+        self.assertEqual(len(self.sent("inspectLock")), 5)
+        self.world.advance(6_000)
+        self.assertIsNone(task.error)
+        self.assertTrue(task.result.tenure.is_alive())
 
     def test_comes_back_when_the_service_asks(self) -> None:
         self.replies(lambda sent: waiting(sent, retryAfterMs=3_000, after_ms=10))
@@ -348,8 +380,11 @@ class Waiting(RuleTest):
         self.world.service = lambda _: LOST
         with self.assertRaises(InvalidRequestError):
             self.hold(on_unavailable="fail-open")
-        hold = self.hold(on_unavailable="fail-open", tier="efficiency", wait_ms=0)
+        self.world.service = lambda _: problem("unavailable", 503)
+        hold = self.hold(on_unavailable="fail-open", tier="efficiency", wait_ms=60_000)
         self.assertTrue(hold.failed_open)
+        # It goes on soon, and does not try for the whole wait.
+        self.assertLess(self.world.now_ms, 2_000)
         self.assertFalse(hold.tenure.is_alive())
         self.assertEqual(hold.body["fence"], 0)
 
@@ -408,11 +443,16 @@ class Pushing(RuleTest):
         self.message({"type": "wait-ended", "leaseId": self.parked()[0].body["leaseId"], "reason": "wait-timeout"})
         self.world.advance(1_000)
         self.assertIsInstance(self.task.error, WaitTimeoutError)
+        # The wait is over, so it is not parked again: a poll asks.
+        self.assertEqual(len(self.parked()), 1)
 
     def test_polls_if_the_service_has_no_tickets(self) -> None:
         self.setUpWithoutTickets()
         self.assertEqual(self.parked(), [])
         self.assertGreater(len(self.sent("acquireLock")), 1)
+        # It never asks for a ticket again.
+        self.assertEqual(len(self.sent("createTicket")), 1)
+        self.assertFalse(self.core.sockets.is_possible)
 
     def setUpWithoutTickets(self) -> None:  # noqa: N802
         self.world.sent.clear()
@@ -651,6 +691,18 @@ class Electing(RuleTest):
         self.world.run(candidate.close())
         self.assertTrue(terms[0][1].fired)
         self.assertEqual(self.world.operations()[-1], "releaseLock")
+
+    def test_does_not_let_another_lead_before_its_work_has_stopped(self) -> None:
+        def work(_epoch: int, ended: Signal, _is_leader: Any) -> Any:
+            yield Wait(None, (ended,))
+            yield Wait(3_000)
+
+        for options, least_ms in (({}, 3_000), ({"hand_over_ms": 1_000}, 1_000)):
+            with self.subTest(options=options):
+                candidate = self.elect(work, **options)
+                began = self.world.now_ms
+                self.world.run(candidate.close())
+                self.assertAlmostEqual(self.sent("releaseLock")[-1].at_ms - began, least_ms, delta=20)
 
     def test_is_a_candidate_again_after_its_work_failed(self) -> None:
         epochs: list[int] = []

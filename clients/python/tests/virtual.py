@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 from holdfast.core import Core, Defaults, Hold
@@ -175,6 +175,10 @@ class World(Clock):
         except Exception as raised:
             error = raised
             return self.after(0, lambda: task.step(None, error))
+        if isinstance(value, Generator):
+            # Work that takes time is a flow here.
+            child = self.start(value)
+            return child.done.listen(lambda: self.after(0, lambda: task.step(child.result, child.error)))
         return self.after(0, lambda: task.step(value, None))
 
     def _wait(self, ms: float | None, signals: tuple[Signal, ...], then: Callable[[], None]) -> Callable[[], None]:
