@@ -7,12 +7,21 @@ const recordsKeptMax = 20_000;
 /** The most that DynamoDB returns at once. */
 const pageMax = 1_000;
 
+/** Readers on one machine are behind by milliseconds. */
+const recordsSavedMax = 2_000;
+
 /** The one view that Holdfast uses. */
 export const streamView = 'NEW_AND_OLD_IMAGES';
 
 interface StreamRecord {
   readonly number: number;
   readonly body: Record<string, unknown>;
+}
+
+/** What a snapshot keeps of a stream. */
+export interface StreamState {
+  readonly latest: number;
+  readonly records: readonly StreamRecord[];
 }
 
 export interface Change {
@@ -68,6 +77,16 @@ export class ChangeStream {
     });
     // Trims at twice the limit: one large move is cheaper than many small ones.
     if (this.#records.length >= 2 * recordsKeptMax) this.#records = this.#records.slice(-recordsKeptMax);
+  }
+
+  /** The latest records. A reader that is further behind begins anew. */
+  state(): StreamState {
+    return { latest: this.#latest, records: this.#records.slice(-recordsSavedMax) };
+  }
+
+  restore({ latest, records }: StreamState): void {
+    this.#latest = latest;
+    this.#records = [...records];
   }
 
   describe(tableName: string): Record<string, unknown> {

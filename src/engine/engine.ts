@@ -1,8 +1,10 @@
 /**
  * A DynamoDB in memory: the part of it that Holdfast uses, with its conditions, indexes, transactions, units and
- * stream. Everything is lost when the process ends.
+ * stream. Everything is lost when the process ends, unless a journal keeps it (journal.ts).
  */
+
 import { BoundedMap } from '../tools/collections.ts';
+import type { StreamState } from './change-stream.ts';
 import { EngineError, invalid } from './errors.ts';
 import { checkUpdate, updated } from './evaluation.ts';
 import { readUpdate } from './expressions.ts';
@@ -42,6 +44,24 @@ export interface EngineOptions {
   readonly onUsage?: (usage: Usage) => void;
 }
 
+/** One step of the engine's history, as the journal keeps it. */
+export type Entry =
+  /** A request about a table, with the time at which it was made. */
+  | { readonly at: number; readonly request: string; readonly input: unknown }
+  /** The writes of one request. All of them were made together. */
+  | { readonly at: number; readonly writes: readonly Written[]; readonly token?: string }
+  /** An item that a snapshot found. It leaves no record in the stream. */
+  | { readonly table: string; readonly item: Item }
+  | { readonly table: string; readonly stream: StreamState };
+
+/** An item as it is now, or the key of an item that is gone. */
+interface Written {
+  readonly table: string;
+  readonly put?: Item;
+  readonly remove?: Item;
+  readonly byTtl?: true;
+}
+
 type Answer = Record<string, unknown>;
 type Reported = { readonly ReturnConsumedCapacity?: string };
 
@@ -67,6 +87,9 @@ export class MemoryEngine {
   readonly #onUsage: (usage: Usage) => void;
   readonly #tables = new Map<string, Table>();
   readonly #tokens = new BoundedMap<string, true>(tokensKeptMax);
+  #written: Written[] = [];
+  /** Called after each request that changed something. */
+  onEntry: (entry: Entry) => void = () => {};
 
   constructor({ now = Date.now, region = 'us-east-1', onUsage = () => {} }: EngineOptions = {}) {
     this.#now = now;
@@ -80,7 +103,58 @@ export class MemoryEngine {
     const operate = Object.hasOwn(this.#operations, operation) ? this.#operations[operation] : undefined;
     if (operate === undefined)
       throw new EngineError('UnknownOperationException', `There is no operation ${operation} here.`);
-    return operate(input as never);
+    const answer = operate(input as never);
+    if (tableRequests.has(operation)) this.onEntry({ at: this.#now(), request: operation, input });
+    this.#noteWrites();
+    return answer;
+  }
+
+  #noteWrites(token?: string): void {
+    if (this.#written.length === 0) return;
+    this.onEntry({ at: this.#now(), writes: this.#written, ...(token === undefined ? {} : { token }) });
+    this.#written = [];
+  }
+
+  /** Does again what an entry says, without telling `onEntry`. */
+  restore(entry: Entry): void {
+    if ('item' in entry) this.#tableNamed(entry.table).replace(undefined, entry.item);
+    else if ('stream' in entry) this.#tableNamed(entry.table).stream?.restore(entry.stream);
+    else if ('request' in entry) this.#restoreRequest(entry);
+    else {
+      for (const write of entry.writes) this.#restoreWrite(write, entry.at);
+      if (entry.token !== undefined) this.#tokens.set(entry.token, true);
+    }
+  }
+
+  #restoreRequest({ at, request, input }: Extract<Entry, { request: string }>): void {
+    // A table's stream is named by the time of its creation, and readers remember that name.
+    if (request === 'CreateTable') this.#createTable(input as TableDefinition, at);
+    else this.#operations[request]?.(input as never);
+  }
+
+  #restoreWrite({ table: name, put, remove, byTtl }: Written, at: number): void {
+    const table = this.#tableNamed(name);
+    const before = table.get((put ?? remove) as Item);
+    table.replace(before, put);
+    table.stream?.add({ before, after: put, keys: table.keysOf((put ?? remove) as Item), byTtl: byTtl === true }, at);
+  }
+
+  /** Entries that make an empty engine equal to this one. */
+  *snapshot(): Generator<Entry> {
+    for (const table of this.#tables.values()) {
+      const { name, definition } = table.shape;
+      yield { at: table.createdAt, request: 'CreateTable', input: definition };
+      if (table.ttlAttribute !== undefined) {
+        const TimeToLiveSpecification = { AttributeName: table.ttlAttribute, Enabled: true };
+        yield { at: table.createdAt, request: 'UpdateTimeToLive', input: { TableName: name, TimeToLiveSpecification } };
+      }
+      for (const item of table.all()) yield { table: name, item };
+      if (table.stream !== undefined) yield { table: name, stream: table.stream.state() };
+    }
+  }
+
+  get itemCount(): number {
+    return [...this.#tables.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   /** Deletes items whose time to live is over. DynamoDB does so within days. */
@@ -89,8 +163,10 @@ export class MemoryEngine {
       for (const item of table.expired(this.#now() / 1000)) {
         table.replace(item, undefined);
         table.stream?.add({ before: item, after: undefined, keys: table.keysOf(item), byTtl: true }, this.#now());
+        this.#written.push({ table: table.shape.name, remove: table.keysOf(item), byTtl: true });
       }
     }
+    this.#noteWrites();
   }
 
   readonly #operations: Record<string, (input: never) => Answer> = {
@@ -160,11 +236,11 @@ export class MemoryEngine {
     throw new EngineError('ResourceNotFoundException', `Requested resource not found: Stream: ${arn} not found`);
   }
 
-  #createTable(input: TableDefinition): Answer {
+  #createTable(input: TableDefinition, now = this.#now()): Answer {
     const shape = shapeOf(input);
     if (this.#tables.has(shape.name))
       throw new EngineError('ResourceInUseException', 'Cannot create preexisting table');
-    const table = new Table(shape, { now: this.#now(), region: this.#region });
+    const table = new Table(shape, { now, region: this.#region });
     this.#tables.set(shape.name, table);
     return { TableDescription: describeTable(table) };
   }
@@ -245,6 +321,7 @@ export class MemoryEngine {
     }
     for (const one of decided) this.#make(one, doubled(writeUnits(one.table, one.before, one.after)));
     if (token !== undefined) this.#tokens.set(token, true);
+    this.#noteWrites(token);
     return {};
   }
 
@@ -304,6 +381,8 @@ export class MemoryEngine {
     this.#use(decided, units);
     if (decided.operation === 'ConditionCheck' || (before === undefined && after === undefined)) return;
     table.replace(before, after);
+    const { name } = table.shape;
+    this.#written.push(after === undefined ? { table: name, remove: keyOf(decided) } : { table: name, put: after });
     table.stream?.add({ before, after, keys: table.keysOf((after ?? before) as Item) }, this.#now());
   }
 
@@ -311,6 +390,9 @@ export class MemoryEngine {
     this.#onUsage({ operation: decided.operation, table: decided.table.shape.name, key: keyOf(decided), units });
   }
 }
+
+/** Requests that change tables, and not items. */
+const tableRequests: ReadonlySet<string> = new Set(['CreateTable', 'DeleteTable', 'UpdateTimeToLive']);
 
 const refusedMessage = 'The conditional request failed';
 

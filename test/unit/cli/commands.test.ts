@@ -93,7 +93,7 @@ describe('watch', () => {
     await twin.settle();
     await other.acquire('a');
     await other.acquire('b');
-    expect((await watching).stdout).toMatch(/"lock":"a"[^]*"lock":"b"/);
+    expect((await watching).stdout).toMatch(/"lock":"a"[\s\S]*"lock":"b"/);
   });
 
   it('ends after as many events as asked for, without counting its connections', async () => {
