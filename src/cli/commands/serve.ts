@@ -31,7 +31,8 @@ export const serve: Command = {
                        Endpoint with Lambda's API, which completes callbacks of durable functions.
 
 The engine 'auto' is DynamoDB Local if it is installed and Java 17 or newer is found, else one that only needs Node. Both
-keep the folder. For DynamoDB itself give its https URL; the credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,
+keep the folder. For DynamoDB itself give its https URL; the credentials then come from the usual AWS chain.
+'npm start --' takes the same flags.`,
   examples: [
     'holdfast serve --port 0 --memory',
     'holdfast serve --engine https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1 --table my-locks',
