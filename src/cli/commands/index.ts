@@ -6,6 +6,7 @@ import { elect } from './elect.ts';
 import { history, watch } from './events.ts';
 import { leaseCommands } from './lease.ts';
 import { lookCommands } from './look.ts';
+import { measure } from './measure.ts';
 import { multiCommands } from './multi.ts';
 import { once } from './once.ts';
 import { recordCommands } from './record.ts';
@@ -26,6 +27,7 @@ const others: readonly Command[] = [
   ...sessionCommands,
   showConsole,
   doctor,
+  measure,
   serve,
 ];
 
