@@ -6,6 +6,7 @@ import { type AcquireOptions, Holdfast, type LockEntry, type OnceOptions, type O
 import { leaseCalls, lockCalls, manyCalls } from '../client/lease-calls.ts';
 import { resolve } from '../client/lock-options.ts';
 import { runOnce } from '../client/once.ts';
+import type { Runtime } from '../client/runtime.ts';
 import { leaseTenure } from '../client/tenure.ts';
 import type {
   GrantBody,
@@ -34,6 +35,11 @@ const sessionOf = (id: string | undefined) => (id === undefined ? undefined : { 
  * Only their id identifies them.
  */
 export class Service extends Holdfast {
+  /** The clocks and timers of this client, for others that must agree with it. */
+  get runtime(): Runtime {
+    return this.core.runtime;
+  }
+
   /** Takes a lock and renews it until it is released. */
   async holdLease(name: string, options: AcquireOptions): Promise<Lease> {
     const { core } = this;

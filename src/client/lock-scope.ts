@@ -17,6 +17,7 @@ import {
   waitMsDefault,
 } from './lock-options.ts';
 import { NamedLock } from './named-lock.ts';
+import { holding, refuseNested } from './nesting.ts';
 import { leaseTenure, openTenure, SessionTenure, type Tenure } from './tenure.ts';
 
 /** The result of a try. If somebody else holds the lock, it is a value and not an error. */
@@ -98,7 +99,8 @@ export abstract class LockScope {
   /**
    * Runs the work while holding the lock, and releases it in every case. If the work throws, the caller gets its error. If
    * the work succeeds after its lease was lost, it rejects with `LeaseLostError`: another holder may have worked at the same
-   * time.
+   * time. A `withLock` of the same lock inside the work throws `DeadlockError` at once, where the runtime has
+   * AsyncLocalStorage: it would wait for itself.
    *
    * @example
    * ```ts
@@ -115,7 +117,19 @@ export abstract class LockScope {
     work?: (lock: HeldLock) => T | Promise<T>,
   ): Promise<T> {
     const [options, run] = optionsAndWork('withLock', optionsOrWork, work);
-    return runUnder(await this.acquire(name, options), run);
+    const isWhole = takesWhole(options);
+    if (isWhole) refuseNested(this.#core, name);
+    const lock = await this.acquire(name, options);
+    // Only a lock that nobody else can share is known to block a second one.
+    if (!isWhole) return runUnder(lock, run);
+    return runUnder(lock, (held) =>
+      holding(
+        this.#core,
+        name,
+        () => held.isHeld(),
+        () => run(held),
+      ),
+    );
   }
 
   /**
@@ -258,3 +272,7 @@ async function tried<H>(acquiring: Promise<H>): Promise<Tried<H>> {
     return { ok: false, holders, queueDepth, retryAfterMs, blockedBy };
   }
 }
+
+/** True if no other holder fits beside this one: a mutex, or the writer of a read-write lock. */
+const takesWhole = ({ limit = 1, permits = 1, mode, waitMs }: AcquireOptions): boolean =>
+  waitMs !== 0 && (mode === 'exclusive' || (mode === undefined && permits >= limit));

@@ -75,6 +75,17 @@ export interface StreamOptions {
   readonly limits: StreamLimits;
 }
 
+/** Readers on one machine are behind by milliseconds. */
+const changesSavedMax = 2_000;
+
+/** What a snapshot keeps of a stream. */
+export interface StreamState {
+  readonly latest: number;
+  /** The number of the youngest change that is not kept. */
+  readonly trimmed: number;
+  readonly changes: readonly Change[];
+}
+
 /** One shard that never closes. */
 export class ChangeStream {
   readonly arn: string;
@@ -125,6 +136,20 @@ export class ChangeStream {
 
   get #oldest(): Change | undefined {
     return this.#changes[this.#first];
+  }
+
+  /** The latest changes. A reader that is further behind begins anew. */
+  state(): StreamState {
+    const changes = this.#changes.slice(Math.max(this.#first, this.#changes.length - changesSavedMax));
+    return { latest: this.#latest, trimmed: (changes[0]?.number ?? this.#latest + 1) - 1, changes };
+  }
+
+  restore({ latest, trimmed, changes }: StreamState): void {
+    this.#latest = latest;
+    this.#trimmed = trimmed;
+    this.#changes = [...changes];
+    this.#first = 0;
+    this.#bytes = changes.reduce((sum, change) => sum + imagesBytes(change), 0);
   }
 
   describe(tableName: string): Record<string, unknown> {

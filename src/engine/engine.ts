@@ -1,11 +1,11 @@
 /**
  * A DynamoDB in memory: the part of it that Holdfast uses, with its conditions, indexes, transactions, units and
- * stream. Everything is lost when the process ends.
+ * stream. Everything is lost when the process ends, unless a journal keeps it (journal.ts).
  *
  * Requests, answers and stored items share their parts. So a caller must not change what it sent or got: see `Value`.
  */
 import { BoundedMap } from '../tools/collections.ts';
-import { type Change, type StreamLimits, streamLimitsDefault } from './change-stream.ts';
+import { type Change, type StreamLimits, type StreamState, streamLimitsDefault } from './change-stream.ts';
 import { EngineError, invalid, refusal } from './errors.ts';
 import { findItems } from './query.ts';
 import type {
@@ -47,6 +47,18 @@ export interface EngineOptions {
   readonly streamLimits?: Partial<StreamLimits>;
 }
 
+/** One step of the engine's history, as the journal keeps it. */
+export type Entry =
+  /** A request about a table, with the time at which it was made. */
+  | { readonly at: number; readonly request: string; readonly input: unknown }
+  /** The changes of one request. All of them were made together. Their old images are not kept. */
+  | { readonly changes: readonly Kept[]; readonly token?: string }
+  /** An item that a snapshot found. It leaves no record in the stream. */
+  | { readonly table: string; readonly item: Item }
+  | { readonly table: string; readonly stream: StreamState };
+
+type Kept = Omit<Change, 'before'>;
+
 export type Answer = Readonly<Record<string, unknown>>;
 type Reported = { readonly ReturnConsumedCapacity?: string };
 
@@ -68,8 +80,10 @@ export class MemoryEngine {
 
   /** The number of the latest change. */
   #changes = 0;
-  /** Changes of this step that `onChange` was not called for yet. */
+  /** Changes of this step that nobody was told of yet. */
   #untold: Change[] = [];
+  /** Called after each request that changed something. */
+  onEntry: ((entry: Entry) => void) | undefined;
 
   constructor({ now = Date.now, region = 'us-east-1', onUsage, onChange, streamLimits }: EngineOptions = {}) {
     this.#now = now;
@@ -85,8 +99,58 @@ export class MemoryEngine {
     if (operate === undefined)
       throw new EngineError('UnknownOperationException', `There is no operation ${operation} here.`);
     const answer = operate(input as never);
-    this.#tell();
+    if (tableRequests.has(operation)) this.onEntry?.({ at: this.#now(), request: operation, input });
+    this.#tell((input as Partial<Transaction> | undefined)?.ClientRequestToken);
     return answer;
+  }
+
+  /** Does again what an entry says, without telling anybody. */
+  restore(entry: Entry): void {
+    if ('item' in entry) this.#tableNamed(entry.table).replace(undefined, entry.item);
+    else if ('stream' in entry) this.#restoreStream(this.#tableNamed(entry.table), entry.stream);
+    else if ('request' in entry) this.#restoreRequest(entry);
+    else {
+      for (const change of entry.changes) this.#restoreChange(change);
+      if (entry.token !== undefined) this.#tokens.set(entry.token, true);
+    }
+  }
+
+  #restoreRequest({ at, request, input }: Extract<Entry, { request: string }>): void {
+    // A table's stream is named by the time of its creation, and readers remember that name.
+    if (request === 'CreateTable') this.#createTable(input as TableDefinition, at);
+    else this.#operations.get(request)?.(input as never);
+  }
+
+  #restoreStream(table: Table, state: StreamState): void {
+    table.stream?.restore(state);
+    this.#changes = Math.max(this.#changes, state.latest);
+  }
+
+  #restoreChange(kept: Kept): void {
+    const table = this.#tableNamed(kept.table);
+    const before = table.get(kept.keys);
+    const { after } = kept;
+    table.replace(before, after);
+    table.stream?.add({ ...kept, before, after });
+    this.#changes = kept.number;
+  }
+
+  /** Entries that make an empty engine equal to this one. */
+  *snapshot(): Generator<Entry> {
+    for (const table of this.#tables.values()) {
+      const { name, definition } = table.shape;
+      yield { at: table.createdAt, request: 'CreateTable', input: definition };
+      if (table.ttlAttribute !== undefined) {
+        const TimeToLiveSpecification = { AttributeName: table.ttlAttribute, Enabled: true };
+        yield { at: table.createdAt, request: 'UpdateTimeToLive', input: { TableName: name, TimeToLiveSpecification } };
+      }
+      for (const item of table.all()) yield { table: name, item };
+      if (table.stream !== undefined) yield { table: name, stream: table.stream.state() };
+    }
+  }
+
+  get itemCount(): number {
+    return [...this.#tables.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   /** Deletes items whose time to live is over. DynamoDB does so within days. */
@@ -167,12 +231,12 @@ export class MemoryEngine {
     throw new EngineError('ResourceNotFoundException', `Requested resource not found: Stream: ${arn} not found`);
   }
 
-  #createTable(input: TableDefinition): Answer {
+  #createTable(input: TableDefinition, createdAt = this.#now()): Answer {
     const shape = shapeOf(input);
     if (this.#tables.has(shape.name))
       throw new EngineError('ResourceInUseException', 'Cannot create preexisting table');
     const table = new Table(shape, {
-      createdAt: this.#now(),
+      createdAt,
       region: this.#region,
       limits: this.#streamLimits,
     });
@@ -289,20 +353,24 @@ export class MemoryEngine {
   #replace(table: Table, before: Item | undefined, after: Item | undefined, byTtl: boolean): void {
     if (before === undefined ? after === undefined : after !== undefined && sameItem(before, after)) return;
     table.replace(before, after);
-    if (table.stream === undefined && this.#onChange === undefined) return;
+    if (table.stream === undefined && this.#onChange === undefined && this.onEntry === undefined) return;
     this.#changes += 1;
     const keys = table.keysOf((after ?? before) as Item);
     const changedAt = this.#now();
     const change = { table: table.shape.name, keys, before, after, byTtl, number: this.#changes, changedAt };
     table.stream?.add(change);
-    if (this.#onChange !== undefined) this.#untold.push(change);
+    if (this.#onChange !== undefined || this.onEntry !== undefined) this.#untold.push(change);
   }
 
-  #tell(): void {
+  #tell(token?: string): void {
     if (this.#untold.length === 0) return;
     // The listener may call the engine, which then tells of its own changes.
     const told = this.#untold;
     this.#untold = [];
+    this.onEntry?.({
+      changes: told.map(({ before: _, ...kept }) => kept),
+      ...(token === undefined ? {} : { token }),
+    });
     for (const change of told) this.#onChange?.(change);
   }
 
@@ -327,6 +395,9 @@ export class MemoryEngine {
     return { ConsumedCapacity: { TableName: table.shape.name, CapacityUnits: totalOf(units) } };
   }
 }
+
+/** Requests that change tables, and not items. */
+const tableRequests: ReadonlySet<string> = new Set(['CreateTable', 'DeleteTable', 'UpdateTimeToLive']);
 
 const refusedMessage = 'The conditional request failed';
 

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { MemoryEngine } from './engine.ts';
 import { EngineError, invalid } from './errors.ts';
+import { Journal } from './journal.ts';
 
 /** DynamoDB deletes expired items within days. A minute keeps memory small, and no item is deleted before its time. */
 const collectEveryMs = 60_000;
@@ -12,13 +13,22 @@ const bodyBytesMax = 16 * 1024 * 1024;
 
 export interface ServedEngine {
   readonly endpoint: string;
+  /** Resolves if the folder can't be written any more. Then every request fails. */
+  readonly failed: Promise<Error>;
   stop(): Promise<void>;
 }
 
+export interface ServeOptions {
+  readonly region?: string;
+  /** Where a journal keeps everything. If missing, all is lost when the process ends. */
+  readonly folder?: string;
+}
+
 /** Listens on loopback only, because any caller that reaches it can read and write everything. */
-export async function serveEngine(options: { region?: string } = {}): Promise<ServedEngine> {
+export async function serveEngine({ folder, ...options }: ServeOptions = {}): Promise<ServedEngine> {
   const engine = new MemoryEngine(options);
-  const server = createServer((request, response) => void answer(engine, request, response));
+  const journal = folder === undefined ? undefined : await Journal.open(folder, engine);
+  const server = createServer((request, response) => void answer(engine, journal, request, response));
   // Clients may keep connections open for as long as they like.
   server.keepAliveTimeout = 0;
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -26,21 +36,30 @@ export async function serveEngine(options: { region?: string } = {}): Promise<Se
   const { port } = server.address() as AddressInfo;
   return {
     endpoint: `http://127.0.0.1:${port}`,
+    failed: journal?.failed ?? new Promise(() => {}),
     stop: async () => {
       clearInterval(collecting);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
+      await journal?.close();
     },
   };
 }
 
-async function answer(engine: MemoryEngine, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  engine: MemoryEngine,
+  journal: Journal | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   let status = 200;
   let body: Record<string, unknown>;
   try {
     const operation = String(request.headers['x-amz-target'] ?? '').split('.')[1] ?? '';
     body = engine.call(operation, JSON.parse(await textOf(request)));
+    // A read may show a write that another caller was not answered for yet, so it waits for the disk too.
+    await journal?.flushed();
   } catch (error) {
     status = error instanceof EngineError ? 400 : 500;
     body = problemOf(error);

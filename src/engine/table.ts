@@ -174,6 +174,10 @@ export class Table {
     return this.#items.size;
   }
 
+  all(): Iterable<Item> {
+    return this.#items.values();
+  }
+
   get keyNames(): readonly string[] {
     return this.#own.names;
   }

@@ -69,7 +69,7 @@ function refuseForeignNamespace({ namespaces, parameters: { ns } }: Request): vo
 
 function noSuchRoute({ method, path }: Request): Problem {
   const match = matchPath(path);
-  if (match === undefined) return new Problem('not-found', `There is no route ${method} to this path.`);
+  if (match === undefined) return new Problem('not-found', `Nothing answers ${method} at this path.`);
   const allow = [...match.operations.keys()].join(', ');
   return new Problem('method-not-allowed', `This path takes ${allow}, but got ${method}.`, {}, { headers: { allow } });
 }

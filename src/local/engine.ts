@@ -1,3 +1,4 @@
+import { DamagedJournal } from '../engine/journal.ts';
 import { serveEngine } from '../engine/server.ts';
 import { reasonOf } from '../tools/error-text.ts';
 import type { Log } from '../tools/log.ts';
@@ -103,6 +104,8 @@ async function choose(choice: 'dynamodb-local' | 'dynoxide'): Promise<Installed>
  */
 async function chooseAutomatically(request: EngineRequest): Promise<Installed | string> {
   const written = request.memory ? undefined : engineOf(request.dataFolder);
+  // Its journal is here, so it stays the engine of this folder, even if DynamoDB Local was installed later.
+  if (written === 'memory') return 'The data folder was written by the built-in engine';
   if (written === 'dynoxide' || written === 'dynamodb-local') {
     return choose(written).catch((error: unknown) => {
       throw new StartError(
@@ -114,24 +117,34 @@ async function chooseAutomatically(request: EngineRequest): Promise<Installed | 
   return installedDynamoDbLocal();
 }
 
-/**
- * Runs in this process, on every platform, and starts in milliseconds. It keeps nothing, even if a folder was given.
- */
-async function startBuiltIn({ region }: EngineRequest): Promise<Engine> {
-  const { endpoint, stop } = await serveEngine({ region });
-  return {
-    name: 'memory',
-    description: 'the built-in engine, in memory: nothing is kept',
-    endpoint,
-    credentials: localCredentials,
-    stop,
-    // It ends with this process.
-    exited: new Promise(() => {}),
-  };
+/** Runs in this process, on every platform, and starts in milliseconds. If a folder is given, a journal in it keeps everything. */
+async function startBuiltIn(request: EngineRequest): Promise<Engine> {
+  const folder = request.memory ? undefined : await reserveFolder(request.dataFolder, 'memory');
+  try {
+    const { endpoint, stop, failed } = await serveEngine({
+      region: request.region,
+      ...(folder && { folder: folder.engineFolder }),
+    });
+    return {
+      name: 'memory',
+      description: `the built-in engine, ${folder ? `journal in ${folder.engineFolder}` : 'in memory: nothing is kept'}`,
+      endpoint,
+      credentials: localCredentials,
+      stop: async () => {
+        await stop();
+        folder?.release();
+      },
+      // It ends with this process, unless its disk fails.
+      exited: failed.then((error) => ({ code: null, signal: null, stopped: false, lastLines: reasonOf(error) })),
+    };
+  } catch (error) {
+    folder?.release();
+    if (!(error instanceof DamagedJournal)) throw error;
+    throw new StartError(`${error.message}. Name another folder with --data, or move the file away to start empty.`);
+  }
 }
 
-const builtInInstead = (why: string): string =>
-  `${why}. Until then the built-in engine runs. It loses everything when the service stops.`;
+const builtInInstead = (why: string): string => `${why}. The built-in engine runs instead.`;
 
 async function startInstalled(installed: Installed, request: EngineRequest): Promise<Engine> {
   const folder = request.memory ? undefined : await reserveFolder(request.dataFolder, installed.name);
@@ -228,6 +241,6 @@ export async function startEngine(request: EngineRequest): Promise<Engine> {
     warnOfOtherEngine(installed.name, request);
     return startInstalled(installed, request);
   }
-  request.logger?.warn(builtInInstead(installed));
+  request.logger?.info(builtInInstead(installed));
   return startBuiltIn(request);
 }

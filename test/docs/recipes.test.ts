@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/client/index.ts';
-import { program } from '../e2e/cli-rig.ts';
+import { holdfastProgram as program } from '../support/program.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { blocksIn, root } from './blocks.ts';
 

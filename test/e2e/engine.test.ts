@@ -291,8 +291,8 @@ describe('startEngine', () => {
 });
 
 describe('the built-in engine', () => {
-  it('serves at once, keeps its items while it runs, and loses them when it ends', async () => {
-    const running = await start({ engine: 'memory' });
+  it('serves at once, keeps its items while it runs, and loses them when it ends, if it has no folder', async () => {
+    const running = await start({ engine: 'memory', memory: true });
     expect(running).toMatchObject({ name: 'memory', description: expect.stringContaining('nothing is kept') });
     const client = new DynamoDBClient({ endpoint: running.endpoint, region, credentials: localCredentials });
     await ensureTable(client, 'holdfast');

@@ -1,6 +1,10 @@
 /** Deploys the stack to the emulator, calls it, updates it in place, and destroys it. */
 import { strict as assert } from 'node:assert';
-import { Caller } from './callers.ts';
+import { measure } from '../../src/cli/measurement.ts';
+import { HttpTransport } from '../../src/client/http-transport.ts';
+import { systemRuntime } from '../../src/client/runtime.ts';
+import { sdkChecks } from '../aws/smoke.ts';
+import { Caller, TextSocket } from './callers.ts';
 import { consoleChecks } from './console-smoke.ts';
 import { Deployment } from './deployment.ts';
 import { startEmulator } from './emulator.ts';
@@ -32,6 +36,25 @@ export async function deployEmulated({ step }: Story): Promise<void> {
       step(name);
       await check({ caller, deployed, services, log: emulator.log });
     }
+    // The same checks as `npm run deploy:check` on an AWS account.
+    const sdk = { url: deployed.url, watchUrl: deployed.watchUrl, webSocket: TextSocket, deadlineMs: 60_000 };
+    for (const [name, check] of Object.entries(sdkChecks)) {
+      step(`through the SDK: ${name}`);
+      await check({ ...sdk, namespace: 'check' });
+    }
+    step('measure');
+    const measured = await measure({
+      transport: new HttpTransport(sdk),
+      namespace: 'check',
+      runtime: systemRuntime,
+      rounds: 10,
+      crowd: 3,
+      durationMsMax: 300_000,
+      dollarsMax: 1,
+      signal: new AbortController().signal,
+      onPhase: () => {},
+    });
+    assert.equal(measured.rows.length, 7, JSON.stringify(measured));
     assert.deepEqual(caller.uncalled(), [], 'Some operations were not called.');
     step('cdk deploy once more, with a change: an update in place');
     const held = await caller.post('/v1/orders/locks/kept/acquire', { leaseMs: 600_000 });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../src/client/index.ts';
 import { Agent as LockAgent } from '../../src/mcp/agent.ts';
 import { serveHttp } from '../../src/mcp/listen.ts';
-import { program } from '../e2e/cli-rig.ts';
+import { holdfastProgram as program } from '../support/program.ts';
 import { patient, startService, type TestService } from '../support/service.ts';
 
 interface Said {

@@ -99,7 +99,7 @@ function endpoint(url: string, taken: readonly Sample[]): Finding {
 function latency(taken: readonly Sample[]): Finding {
   const sorted = taken.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
   const [least = 0, median = 0, most = 0] = [sorted[0], sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
-  const detail = `${formatMs(least)} to ${formatMs(most)}, half of ${taken.length} within ${formatMs(median)}`;
+  const detail = `${formatMs(least)} to ${formatMs(most)}, median ${formatMs(median)} of ${taken.length} requests`;
   return { check: 'latency', status: median > latencyMsMax ? 'warn' : 'ok', detail };
 }
 

@@ -7,6 +7,7 @@ import { history, watch } from './events.ts';
 import { leaseCommands } from './lease.ts';
 import { lookCommands } from './look.ts';
 import { mcp } from './mcp.ts';
+import { measure } from './measure.ts';
 import { multiCommands } from './multi.ts';
 import { once } from './once.ts';
 import { recordCommands } from './record.ts';
@@ -28,6 +29,7 @@ const others: readonly Command[] = [
   showConsole,
   doctor,
   mcp,
+  measure,
   serve,
 ];
 

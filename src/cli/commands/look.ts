@@ -105,8 +105,8 @@ resource that the lock protects must check the fence itself.`,
     const fence = readInteger('<fence>', given.operand('fence'), 0, Number.MAX_SAFE_INTEGER);
     const answer = await connection().service.check(given.operand('lock'), fence);
     terminal.result(answer, () => {
-      const verdict = answer.valid ? terminal.styled('green', 'holds') : terminal.styled('red', 'does not hold');
-      terminal.print(`${fence} ${verdict}: the lock is ${answer.state}, its latest fence is ${answer.fence}`);
+      const verdict = answer.valid ? terminal.styled('green', 'is valid') : terminal.styled('red', 'is not valid');
+      terminal.print(`fence ${fence} ${verdict}: the lock is ${answer.state} and its latest fence is ${answer.fence}`);
     });
     return answer.valid ? exitCodes.ok : exitCodes.no;
   },

@@ -30,8 +30,9 @@ export const serve: Command = {
   HOLDFAST_CALLBACKS_URL
                        Endpoint with Lambda's API, which completes callbacks of durable functions.
 
-The engine 'auto' is DynamoDB Local if Java 17 or newer is found, else one that only needs Node and keeps nothing. For
-DynamoDB itself give its https URL; the credentials then come from the usual AWS chain. 'npm start --' takes the same flags.`,
+The engine 'auto' is DynamoDB Local if it is installed and Java 17 or newer is found, else one that only needs Node. Both
+keep the folder. For DynamoDB itself give its https URL; the credentials then come from the usual AWS chain.
+'npm start --' takes the same flags.`,
   examples: [
     'holdfast serve --port 0 --memory',
     'holdfast serve --engine https://dynamodb.eu-west-1.amazonaws.com --region eu-west-1 --table my-locks',
@@ -130,8 +131,7 @@ function showBanner(
   { terminal }: Invocation,
 ): void {
   const { memory, dataFolder, token, region, table } = options;
-  const keepsNothing = memory || engine.name === 'memory';
-  const data = keepsNothing ? null : engine.name === 'remote' ? engine.endpoint : dataFolder;
+  const data = memory ? null : engine.name === 'remote' ? engine.endpoint : dataFolder;
   const { name, description, endpoint } = engine;
   terminal.result({ url, console: consoleUrl, engine: { name, endpoint }, data, region, table }, () => {
     const auth = token === undefined ? '' : ` -H "authorization: Bearer $HOLDFAST_TOKEN"`;

@@ -239,7 +239,7 @@ describe('the handler', () => {
 
   it('says which route is missing, and which methods a path takes', async () => {
     const { call } = handlerWith(works);
-    expect((await call('GET /v1/none')).body.detail).toBe('There is no route GET to this path.');
+    expect((await call('GET /v1/none')).body.detail).toBe('Nothing answers GET at this path.');
     const wrong = await call('PUT /v1/test/sessions/some-id');
     expect(wrong.body.detail).toBe('This path takes GET, DELETE, but got PUT.');
     expect(wrong.headers.allow).toBe('GET, DELETE');
