@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { after } from '../../../src/time/clock.ts';
+import { startOfTime } from '../../support/lock-worlds.ts';
+import { memoryStores } from '../../support/memory-table.ts';
+
+const owner = { namespace: 'shop', caller: 'me' };
+const expiresAt = after(startOfTime, 60_000);
+
+describe('a ticket', () => {
+  it('opens one connection, once', async () => {
+    const { sockets } = memoryStores();
+    await sockets.issue('secret', { ...owner, expiresAt });
+    expect(await sockets.redeem('secret', after(startOfTime, 59_999))).toEqual(owner);
+    expect(await sockets.redeem('secret', after(startOfTime, 59_999))).toBeUndefined();
+  });
+
+  it('opens none from its end on, and none if it was never issued', async () => {
+    const { sockets } = memoryStores();
+    await sockets.issue('secret', { ...owner, expiresAt });
+    expect(await sockets.redeem('secret', expiresAt)).toBeUndefined();
+    expect(await sockets.redeem('another', startOfTime)).toBeUndefined();
+  });
+});
