@@ -69,7 +69,7 @@ export const planted: readonly Planted[] = [
     scenario: fallsSilent,
     file: 'src/client/keeper.ts',
     from: 'if (this.#leftMs() > 0) return true;',
-    to: 'if (this.#leftMs() > -5_000) return true;',
+    to: 'if (this.#leftMs() > -20_000) return true;',
   },
   {
     client: 'python',

@@ -180,7 +180,7 @@ describe.concurrent('a locked section in a Map', () => {
     const { result } = start(definitionIn(stack) as never, '', work, {}, { items });
     expect(await result).toEqual(items.map(({ item }) => item));
     expect(done.toSorted((a, b) => a - b)).toEqual(items.map(({ item }) => item));
-  }, 60_000);
+  }, 300_000);
 });
 
 describe.concurrent('a locked section of a state machine', () => {

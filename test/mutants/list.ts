@@ -1958,10 +1958,10 @@ export const mutants: readonly Mutant[] = [
     instead: 'sessionId',
   },
   {
-    name: 'an event on the bus carries the secret of the lease',
+    name: 'a task does not get the leaseId of its grant',
     file: 'src/service/acquire.ts',
     text: "notify.type === 'event' ? notify : { ...notify, leaseId }",
-    instead: '({ ...notify, leaseId })',
+    instead: "notify.type !== 'websocket' ? notify : { ...notify, leaseId }",
   },
   {
     name: 'a release does not tell its process to whom it handed the lock',

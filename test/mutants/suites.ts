@@ -32,6 +32,7 @@ const near: readonly (readonly [start: string, suite: Suite])[] = [
       paths: ['lock-', 'pages', 'late-writes', 'layout', 'large-claims'].map((x) => `test/contract/${x}`),
     },
   ],
+  ['src/store/', { project: 'unit', paths: ['test/unit/table/requests'] }],
   [
     'src/store/',
     {

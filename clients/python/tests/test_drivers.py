@@ -12,6 +12,7 @@ import time
 import unittest
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from holdfast import AsyncHoldfast, Holdfast, InvalidRequestError, Patience, UnavailableError, bearer, locked, once
 from holdfast.caller import request_of
@@ -79,6 +80,13 @@ class Server:
 
 
 class DriverTest(unittest.TestCase):
+    def setUp(self) -> None:
+        # A busy machine may need longer between two calls than a connection is kept.
+        for module in ("threads", "aio"):
+            patched = mock.patch(f"holdfast.{module}.IDLE_S_MAX", 600.0)
+            patched.start()
+            self.addCleanup(patched.stop)
+
     def serve(self, answer: Callable[[socket.socket, int], None]) -> Server:
         server = Server(answer)
         self.addCleanup(server.close)

@@ -60,8 +60,11 @@ class ThreadsTest(unittest.TestCase):
         self.assertEqual(self.locks.inspect(self.name).state, "free")
 
     def test_renews_in_the_background(self) -> None:
-        with self.locks.lock(self.name, lease_ms=3_000) as lock:
-            time.sleep(4)
+        with self.locks.lock(self.name, lease_ms=12_000) as lock:
+            left_ms = lock.remaining_ms()
+            while lock.is_held() and lock.remaining_ms() <= left_ms:
+                left_ms = lock.remaining_ms()
+                time.sleep(0.05)
             lock.check()
             self.assertEqual(self.locks.inspect(self.name).holders[0].fence, lock.fence)
 
@@ -109,7 +112,7 @@ class ThreadsTest(unittest.TestCase):
         self.assertEqual(len(caught.exception.holders), 1)
 
     def test_learns_that_it_was_revoked(self) -> None:
-        with self.assertRaises(LeaseLostError) as caught, self.locks.lock(self.name, lease_ms=3_000) as lock:
+        with self.assertRaises(LeaseLostError) as caught, self.locks.lock(self.name, lease_ms=12_000) as lock:
             self.locks.revoke(self.name, fence=lock.fence, reason="test")
             self.assertTrue(lock.lost.wait(120))
         self.assertEqual(caught.exception.reason, "revoked")
@@ -127,7 +130,7 @@ class ThreadsTest(unittest.TestCase):
             pass
 
     def test_keeps_locks_by_a_session(self) -> None:
-        with self.locks.session(ttl_ms=5_000) as session:
+        with self.locks.session(ttl_ms=60_000) as session:
             lock = session.acquire(self.name)
             self.assertEqual([one.lock for one in session.locks()], [self.name])
         self.assertFalse(lock.is_held())
@@ -279,8 +282,11 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.05)
 
     async def test_holds_and_renews_a_lock_in_a_block(self) -> None:
-        async with self.locks.lock(self.name, lease_ms=3_000) as lock:
-            await asyncio.sleep(4)
+        async with self.locks.lock(self.name, lease_ms=12_000) as lock:
+            left_ms = lock.remaining_ms()
+            while lock.is_held() and lock.remaining_ms() <= left_ms:
+                left_ms = lock.remaining_ms()
+                await asyncio.sleep(0.05)
             lock.check()
             self.assertFalse(lock.lost.is_set())
             self.assertIsNone(await self.locks.try_lock(self.name))

@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { lockLimits } from '../../../src/lock/limits.ts';
 import { unusedLock } from '../../../src/lock/state.ts';
 import { readWhole } from '../../../src/queue/finding.ts';
+import { readInPage } from '../../../src/queue/in-page.ts';
 import { pageKeyOf } from '../../../src/queue/page-item.ts';
 import { apply } from '../../../src/service/apply.ts';
 import { fromStored, type StoredItem } from '../../../src/table/json.ts';
+import { acquireOf } from '../../support/lock-worlds.ts';
 import { afterWork, answerLost } from '../../support/memory-table.ts';
 import { key, leaseOf, leasesIn, longQueue, newcomer, waiting } from './long-queue.ts';
 
@@ -31,6 +33,18 @@ describe('a waiter in a page', () => {
     expect(await waiterIn(first, 3)).toMatchObject({ presentUntil: time.now() + 25_000 });
     await ask(3, parked);
     expect(await waiterIn(first, 3)).toMatchObject({ presentUntil: startedAt + 60_000, notify: parked.notify });
+  });
+
+  it('that is parked asks again by a read, until its deadline', async () => {
+    const { time, table, context, ask, first } = await longQueue(3);
+    await ask(4, { ...parked, place: 'new' });
+    table.take();
+    const look = () => readInPage(context, key, acquireOf(leaseOf(4), parked), first);
+    await time.advance(waiting.waitMs - 1);
+    expect(await look()).toMatchObject({ answer: { kind: 'waiting', position: 4, place: first } });
+    await time.advance(1);
+    expect(await look()).toBe('needs-write');
+    expect(table.take()).toEqual(['read pages', 'read', 'read pages']);
   });
 
   it('keeps its place for a while if its caller is gone, and a second such message changes nothing', async () => {

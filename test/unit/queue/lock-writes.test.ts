@@ -19,6 +19,7 @@ import {
 } from '../../../src/queue/lock-writes.ts';
 import { queueSizes } from '../../../src/queue/pages.ts';
 import type { Update } from '../../../src/table/attributes.ts';
+import { epochMs } from '../../../src/time/clock.ts';
 import { ItemInMemory } from '../../support/item-in-memory.ts';
 import { expectSameItem } from '../../support/lock-items.ts';
 import { acquireOf } from '../../support/lock-worlds.ts';
@@ -454,6 +455,12 @@ describe('attendPlace and leavePlace', () => {
   const onSocket = { ...waiting, attendMs: null, notify: { type: 'websocket', connectionId: 'one' } } as const;
   const queued = () => held(acquireOf(bob, waiting), acquireOf(carol, waiting), acquireOf(dave, onSocket));
   const place = (lock: LockStory, index: number) => lock.state.queue[index] as Waiter;
+  const longer = (waiter: Waiter): Waiter => ({ ...waiter, deadlineAt: epochMs(waiter.deadlineAt + 1) });
+  const earlier = ({ queuedAt, deadlineAt, ...rest }: Waiter): Waiter => ({
+    ...rest,
+    queuedAt: epochMs(queuedAt - 1),
+    deadlineAt: epochMs(deadlineAt - 1),
+  });
 
   it.each<[number, LockCommand]>([
     [1, acquireOf(carol, waiting)],
@@ -483,6 +490,10 @@ describe('attendPlace and leavePlace', () => {
       (lock) => attendPlace(2, { ...place(lock, 2), notify: { type: 'websocket', connectionId: 'two' } }, lock.now),
     ],
     ['a place in another layout', (lock) => attendPlace(1, place(lock, 1), lock.now), { lv: layoutKnown + 1 }],
+    ['a later wait of the same lease', (lock) => attendPlace(1, earlier(place(lock, 1)), lock.now)],
+    ['to remove a later wait of the same lease', (lock) => leavePlace(1, earlier(place(lock, 1)), true, lock.now)],
+    ['a wait of another length', (lock) => attendPlace(1, longer(place(lock, 1)), lock.now)],
+    ['to remove a wait of another length', (lock) => leavePlace(1, longer(place(lock, 1)), true, lock.now)],
     ['to remove the first', (lock) => leavePlace(0, place(lock, 0), true, lock.now)],
     ['to remove another', (lock) => leavePlace(2, place(lock, 1), true, lock.now)],
   ])('refuse %s', (_what, updateFor, more) => {

@@ -184,6 +184,21 @@ describe('an acquire', () => {
   });
 });
 
+describe('a parked waiter', () => {
+  it.each([
+    ['not to a bus, which has many readers', { type: 'event', ref: 'r' }, {}],
+    ['to a task', { type: 'task-token', token: 't' }, { leaseId: leaseOf('parked') }],
+    ['to a callback', { type: 'durable-callback', id: 'c' }, { leaseId: leaseOf('parked') }],
+    ['to a connection', { type: 'websocket', connectionId: 'c' }, { leaseId: leaseOf('parked') }],
+  ])('has its leaseId sent with its grant: %s', async (_where, notify, secret) => {
+    const { locks, ask } = world();
+    await ask('holder');
+    await ask('parked', { waitMs: 60_000, notify });
+    expect((await locks.store.read(key)).queue).toMatchObject([{ leaseId: nameOf('parked') }]);
+    expect((await locks.store.read(key)).queue[0]?.notify).toEqual({ ...notify, ...secret });
+  });
+});
+
 describe('a parked waiter that asks again', () => {
   const parked = { waitMs: 60_000, notify: { type: 'event', ref: 'r' } } as const;
   const request = { leaseId: leaseOf('parked'), owner: 'parked', leaseMs: 300_000, ...parked };

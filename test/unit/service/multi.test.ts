@@ -48,7 +48,7 @@ describe('acquireAll', () => {
     const first = acquireAll(locks, namespace, both);
     await time.advance(locks.pollMs);
     expect(await first).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - locks.pollMs });
-    const repeat = acquireAll(locks, namespace, { ...both, waitMs: 60_000 - locks.pollMs });
+    const repeat = acquireAll(locks, namespace, both);
     await time.advance(locks.pollMs);
     expect(await repeat).toMatchObject({ kind: 'waiting', waitRemainingMs: 60_000 - 2 * locks.pollMs });
   });

@@ -21,6 +21,7 @@ const free = after(acquireOf(alice), { kind: 'release', leaseId: alice });
 const underSession = after(acquireOf(alice, { leaseMs: null, sessionId: 'session' }));
 
 const join = acquireOf(dave, waiting);
+const parked = { ...waiting, attendMs: null, notify: { type: 'event', ref: 'somebody' } } as const;
 const joinAsNew = { ...join, place: 'new' } as const;
 const release = { kind: 'release', leaseId: alice } as const;
 
@@ -36,6 +37,7 @@ describe('a prediction', () => {
       'refused',
     ],
     ['a waiter that asks again and changes nothing', awaited, acquireOf(bob, waiting), 'read', 'read'],
+    ['a waiter that asks again and waits in another way', awaited, acquireOf(bob, parked), 'refused', 'send'],
     ['a waiter that finds the front full', full, join, 'refused', 'refused'],
     ['a waiter behind the front', behind, join, 'read', 'read'],
     ['a new waiter behind the front', behind, joinAsNew, 'refused', 'read'],

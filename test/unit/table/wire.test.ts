@@ -1,6 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { Agent, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { awsTable, cloudPatience, localPatience, type Patience, SdkTable } from '../../../src/table/aws/table.ts';
 import { ItemTable } from '../../../src/table/item-table.ts';
@@ -273,6 +274,16 @@ describe('a call over the wire', () => {
     await expect(broken.table.get(key)).rejects.toMatchObject({ code: 'unavailable' });
     expect(broken.told).toEqual(['TRANSIENT', 'TRANSIENT']);
     expect(broken.sent).toHaveLength(2);
+  });
+
+  it('keeps a character whole whose bytes arrive in two pieces', async () => {
+    const bytes = Buffer.from(JSON.stringify({ Item: { owner: { S: 'Zoë' } } }));
+    const middle = bytes.indexOf('ë') + 1;
+    const { table, client } = await storeThatAnswers();
+    const body = Readable.from([bytes.subarray(0, middle), bytes.subarray(middle)]);
+    const response = { statusCode: 200, headers: {}, body };
+    vi.spyOn(client.config.requestHandler, 'handle').mockResolvedValue({ response } as never);
+    expect(await table.get(key)).toEqual({ owner: 'Zoë' });
   });
 
   it('may be answered by a proxy in words that are not JSON', async () => {
