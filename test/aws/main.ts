@@ -19,7 +19,7 @@ const isAgreed = process.argv.includes('--yes');
 if (region === undefined || !isAgreed) {
   console.error(
     `${region === undefined ? 'AWS_REGION is not set. ' : ''}This creates resources in the AWS account of your ` +
-      'environment and deletes them again; it costs about a cent. Run: npm run deploy:check -- --yes',
+      'environment and deletes them again; it should cost about a cent. Run: npm run deploy:check -- --yes',
   );
   process.exit(64);
 }

@@ -4,7 +4,7 @@ import { UsageError } from '../failure.ts';
 import { type Measured, measure as measureService } from '../measurement.ts';
 import { right } from '../table.ts';
 
-/** Enough for a p99 of cycles. On a deployed service it takes about two minutes. */
+/** Enough for a p99 of cycles. By the model's figures, all of it takes about two minutes on a deployed service. */
 const roundsDefault = 200;
 const crowdDefault = 50;
 const durationMsDefault = 300_000;
