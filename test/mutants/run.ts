@@ -221,7 +221,9 @@ function readNoticed(): Set<string> {
 
 function copyTree(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-mutants-'));
-  for (const part of ['src', 'test', 'infra', 'functions', 'docs', 'package.json', 'tsconfig.json', 'cdk.json'])
+  // Some tests read the pages, and compare what they say with the sources.
+  const pages = ['docs', 'README.md', 'CONTRIBUTING.md'];
+  for (const part of ['src', 'test', 'infra', 'functions', ...pages, 'package.json', 'tsconfig.json', 'cdk.json'])
     cpSync(join(root, part), join(folder, part), {
       recursive: true,
       filter: (path) => !path.includes('node_modules'),
