@@ -5,6 +5,7 @@
  *     npm run clients:python
  */
 import { writeFileSync } from 'node:fs';
+import { lockLimits } from '../../src/contract/limits.ts';
 import { openApiDocument } from '../../src/http/openapi.ts';
 
 interface Schema {
@@ -19,7 +20,6 @@ interface Schema {
   readonly enum?: readonly string[];
   readonly const?: unknown;
   readonly pattern?: string;
-  readonly default?: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
 }
@@ -203,10 +203,11 @@ function bodyLines(operation: string): string[] {
 }
 
 /** Objects within a request are few and written by hand. */
-const isNamed = (property: Schema): boolean =>
-  ![property, ...(property.oneOf ?? []), ...(property.items?.anyOf ?? [])].some(
-    ({ properties }) => properties !== undefined,
-  );
+function isNamed(given: Schema): boolean {
+  const property = resolved(given);
+  const parts = [property, ...(property.oneOf ?? []), ...(property.items?.anyOf ?? [])];
+  return !parts.some((part) => resolved(part).properties !== undefined);
+}
 
 const fieldOf = (operation: string, field: string): Schema =>
   schemaIn(operationOf(operation).requestBody, operation).properties?.[field] ?? {};
@@ -218,7 +219,7 @@ const grouped = (value: unknown): string => String(value).replaceAll(/\B(?=(\d{3
 const leaseMs = fieldOf('acquireLock', 'leaseMs');
 const constants = [
   ['LEASE_MS_MIN', grouped(leaseMs.minimum)],
-  ['LEASE_MS_DEFAULT', grouped(leaseMs.default)],
+  ['LEASE_MS_DEFAULT', grouped(lockLimits.leaseMsDefault)],
   ['POLL_MS_MAX', grouped(fieldOf('acquireLock', 'pollMs').maximum)],
   ['WAIT_MS_MAX', grouped(fieldOf('acquireLocks', 'waitMs').maximum)],
   ['EXPIRES_IN_MS_MIN', grouped(fieldOf('putRecord', 'expiresInMs').minimum)],

@@ -32,8 +32,7 @@ describe.each(bundles)('the bundle of $name', ({ name, bytes, metafile }) => {
   });
 
   it('has code for every permission of its function', () => {
-    const commands = commandsIn(Object.keys(metafile.inputs));
-    const callable = new Set(commands.flatMap((command) => actionsOf[command] ?? []));
+    const callable = new Set(actionsIn(Object.keys(metafile.inputs)));
     expect(tableAccess[name].items.filter((action) => !callable.has(action))).toEqual([]);
   });
 });
@@ -59,20 +58,25 @@ function isBuiltin(path: string): boolean {
   return process.getBuiltinModule(path) !== undefined;
 }
 
-/** The commands of the document client that our own sources use. */
-function commandsIn(inputs: readonly string[]): string[] {
+/** What our own sources call the table for. A transaction needs the permission for what it does to each item. */
+function actionsIn(inputs: readonly string[]): string[] {
   const own = inputs.filter((path) => path.startsWith('src/'));
   const texts = own.map((path) => readFileSync(join(packageRoot, path), 'utf8'));
-  return texts.flatMap((text) => [...text.matchAll(/new (\w+)Command\(/g)].map(([, command]) => command as string));
+  const methods = new Set(texts.flatMap((text) => [...text.matchAll(/this\.table\.(\w+)\(/g)].map(([, name]) => name)));
+  return [...methods].flatMap((name) => actionsOf[name as string] ?? []);
 }
 
+/** By the method of ItemTable. */
 const actionsOf: Record<string, readonly string[]> = {
-  Get: ['GetItem'],
-  BatchGet: ['BatchGetItem'],
-  Put: ['PutItem'],
-  Update: ['UpdateItem'],
-  Delete: ['DeleteItem'],
-  Query: ['Query'],
-  BatchWrite: ['BatchWriteItem'],
-  TransactWrite: ['PutItem', 'UpdateItem', 'ConditionCheckItem'],
+  get: ['GetItem'],
+  getMany: ['BatchGetItem'],
+  put: ['PutItem'],
+  replace: ['PutItem'],
+  update: ['UpdateItem'],
+  updateWith: ['PutItem', 'UpdateItem'],
+  writeAll: ['PutItem', 'UpdateItem'],
+  query: ['Query'],
+  queried: ['Query'],
+  replaceMany: ['BatchWriteItem'],
+  removeMany: ['BatchWriteItem'],
 };

@@ -98,6 +98,7 @@ class ReleaseLockBody(TypedDict, total=False):
 class RevokeLockBody(TypedDict, total=False):
     fence: int
     reason: str
+    by: str | None
 
 
 class AcquireLocksBody(TypedDict, total=False):
@@ -268,6 +269,7 @@ class LockEvent:
     held_ms: int | None = field(default=None)
     waited_ms: int | None = field(default=None)
     reason: str | None = field(default=None)
+    by: str | None = field(default=None)
 
     @classmethod
     def read(cls, body: Any) -> LockEvent:
@@ -279,6 +281,7 @@ class LockEvent:
             held_ms=body.get("heldMs"),
             waited_ms=body.get("waitedMs"),
             reason=body.get("reason"),
+            by=body.get("by"),
         )
 
 
@@ -415,12 +418,14 @@ class ManyWaiting:
 class Released:
     released: bool
     reason: Literal["ok", "cancelled", "already_released"]
+    expired: Literal["true"] | None = field(default=None)
 
     @classmethod
     def read(cls, body: Any) -> Released:
         return cls(
             released=body["released"],
             reason=body["reason"],
+            expired=body.get("expired"),
         )
 
 
@@ -428,12 +433,14 @@ class Released:
 class ManyReleased:
     released: list[str]
     failed: list[ReleaseFailure]
+    expired: list[str] | None = field(default=None)
 
     @classmethod
     def read(cls, body: Any) -> ManyReleased:
         return cls(
             released=body["released"],
             failed=[ReleaseFailure.read(one) for one in body["failed"]],
+            expired=body.get("expired"),
         )
 
 
