@@ -52,7 +52,7 @@ export const planted: readonly Planted[] = [
     fault: keepsItsPlace,
     scenario: givenUp,
     file: 'src/client/acquire.ts',
-    from: 'if (!isRefusal(error)) void abandon(core, calls);\n      const gone',
+    from: 'if (!isRefusal(error) && !(error instanceof UnavailableError && error.unsent)) void abandon(core, calls);\n      const gone',
     to: 'const gone',
   },
   {
