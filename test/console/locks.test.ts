@@ -3,22 +3,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startCrowd } from './crowd.ts';
 import { newNamespace, row, scenes, violations } from './stage.ts';
 
-/** What one drawing takes while something is scrolled: the quickest of ten. The others may have waited for the machine. */
-const drawMs = (page: Page, scrolled: string): Promise<number> =>
-  page.evaluate(async (selector) => {
-    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-    const tookMs: number[] = [];
-    for (let turn = 0; turn < 10; turn++) {
-      const list = document.querySelector(selector) as HTMLElement;
-      list.scrollTop = turn * 400;
-      const from = performance.now();
-      dispatchEvent(new Event('resize'));
-      await frame();
-      tookMs.push(performance.now() - from);
-    }
-    return tookMs.sort((a, b) => a - b)[0] as number;
-  }, scrolled);
-
 scenes('the list of locks', (stage) => {
   it('shows a hand-off as it happens, and nothing jumps', async () => {
     const ns = newNamespace();
@@ -71,7 +55,6 @@ scenes('the list of locks', (stage) => {
     // After the view of a lock, the list has the same scroll position.
     await row(page, 'lock:0999').getByRole('link').click();
     await page.locator('.drawing svg').waitFor();
-    const quietMs = await drawMs(page, 'main');
     await page.goBack();
     await row(page, 'lock:0999').waitFor();
 
@@ -80,8 +63,6 @@ scenes('the list of locks', (stage) => {
     await page.locator('.queue .row', { hasText: 'waiter-' }).first().waitFor();
     expect(await page.locator('.queue [role=row]').count()).toBeLessThan(60);
     expect(await page.locator('*').count()).toBeLessThan(3_000);
-    // A thousand waiters are hardly more work than none.
-    expect(await drawMs(page, '.queue .rows')).toBeLessThan(quietMs * 6);
   });
 
   it('can be used by keyboard alone', async () => {
