@@ -1,4 +1,3 @@
-import type { Page } from 'playwright-core';
 import { expect, it, onTestFinished } from 'vitest';
 import { startCrowd } from './crowd.ts';
 import { newNamespace, row, scenes, violations } from './stage.ts';
