@@ -237,7 +237,9 @@ describe.each(nodes)('the packed tarball on Node %s', (major, node) => {
   let served: { url: string; engine: { name: string; endpoint: string } };
 
   beforeAll(async () => {
-    service = new Program(node, [cli(), 'serve', '--engine', 'memory', '--port', '0', '--json'], { cwd: folder });
+    service = new Program(node, [cli(), 'serve', '--engine', 'memory', '--memory', '--port', '0', '--json'], {
+      cwd: folder,
+    });
     const [line = ''] = await service.said(/.+\n/);
     served = JSON.parse(line);
   });
